@@ -1,0 +1,51 @@
+"""Boolean attention masks; True means "may be attended to"."""
+
+from keras import ops
+
+
+def from_lengths(lengths, max_length):
+    """Marks the first `lengths[b]` positions of each row.
+
+    Args:
+        lengths: integer tensor `(batch,)`.
+        max_length: integer or scalar tensor, the width of the mask.
+
+    Returns:
+        Boolean tensor `(batch, max_length)`.
+    """
+    positions = ops.arange(max_length, dtype="int32")
+    lengths = ops.cast(lengths, "int32")
+    return ops.expand_dims(positions, 0) < ops.expand_dims(lengths, 1)
+
+
+def causal(length):
+    """Lets position `i` see the positions `j <= i`.
+
+    Args:
+        length: integer or scalar tensor.
+
+    Returns:
+        Boolean tensor `(length, length)`, query by key.
+    """
+    positions = ops.arange(length, dtype="int32")
+    return ops.expand_dims(positions, 1) >= ops.expand_dims(positions, 0)
+
+
+def keys(mask):
+    """Shapes a padding mask `(batch, time)` to `(batch, 1, 1, time)`."""
+    return ops.expand_dims(ops.expand_dims(mask, 1), 1)
+
+
+def combine(*masks):
+    """Intersects broadcastable masks; `None` stands for all True.
+
+    Returns:
+        A boolean tensor, or `None` if every mask is `None`.
+    """
+    combined = None
+    for mask in masks:
+        if mask is None:
+            continue
+        mask = ops.cast(mask, "bool")
+        combined = mask if combined is None else combined & mask
+    return combined

@@ -1,0 +1,244 @@
+"""The transformer block and its parts."""
+
+import keras
+from keras import ops
+
+from audio_tf.attention import create
+
+# Keras' default of 1e-3 drowns quiet clips.
+LAYER_NORM_EPSILON = 1e-5
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class SinusoidalPositions(keras.layers.Layer):
+    """Adds sinusoids of the position to each frame, for any length.
+
+    `PE(pos, 2i) = sin(pos / 10000^(2i / dim))` and the cosine of the same
+    angle at `2i + 1`: section 3.1.2 of "Audio Transformers"
+    (arXiv 2105.00335). `(batch, time, dim)` to the same shape.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def call(self, inputs):
+        dim = inputs.shape[-1]
+        positions = ops.arange(ops.shape(inputs)[1], dtype="float32")
+        pairs = ops.arange((dim + 1) // 2, dtype="float32")
+        rates = ops.power(10_000.0, -2.0 * pairs / dim)
+        angles = ops.expand_dims(positions, 1) * rates  # (T, dim / 2)
+        waves = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)
+        waves = ops.reshape(waves, (-1, 2 * ((dim + 1) // 2)))[:, :dim]
+        return inputs + ops.cast(waves, inputs.dtype)
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class FeedForward(keras.layers.Layer):
+    """Dense layers applied to each frame alike, back to the input's size.
+
+    Args:
+        hidden_dims: units of the hidden layers; `(128, 128)` makes the
+            "3-layer 128 neuron" network of "Audio Transformers".
+        activation: activation of the hidden layers.
+        dropout: float, dropout rate of the output.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        training: bool, whether dropout applies.
+
+    Returns:
+        Tensor `(batch, time, dim)`.
+    """
+
+    def __init__(
+        self, hidden_dims=(128, 128), activation="relu", dropout=0.0, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.hidden_dims = tuple(hidden_dims)
+        self.activation = keras.activations.get(activation)
+        self.dropout = dropout
+        self.hidden = [
+            keras.layers.Dense(
+                units,
+                activation=self.activation,
+                dtype=self.dtype_policy,
+                name=f"hidden_{index}",
+            )
+            for index, units in enumerate(self.hidden_dims)
+        ]
+        self.output_dropout = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="output_dropout"
+        )
+
+    def build(self, input_shape):
+        shape = tuple(input_shape)
+        for dense in self.hidden:
+            dense.build(shape)
+            shape = (*shape[:-1], dense.units)
+        self.output_dense = keras.layers.Dense(
+            input_shape[-1], dtype=self.dtype_policy, name="output"
+        )
+        self.output_dense.build(shape)
+
+    def call(self, inputs, training=None):
+        x = inputs
+        for dense in self.hidden:
+            x = dense(x)
+        return self.output_dropout(self.output_dense(x), training=training)
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_dims": list(self.hidden_dims),
+            "activation": keras.activations.serialize(self.activation),
+            "dropout": self.dropout,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class TransformerBlock(keras.layers.Layer):
+    """Attention and feed-forward, each `x = LayerNorm(x + F(x))`.
+
+    Post-norm, section 3.1 of "Audio Transformers" (arXiv 2105.00335).
+
+    Args:
+        num_heads: int, attention heads.
+        key_dim: int, size of each head.
+        feed_forward_dims: units of the feed-forward's hidden layers.
+        attention: name in `audio_tf.attention.ATTENTIONS`, registered name,
+            or Layer class.
+        attention_kwargs: dict of further arguments of that class.
+        causal: bool. If True, no frame sees a later one.
+        activation: activation of the feed-forward.
+        dropout: float, dropout rate of attention weights and of both
+            branches.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+        training: bool, whether dropout applies.
+        return_attention_scores: bool. If True, also return the attention map
+            `(batch, num_heads, time, time)`.
+
+    Returns:
+        Tensor `(batch, time, dim)`, or a pair with the attention map.
+    """
+
+    def __init__(
+        self,
+        num_heads=8,
+        key_dim=64,
+        feed_forward_dims=(128, 128),
+        attention="full",
+        attention_kwargs=None,
+        causal=False,
+        activation="relu",
+        dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.feed_forward_dims = tuple(feed_forward_dims)
+        self.attention_name = attention
+        self.attention_kwargs = dict(attention_kwargs or {})
+        self.causal = causal
+        self.activation = keras.activations.get(activation)
+        self.dropout = dropout
+        self.attention = create(
+            attention,
+            **{
+                "num_heads": num_heads,
+                "key_dim": key_dim,
+                "causal": causal,
+                "dropout": dropout,
+                **self.attention_kwargs,
+            },
+            dtype=self.dtype_policy,
+            name="attention",
+        )
+        self.attention_dropout = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="attention_dropout"
+        )
+        self.attention_norm = keras.layers.LayerNormalization(
+            epsilon=LAYER_NORM_EPSILON,
+            dtype=self.dtype_policy,
+            name="attention_norm",
+        )
+        self.feed_forward = FeedForward(
+            self.feed_forward_dims,
+            activation=self.activation,
+            dropout=dropout,
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
+        self.feed_forward_norm = keras.layers.LayerNormalization(
+            epsilon=LAYER_NORM_EPSILON,
+            dtype=self.dtype_policy,
+            name="feed_forward_norm",
+        )
+
+    def build(self, input_shape):
+        self.attention.build(input_shape)
+        self.attention_norm.build(input_shape)
+        self.feed_forward.build(input_shape)
+        self.feed_forward_norm.build(input_shape)
+
+    def call(
+        self,
+        inputs,
+        mask=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        weights = None
+        attended = self.attention(
+            inputs,
+            mask=mask,
+            training=training,
+            return_attention_scores=return_attention_scores,
+        )
+        if return_attention_scores:
+            attended, weights = attended
+        attended = self.attention_dropout(attended, training=training)
+        x = self.attention_norm(inputs + attended)
+        x = self.feed_forward_norm(x + self.feed_forward(x, training=training))
+        return (x, weights) if return_attention_scores else x
+
+    def compute_output_spec(
+        self,
+        inputs,
+        mask=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        return self.attention.compute_output_spec(
+            inputs, return_attention_scores=return_attention_scores
+        )
+
+    def get_config(self):
+        attention = self.attention_name
+        if isinstance(attention, type):
+            attention = keras.saving.get_registered_name(attention)
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "feed_forward_dims": list(self.feed_forward_dims),
+            "attention": attention,
+            "attention_kwargs": self.attention_kwargs,
+            "causal": self.causal,
+            "activation": keras.activations.serialize(self.activation),
+            "dropout": self.dropout,
+        }

@@ -1,0 +1,240 @@
+"""From samples to frames without convolution."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from audio_tf.attention import masks
+
+
+def mel_from_hz(frequency_hz):
+    """HTK mel scale, `2595 log10(1 + f / 700)`."""
+    return 2595.0 * np.log10(1.0 + np.asarray(frequency_hz) / 700.0)
+
+
+def hz_from_mel(mel):
+    """Inverse of `mel_from_hz`."""
+    return 700.0 * (10.0 ** (np.asarray(mel) / 2595.0) - 1.0)
+
+
+def mel_centers(count, sample_rate_hz):
+    """`count` frequencies in Hz, evenly spaced in mel, ends excluded."""
+    top = mel_from_hz(sample_rate_hz / 2)
+    return hz_from_mel(np.linspace(0.0, top, count + 2)[1:-1])
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class QuadratureFilters(keras.initializers.Initializer):
+    """Windowed cosines and sines, spaced in mel, each with both signs.
+
+    Row groups of a kernel `(patch_size, 4 * n)`: `+cos`, `-cos`, `+sin`,
+    `-sin` of `n` frequencies. Behind a ReLU, the four of one frequency sum
+    to `|cos| + |sin|`, a magnitude that hardly depends on phase.
+
+    Args:
+        sample_rate_hz: int, the rate of the samples.
+        gain: float. A sinusoid of amplitude 1 at a filter's centre gives
+            about `gain`.
+    """
+
+    def __init__(self, sample_rate_hz=16_000, gain=1.0):
+        self.sample_rate_hz = sample_rate_hz
+        self.gain = gain
+
+    def __call__(self, shape, dtype=None):
+        patch_size, filters = shape
+        if filters % 4:
+            raise ValueError(
+                f"Quadrature filters come in fours. Received: filters={filters}"
+            )
+        time_s = np.arange(patch_size) - (patch_size - 1) / 2
+        time_s = time_s / self.sample_rate_hz
+        window = np.hanning(patch_size + 2)[1:-1]
+        window = window * (2.0 * self.gain / window.sum())
+        phase = (
+            2
+            * np.pi
+            * np.outer(time_s, mel_centers(filters // 4, self.sample_rate_hz))
+        )
+        cos, sin = np.cos(phase), np.sin(phase)
+        rows = np.concatenate([cos, -cos, sin, -sin], axis=1)
+        return ops.convert_to_tensor(window[:, None] * rows, dtype=dtype)
+
+    def get_config(self):
+        return {"sample_rate_hz": self.sample_rate_hz, "gain": self.gain}
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class TriangularBands(keras.initializers.Initializer):
+    """Triangular means, evenly spaced in mel, over `QuadratureFilters`.
+
+    A kernel `(4 * n, bands)`: each column averages the filters below one
+    triangle, all four rows of a frequency alike.
+    """
+
+    def __call__(self, shape, dtype=None):
+        filters, bands = shape
+        # Filters are evenly spaced in mel, so the bands are in their index.
+        positions = (np.arange(filters // 4) + 1.0) / (filters // 4 + 1.0)
+        centers = (np.arange(bands) + 1.0) / (bands + 1.0)
+        distance = np.abs(positions[:, None] - centers) * (bands + 1.0)
+        # Fewer filters than bands: widen, so that no column is empty.
+        width = max(1.0, (bands + 1.0) / (filters // 4 + 1.0))
+        weights = np.maximum(0.0, 1.0 - distance / width)
+        weights = np.tile(weights / weights.sum(axis=0), (4, 1))
+        return ops.convert_to_tensor(weights, dtype=dtype)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class FrameMask(keras.layers.Layer):
+    """Marks the frames that hold at least one real sample.
+
+    Args:
+        frame_size: int, samples per frame; frames do not overlap.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        waveform: tensor `(batch, samples)`; only its shape is used.
+        lengths: integer `(batch,)`, real samples of each clip, or `None`
+            where all are real.
+
+    Returns:
+        Boolean tensor `(batch, ceil(samples / frame_size))`.
+    """
+
+    def __init__(self, frame_size, **kwargs):
+        super().__init__(**kwargs)
+        self.frame_size = frame_size
+
+    def call(self, waveform, lengths=None):
+        batch, samples = ops.shape(waveform)[0], ops.shape(waveform)[1]
+        frames = (samples + self.frame_size - 1) // self.frame_size
+        if lengths is None:
+            return ops.ones((batch, frames), dtype="bool")
+        lengths = ops.cast(lengths, "int32")
+        lengths = (lengths + self.frame_size - 1) // self.frame_size
+        return masks.from_lengths(lengths, frames)
+
+    def compute_output_spec(self, waveform, lengths=None):
+        batch, samples = waveform.shape
+        frames = None if samples is None else -(-samples // self.frame_size)
+        return keras.KerasTensor((batch, frames), dtype="bool")
+
+    def get_config(self):
+        return {**super().get_config(), "frame_size": self.frame_size}
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class WaveformFrontend(keras.layers.Layer):
+    """Cuts a waveform into patches and embeds each by two dense layers.
+
+    `(batch, samples)` -> `(batch, frames, embedding_dim)` with
+    `frames = ceil(samples / patch_size)`. Patches do not overlap and have a
+    rectangular window; the last one is filled up with zeros. Section 3.2 of
+    "Audio Transformers" (arXiv 2105.00335), which does not state the
+    activation of the first layer: ReLU here, and none after the second.
+
+    Args:
+        filters: int, units of the first dense layer, 2048 or 1024 in the
+            paper.
+        embedding_dim: int, units of the second.
+        patch_s: float, length of a patch in seconds.
+        sample_rate_hz: int, rate of the waveform.
+        activation: activation of the first layer.
+        filterbank: `"random"` for Glorot uniform, as the paper, or `"mel"`
+            to begin as a mel-spaced quadrature filterbank: windowed cosines
+            and sines of both signs, then triangular means. Both are dense
+            and trainable either way.
+        gain: float, the scale of the `"mel"` filters: the embedding of a
+            full-scale sinusoid is about this large.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        waveform: floating tensor `(batch, samples)`, full scale 1.
+        lengths: integer `(batch,)`, real samples of each clip, or `None`
+            where all are real. What lies behind is taken as silence.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        filters=2048,
+        embedding_dim=64,
+        patch_s=0.025,
+        sample_rate_hz=16_000,
+        activation="relu",
+        filterbank="random",
+        gain=32.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if filterbank not in ("random", "mel"):
+            raise ValueError(
+                "`filterbank` must be 'random' or 'mel'. "
+                f"Received: filterbank={filterbank!r}"
+            )
+        self.filters = filters
+        self.embedding_dim = embedding_dim
+        self.patch_s = patch_s
+        self.sample_rate_hz = sample_rate_hz
+        self.activation = keras.activations.get(activation)
+        self.filterbank = filterbank
+        self.gain = gain
+        self.patch_size = round(patch_s * sample_rate_hz)
+        if self.patch_size < 1:
+            raise ValueError(
+                "A patch must hold at least one sample. "
+                f"Received: patch_s={patch_s}, sample_rate_hz={sample_rate_hz}"
+            )
+        mel = filterbank == "mel"
+        self.filter_dense = keras.layers.Dense(
+            filters,
+            activation=self.activation,
+            kernel_initializer=QuadratureFilters(sample_rate_hz, gain)
+            if mel
+            else "glorot_uniform",
+            dtype=self.dtype_policy,
+            name="filters",
+        )
+        self.embedding_dense = keras.layers.Dense(
+            embedding_dim,
+            kernel_initializer=TriangularBands() if mel else "glorot_uniform",
+            dtype=self.dtype_policy,
+            name="embedding",
+        )
+
+    def build(self, input_shape):
+        self.filter_dense.build((None, None, self.patch_size))
+        self.embedding_dense.build((None, None, self.filters))
+
+    def call(self, waveform, lengths=None):
+        batch, samples = ops.shape(waveform)[0], ops.shape(waveform)[1]
+        if lengths is not None:
+            real = masks.from_lengths(lengths, samples)
+            waveform = ops.where(real, waveform, 0.0)
+        frames = (samples + self.patch_size - 1) // self.patch_size
+        padding = frames * self.patch_size - samples
+        waveform = ops.pad(waveform, [[0, 0], [0, padding]])
+        patches = ops.reshape(waveform, (batch, frames, self.patch_size))
+        return self.embedding_dense(self.filter_dense(patches))
+
+    def compute_output_spec(self, waveform, lengths=None):
+        batch, samples = waveform.shape
+        frames = None if samples is None else -(-samples // self.patch_size)
+        return keras.KerasTensor(
+            (batch, frames, self.embedding_dim), dtype=self.compute_dtype
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "embedding_dim": self.embedding_dim,
+            "patch_s": self.patch_s,
+            "sample_rate_hz": self.sample_rate_hz,
+            "activation": keras.activations.serialize(self.activation),
+            "filterbank": self.filterbank,
+            "gain": self.gain,
+        }

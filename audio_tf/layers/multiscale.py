@@ -1,0 +1,115 @@
+"""Averages over time at several scales, one per group of features."""
+
+import keras
+from keras import ops
+
+
+def halving_groups(dim, max_window):
+    """How many of the features are averaged over which window.
+
+    Half of the features are left alone; of those that remain, half get a
+    window of 2, a quarter 4, and so on. The largest window takes the rest.
+
+    Returns:
+        List of `(features, window)`; the features sum to `dim`.
+    """
+    groups, remaining, window = [(dim - dim // 2, 1)], dim // 2, 2
+    while remaining:
+        last = window * 2 > max_window
+        count = remaining if last else remaining - remaining // 2
+        groups.append((count, window))
+        remaining -= count
+        window *= 2
+    return groups
+
+
+def block_average(x, real, window):
+    """Mean of the real frames of each block, written to all of the block."""
+    batch, length, dim = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
+    blocks = (length + window - 1) // window
+    padding = [[0, 0], [0, blocks * window - length], [0, 0]]
+    x = ops.reshape(ops.pad(x * real, padding), (batch, blocks, window, dim))
+    real = ops.reshape(ops.pad(real, padding), (batch, blocks, window, 1))
+    mean = ops.sum(x, axis=2, keepdims=True) / ops.maximum(
+        ops.sum(real, axis=2, keepdims=True), 1.0
+    )
+    mean = ops.broadcast_to(mean, (batch, blocks, window, dim))
+    return ops.reshape(mean, (batch, blocks * window, dim))[:, :length]
+
+
+def trailing_average(x, real, window):
+    """Mean of the last `window` frames, as far as they exist and are real."""
+    total, count, reach = x * real, real, 1
+    while reach < window:
+        total += shift(total, reach)
+        count += shift(count, reach)
+        reach *= 2
+    return total / ops.maximum(count, 1.0)
+
+
+def shift(x, frames):
+    """Delays `(batch, time, dim)` by `frames`, zeros in front."""
+    length = ops.shape(x)[1]
+    return ops.pad(x, [[0, 0], [frames, 0], [0, 0]])[:, :length]
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class MultiScaleAverage(keras.layers.Layer):
+    """Wavelet-like averages: half of the features keep their own scale.
+
+    Section 3.4 of "Audio Transformers" (arXiv 2105.00335). Half of the
+    features pass untouched; the others are averaged over windows of 2, 4, 8,
+    ... frames, fewer features for the larger windows, and the length stays.
+    The paper writes one mean to all frames of a window: blocks, which lets a
+    frame see the later ones of its block. `causal=True` averages the last
+    frames instead. The share of each window is not stated there: it halves
+    from scale to scale here. Only real frames count.
+
+    Args:
+        max_window: int, a power of two, the largest window in frames.
+        causal: bool, trailing averages in place of block averages.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+
+    Returns:
+        Tensor `(batch, time, dim)`.
+    """
+
+    def __init__(self, max_window=32, causal=False, **kwargs):
+        super().__init__(**kwargs)
+        if max_window < 2 or max_window & (max_window - 1):
+            raise ValueError(
+                "`max_window` must be a power of two, at least 2. "
+                f"Received: max_window={max_window}"
+            )
+        self.supports_masking = True
+        self.max_window = max_window
+        self.causal = causal
+
+    def call(self, inputs, mask=None):
+        if mask is None:
+            real = ops.ones_like(inputs[:, :, :1])
+        else:
+            real = ops.expand_dims(ops.cast(mask, inputs.dtype), -1)
+        average = trailing_average if self.causal else block_average
+        start, groups = 0, []
+        for count, window in halving_groups(inputs.shape[-1], self.max_window):
+            group = inputs[:, :, start : start + count]
+            groups.append(
+                group if window == 1 else average(group, real, window)
+            )
+            start += count
+        return ops.concatenate(groups, axis=-1)
+
+    def compute_output_spec(self, inputs, mask=None):
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_window": self.max_window,
+            "causal": self.causal,
+        }

@@ -1,0 +1,114 @@
+"""Pooling over time that looks at real frames only."""
+
+import keras
+from keras import ops
+
+
+def window_sums(x, size, stride):
+    """Sums of `size` neighbours, every `stride`, zeros behind the end.
+
+    Args:
+        x: tensor `(batch, time, dim)`.
+
+    Returns:
+        Tensor `(batch, ceil(time / stride), dim)`.
+    """
+    x = ops.pad(x, [[0, 0], [0, size - 1], [0, 0]])
+    return size * ops.average_pool(x, size, stride, padding="valid")
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class TemporalAveragePooling(keras.layers.Layer):
+    """Averages neighbouring frames: `(B, T, F)` to `(B, ceil(T / s), F)`.
+
+    Section 3.3 of "Audio Transformers" (arXiv 2105.00335) halves the time
+    "with stride 1", which no stride of 1 can: the stride defaults to
+    `pool_size`, and `strides=1` gives the other reading, a smoothing that
+    keeps the length. Only real frames count, in the last window too, so that
+    a padded clip pools as it does alone.
+
+    Args:
+        pool_size: int, frames averaged.
+        strides: int, frames from one window to the next; `pool_size` if
+            `None`.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)` or `None`. `compute_mask` gives the mask
+            of the output: a window is real if one of its frames is.
+    """
+
+    def __init__(self, pool_size=2, strides=None, **kwargs):
+        super().__init__(**kwargs)
+        strides = strides or pool_size
+        if pool_size < 1 or not 1 <= strides <= pool_size:
+            raise ValueError(
+                "`strides` must be between 1 and `pool_size`, else frames "
+                f"are lost. Received: pool_size={pool_size}, strides={strides}"
+            )
+        self.supports_masking = True
+        self.pool_size = pool_size
+        self.strides = strides
+
+    def compute_mask(self, inputs, mask=None):
+        if mask is None:
+            return None
+        frames = ops.expand_dims(ops.cast(mask, "float32"), -1)
+        counts = window_sums(frames, self.pool_size, self.strides)
+        return ops.squeeze(counts, -1) > 0.0
+
+    def call(self, inputs, mask=None):
+        if mask is None:
+            real = ops.ones_like(inputs[:, :, :1])
+        else:
+            real = ops.expand_dims(ops.cast(mask, inputs.dtype), -1)
+        total = window_sums(inputs * real, self.pool_size, self.strides)
+        counts = window_sums(real, self.pool_size, self.strides)
+        return total / ops.maximum(counts, 1.0)
+
+    def compute_output_spec(self, inputs, mask=None):
+        batch, length, dim = inputs.shape
+        length = None if length is None else -(-length // self.strides)
+        return keras.KerasTensor((batch, length, dim), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "pool_size": self.pool_size,
+            "strides": self.strides,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class MaskedMean(keras.layers.Layer):
+    """Mean over the real frames: `(batch, time, dim)` to `(batch, dim)`.
+
+    Computed in float32 or better. A clip without a real frame gives zeros.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+    def call(self, inputs, mask=None):
+        dtype = keras.backend.result_type(inputs.dtype, "float32")
+        x = ops.cast(inputs, dtype)
+        if mask is None:
+            mask = ops.ones_like(x[:, :, 0])
+        real = ops.expand_dims(ops.cast(mask, dtype), -1)
+        mean = ops.sum(x * real, axis=1) / ops.maximum(
+            ops.sum(real, axis=1), 1.0
+        )
+        return ops.cast(mean, self.compute_dtype)
+
+    def compute_output_spec(self, inputs, mask=None):
+        batch, _, dim = inputs.shape
+        return keras.KerasTensor((batch, dim), dtype=self.compute_dtype)
