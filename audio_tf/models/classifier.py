@@ -169,6 +169,12 @@ class AudioClassifier(keras_hub.models.Task):
             cls, load_weights, not new_head, **kwargs
         )
 
+    def save_task_weights(self, filepath):
+        """Saves the weights that are not the backbone's."""
+        # KerasHub's own would add the state of the optimizer.
+        skipped = [*self.backbone._flatten_layers(), self.optimizer]
+        keras.saving.save_weights(self, filepath, objects_to_skip=skipped)
+
     def get_config(self):
         return {
             **super().get_config(),

@@ -1,0 +1,86 @@
+"""Callbacks of training: clip-level validation and checkpoints."""
+
+import csv
+import os
+import pathlib
+
+import keras
+
+from audio_tf import metrics
+from audio_tf.data import score_clips
+
+SUMMARY = ("mAP", "d_prime", "lwlrap", "pr_auc_macro", "accuracy")
+
+
+class ClipValidation(keras.callbacks.Callback):
+    """Adds clip-level figures of a split to the logs of each epoch.
+
+    Must come before the callbacks that read them: `val_mAP` and its kin are
+    then there for checkpoints, TensorBoard and early stopping.
+
+    Args:
+        chunks: `audio_tf.data.Chunks` of the split.
+        batch_size: int.
+    """
+
+    def __init__(self, chunks, batch_size=64):
+        super().__init__()
+        self.chunks = chunks
+        self.batch_size = batch_size
+
+    def on_epoch_end(self, epoch, logs=None):
+        scores = score_clips(
+            self.model, self.chunks, self.batch_size, verbose=0
+        )
+        report = metrics.evaluate(
+            self.chunks.targets, scores, self.chunks.clips.corpus.vocabulary
+        )
+        for name in SUMMARY:
+            if report.get(name) is not None:
+                logs[f"val_{name}"] = report[name]
+
+
+class LastCheckpoint(keras.callbacks.Callback):
+    """Saves model and optimizer after each epoch, whole or not at all.
+
+    Args:
+        path: the `.keras` file.
+    """
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = pathlib.Path(path)
+
+    def on_epoch_end(self, epoch, logs=None):
+        temporary = self.path.with_name(f".{self.path.name}")
+        self.model.save(temporary)
+        os.replace(temporary, self.path)
+
+
+def epochs_done(model, steps_per_epoch):
+    """Whole epochs that a loaded model has been trained for."""
+    return int(model.optimizer.iterations) // steps_per_epoch
+
+
+def rewind_history(path, epoch, monitor):
+    """Drops rows of a history from `epoch` on; best of `monitor` before.
+
+    A run that was killed between its log and its checkpoint has logged an
+    epoch that will be trained again.
+
+    Returns:
+        The largest value of the column `monitor`, or `None`.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        return None
+    with open(path, newline="") as file:
+        reader = csv.DictReader(file)
+        names = reader.fieldnames
+        rows = [row for row in reader if int(row["epoch"]) < epoch]
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(rows)
+    values = [float(row[monitor]) for row in rows if row.get(monitor)]
+    return max(values, default=None)

@@ -1,0 +1,73 @@
+"""Decoded audio on disk, so that each file is decoded once."""
+
+import hashlib
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+
+from audio_tf.data.decode import RESAMPLER
+
+
+def default_cache_dir():
+    """`$AUDIO_TF_CACHE`, or `audio_tf` in the user's cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.environ.get("AUDIO_TF_CACHE") or os.path.join(base, "audio_tf")
+
+
+class AudioCache:
+    """Float32 samples of audio files, decoded and resampled.
+
+    An entry is a file of raw little-endian float32, named by the path of its
+    source and by the source's size and time of change: a changed source is a
+    miss, and its old entry is removed when the new one is written. Entries
+    appear whole or not at all, so several processes may share a cache.
+
+    Args:
+        directory: folder of the cache; made if missing.
+        sample_rate_hz: int, the rate that entries have.
+        decoder: name of the decoder that makes them.
+    """
+
+    def __init__(self, directory, sample_rate_hz, decoder="soundfile"):
+        settings = f"{sample_rate_hz} {decoder} {RESAMPLER}"
+        digest = hashlib.sha1(settings.encode()).hexdigest()[:8]
+        self.directory = pathlib.Path(directory) / f"{sample_rate_hz}-{digest}"
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def entry(self, source):
+        """Where the samples of `source`, as it is now, are or would be.
+
+        Raises:
+            FileNotFoundError: if there is no such source.
+        """
+        source = os.path.abspath(source)
+        status = os.stat(source)
+        name = hashlib.sha1(source.encode()).hexdigest()
+        version = f"{status.st_size:x}-{status.st_mtime_ns:x}"
+        return self.directory / name[:2] / f"{name}-{version}.f32"
+
+    def put(self, source, audio):
+        """Stores the samples and returns the path of the entry."""
+        entry = self.entry(source)
+        entry.parent.mkdir(exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            dir=entry.parent, delete=False
+        ) as file:
+            file.write(np.ascontiguousarray(audio, dtype="<f4").tobytes())
+        os.replace(file.name, entry)
+        for stale in entry.parent.glob(f"{entry.name[:40]}-*.f32"):
+            if stale != entry:
+                stale.unlink(missing_ok=True)
+        return entry
+
+
+def entry_length(entry):
+    """Samples in an entry."""
+    return os.path.getsize(entry) // 4
+
+
+def read_entry(entry, start=0, count=-1):
+    """Reads `count` samples of an entry from `start`; all if -1."""
+    return np.fromfile(entry, dtype="<f4", count=count, offset=4 * start)

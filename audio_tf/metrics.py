@@ -1,0 +1,269 @@
+"""Figures of merit for multi-label scores, computed by scikit-learn.
+
+`targets` is 0 or 1 and `scores` any finite real number, both
+`(clips, classes)`; a higher score means more likely. A figure that the data
+leave undefined is `None` in a report, so that a report is valid JSON.
+"""
+
+import math
+
+import numpy as np
+from scipy import special
+from sklearn import metrics as sklearn_metrics
+
+MAX_NAMED_CLASSES = 5
+
+SUMMARY_FIGURES = (
+    "mAP",
+    "d_prime",
+    "roc_auc",
+    "lwlrap",
+    "pr_auc_micro",
+    "pr_auc_macro",
+    "accuracy",
+)
+
+
+def average_precision_per_class(targets, scores):
+    """Average precision of each class over the clips.
+
+    Args:
+        targets: array of 0 and 1 `(clips, classes)`.
+        scores: array `(clips, classes)`, finite.
+
+    Returns:
+        Float64 array `(classes,)`, NaN where a class has no positive.
+
+    Raises:
+        ValueError: if a shape or a value is not as above.
+    """
+    targets, scores = _validated(targets, scores)
+    return _per_class(
+        sklearn_metrics.average_precision_score,
+        targets,
+        scores,
+        targets.any(axis=0),
+    )
+
+
+def clip_scores(scores, clip_index, num_clips):
+    """Scores of clips, each the mean over the clip's chunks.
+
+    Args:
+        scores: array `(chunks, classes)`, finite.
+        clip_index: integer array `(chunks,)`, the clip of each chunk, in any
+            order.
+        num_clips: int, the number of clips.
+
+    Returns:
+        Float64 array `(num_clips, classes)`.
+
+    Raises:
+        ValueError: if a shape or a value is not as above, or a clip has no
+            chunk.
+    """
+    scores = _validated_scores(scores)
+    clip_index = np.asarray(clip_index)
+    if clip_index.shape != scores.shape[:1]:
+        raise ValueError(
+            "`clip_index` must hold one clip for each row of `scores`. "
+            f"Received: clip_index.shape={clip_index.shape}, "
+            f"scores.shape={scores.shape}"
+        )
+    if not np.issubdtype(clip_index.dtype, np.integer):
+        raise ValueError(
+            "`clip_index` must hold integers. "
+            f"Received: clip_index.dtype={clip_index.dtype}"
+        )
+    if clip_index.min() < 0 or clip_index.max() >= num_clips:
+        raise ValueError(
+            "`clip_index` must be in [0, num_clips). Received: "
+            f"clip_index from {clip_index.min()} to {clip_index.max()}, "
+            f"num_clips={num_clips}"
+        )
+    num_chunks = np.bincount(clip_index, minlength=num_clips)
+    empty = np.flatnonzero(num_chunks == 0)
+    if empty.size:
+        raise ValueError(
+            f"{empty.size} clips have no chunk, the first is {empty[0]}. "
+            f"Received: num_clips={num_clips}, chunks={len(scores)}"
+        )
+    total = np.zeros((num_clips, scores.shape[1]))
+    np.add.at(total, clip_index, scores)
+    return total / num_chunks[:, None]
+
+
+def evaluate(targets, scores, labels):
+    """All figures for a set of clips.
+
+    `mAP` and `pr_auc_macro` are means over the classes with a positive;
+    `roc_auc` is one over the classes with a positive and a negative.
+    `d_prime` is `sqrt(2) * Phi^-1(roc_auc)`, infinite and so `None` where
+    `roc_auc` is 0 or 1. `lwlrap` weighs each clip by its number of labels.
+
+    Args:
+        targets: array of 0 and 1 `(clips, classes)`.
+        scores: array `(clips, classes)`, finite.
+        labels: sequence of `classes` distinct strings.
+
+    Returns:
+        Dict ready for JSON: `mAP`, `d_prime`, `roc_auc`, `lwlrap`,
+        `pr_auc_micro`, `pr_auc_macro` (float or `None`), `num_clips`,
+        `num_classes`, `classes_without_positives` (list of labels),
+        `per_class` (label to `average_precision` and `positives`), and
+        `accuracy` of the highest score if every clip has exactly one label.
+
+    Raises:
+        ValueError: if a shape or a value is not as above.
+    """
+    targets, scores = _validated(targets, scores)
+    labels = [str(label) for label in labels]
+    if len(labels) != targets.shape[1] or len(set(labels)) != len(labels):
+        raise ValueError(
+            "`labels` must name each class once. "
+            f"Received: len(labels)={len(labels)}, "
+            f"distinct={len(set(labels))}, targets.shape={targets.shape}"
+        )
+    has_positive = targets.any(axis=0)
+    precisions = average_precision_per_class(targets, scores)
+    areas = _per_class(_pr_auc, targets, scores, has_positive)
+    has_both = has_positive & ~targets.all(axis=0)
+    roc_auc = _mean(
+        _per_class(sklearn_metrics.roc_auc_score, targets, scores, has_both)
+    )
+    report = {
+        "mAP": _mean(precisions),
+        "d_prime": _d_prime(roc_auc),
+        "roc_auc": roc_auc,
+        "lwlrap": _lwlrap(targets, scores),
+        "pr_auc_micro": (
+            _pr_auc(targets.ravel(), scores.ravel()) if targets.any() else None
+        ),
+        "pr_auc_macro": _mean(areas),
+        "num_clips": targets.shape[0],
+        "num_classes": targets.shape[1],
+        "classes_without_positives": [
+            label for label, used in zip(labels, has_positive) if not used
+        ],
+        "per_class": {
+            label: {
+                "average_precision": float(precision) if used else None,
+                "positives": int(positives),
+            }
+            for label, precision, used, positives in zip(
+                labels, precisions, has_positive, targets.sum(axis=0)
+            )
+        },
+    }
+    if np.all(targets.sum(axis=1) == 1):
+        hits = scores.argmax(axis=1) == targets.argmax(axis=1)
+        report["accuracy"] = float(hits.mean())
+    return report
+
+
+def format_report(report):
+    """The summary figures of a report as text.
+
+    Args:
+        report: dict, as `evaluate` returns it.
+
+    Returns:
+        String of one line per figure, names and numbers aligned, then one
+        line on the classes without positives, if there are any.
+    """
+    rows = [
+        (name, "n/a" if report[name] is None else f"{report[name]:.4f}")
+        for name in SUMMARY_FIGURES
+        if name in report
+    ]
+    rows += [(name, str(report[name])) for name in ("num_clips", "num_classes")]
+    name_width = max(len(name) for name, _ in rows)
+    text_width = max(len(text) for _, text in rows)
+    lines = [
+        f"{name:<{name_width}}  {text:>{text_width}}" for name, text in rows
+    ]
+    left_out = report["classes_without_positives"]
+    if left_out:
+        named = ", ".join(left_out[:MAX_NAMED_CLASSES])
+        if len(left_out) > MAX_NAMED_CLASSES:
+            named += f" and {len(left_out) - MAX_NAMED_CLASSES} more"
+        lines.append(f"Left out, without positives: {named}")
+    return "\n".join(lines)
+
+
+def _per_class(figure, targets, scores, used):
+    """`figure(targets, scores)` of each used class, NaN for the others."""
+    values = np.full(targets.shape[1], np.nan)
+    for index in np.flatnonzero(used):
+        values[index] = figure(targets[:, index], scores[:, index])
+    return values
+
+
+def _mean(values):
+    """Mean of the defined values, `None` if there is none."""
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if defined.size else None
+
+
+def _pr_auc(targets, scores):
+    """Trapezoid area below the precision-recall curve, both `(clips,)`."""
+    precision, recall, _ = sklearn_metrics.precision_recall_curve(
+        targets, scores
+    )
+    return float(sklearn_metrics.auc(recall, precision))
+
+
+def _d_prime(roc_auc):
+    if roc_auc is None or not 0.0 < roc_auc < 1.0:
+        return None
+    return float(math.sqrt(2.0) * special.ndtri(roc_auc))
+
+
+def _lwlrap(targets, scores):
+    num_labels = targets.sum(axis=1)
+    labelled = num_labels > 0
+    if not labelled.any():
+        return None
+    return float(
+        sklearn_metrics.label_ranking_average_precision_score(
+            targets[labelled],
+            scores[labelled],
+            sample_weight=num_labels[labelled],
+        )
+    )
+
+
+def _validated(targets, scores):
+    """`targets` as int64 and `scores` as float64, or a `ValueError`."""
+    scores = _validated_scores(scores)
+    targets = np.asarray(targets)
+    if targets.shape != scores.shape:
+        raise ValueError(
+            "`targets` and `scores` must have the same shape. "
+            f"Received: targets.shape={targets.shape}, "
+            f"scores.shape={scores.shape}"
+        )
+    wrong = targets[(targets != 0) & (targets != 1)]
+    if wrong.size:
+        raise ValueError(
+            "`targets` must be 0 or 1. "
+            f"Received: {wrong.size} other values, the first is {wrong[0]}"
+        )
+    return targets.astype(np.int64), scores
+
+
+def _validated_scores(scores):
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.ndim != 2 or not scores.size:
+        raise ValueError(
+            "`scores` must be of rank 2 and not empty. "
+            f"Received: scores.shape={scores.shape}"
+        )
+    finite = np.isfinite(scores)
+    if not finite.all():
+        raise ValueError(
+            "`scores` must be finite. Received: "
+            f"{np.sum(~finite)} other values, the first is "
+            f"{scores[~finite][0]}"
+        )
+    return scores

@@ -1,0 +1,225 @@
+"""Train an audio classifier from files to a preset and a SavedModel.
+
+    python training/train.py --config training/configs/demo.py
+    python training/train.py --dataset fsd50k --data-dir FSD50K --out runs/fsd
+    python training/train.py --out runs/fsd --resume
+
+The folder --out gets config.json, history.csv, last.keras and best.keras,
+TensorBoard logs, the best model as a KerasHub preset, its figures on the test
+split (test.json), and with --export a SavedModel for TensorFlow Serving.
+"""
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+
+from audio_tf import __version__, callbacks, data, metrics  # noqa: E402
+from audio_tf.models import AudioBackbone, AudioClassifier  # noqa: E402
+from audio_tf.settings import DataSettings, parse, setting  # noqa: E402
+
+
+@dataclasses.dataclass
+class TrainSettings(DataSettings):
+    """What a run is made of; the defaults are the paper's recipe."""
+
+    model: str = setting("audio_transformer_small", "size, or a preset")
+    attention: str = setting("full", "name of the attention")
+    attention_kwargs: dict = setting({}, "further arguments of the attention")
+    filterbank: str = setting("random", "front end at first", ["random", "mel"])
+    dropout: float = setting(0.0, "dropout rate of the backbone")
+    model_kwargs: dict = setting({}, "further arguments of the backbone")
+    loss: str = setting("huber", "any loss of Keras by name")
+    learning_rate: float = setting(1e-3, "peak learning rate of Adam")
+    schedule: str = setting("constant", "its course", ["constant", "cosine"])
+    warmup_epochs: int = setting(0, "epochs of linear warm-up, for cosine")
+    batch_size: int = setting(32, "chunks per step")
+    epochs: int = setting(90, "passes over the corpus")
+    chunk_s: float | None = setting(1.0, "seconds per chunk; 0 for whole clips")
+    hop_s: float | None = setting(None, "seconds from chunk to chunk")
+    jitter: bool = setting(False, "draw the place of chunks anew each epoch")
+    precision: str = setting("float32", "dtype policy, e.g. mixed_bfloat16")
+    jit_compile: bool = setting(False, "compile by XLA")
+    monitor: str = setting("val_mAP", "what the best epoch is the largest of")
+    export: bool = setting(False, "also write a SavedModel")
+    out: str = setting("runs/train", "folder of the run")
+
+
+def saved_settings(settings):
+    path = pathlib.Path(settings.out, "config.json")
+    if not path.is_file():
+        raise ValueError(f"{path} is missing: nothing to resume in --out")
+    return json.loads(path.read_text())
+
+
+def build(settings, labels, steps_per_epoch):
+    """A new compiled classifier."""
+    backbone = AudioBackbone.from_preset(
+        settings.model,
+        attention=settings.attention,
+        attention_kwargs=settings.attention_kwargs,
+        filterbank=settings.filterbank,
+        dropout=settings.dropout,
+        **settings.model_kwargs,
+    )
+    classifier = AudioClassifier(
+        backbone, labels=labels, chunk_s=settings.chunk_s or None
+    )
+    learning_rate = settings.learning_rate
+    if settings.schedule == "cosine":
+        warmup_steps = settings.warmup_epochs * steps_per_epoch
+        learning_rate = keras.optimizers.schedules.CosineDecay(
+            initial_learning_rate=learning_rate / max(1, warmup_steps),
+            decay_steps=settings.epochs * steps_per_epoch - warmup_steps,
+            alpha=0.01,
+            warmup_target=learning_rate,
+            warmup_steps=warmup_steps,
+        )
+    classifier.compile(
+        keras.optimizers.Adam(learning_rate),
+        settings.loss,
+        jit_compile=settings.jit_compile,
+    )
+    return classifier
+
+
+def train(settings, chunks, out, resume):
+    """Fits a new or a resumed model and returns the one to keep."""
+    steps = chunks["train"].num_batches(settings.batch_size)
+    last, best = out / "last.keras", out / "best.keras"
+    if resume and last.is_file():
+        classifier = keras.saving.load_model(last)
+    else:
+        labels = chunks["train"].clips.corpus.vocabulary
+        classifier = build(settings, labels, steps)
+        classifier.summary()
+    first_epoch = callbacks.epochs_done(classifier, steps)
+    best_so_far = callbacks.rewind_history(
+        out / "history.csv", first_epoch, settings.monitor
+    )
+    hooks = [keras.callbacks.TerminateOnNaN()]
+    if "val" in chunks:
+        hooks.append(callbacks.ClipValidation(chunks["val"]))
+        hooks.append(
+            keras.callbacks.ModelCheckpoint(
+                best,
+                monitor=settings.monitor,
+                mode="max",
+                save_best_only=True,
+                initial_value_threshold=best_so_far,
+            )
+        )
+    hooks += [
+        keras.callbacks.TensorBoard(out / "logs", write_graph=False),
+        keras.callbacks.CSVLogger(out / "history.csv", append=first_epoch > 0),
+        callbacks.LastCheckpoint(last),
+    ]
+    if first_epoch < settings.epochs:
+        classifier.fit(
+            chunks["train"].dataset(
+                settings.batch_size,
+                shuffle=True,
+                seed=settings.seed,
+                jitter=settings.jitter,
+                first_epoch=first_epoch,
+            ),
+            steps_per_epoch=steps,
+            initial_epoch=first_epoch,
+            epochs=settings.epochs,
+            callbacks=hooks,
+            shuffle=False,  # The dataset has its own order for each epoch.
+            verbose=1 if sys.stdout.isatty() else 2,
+        )
+    return keras.saving.load_model(best if best.is_file() else last)
+
+
+def provenance(settings, chunks, report):
+    """How the model came to be, kept beside its weights."""
+    corpus = chunks["train"].clips.corpus
+    listing = hashlib.sha256()
+    for file, labels in zip(corpus.files, corpus.labels, strict=True):
+        file = pathlib.Path(file)
+        listing.update(f"{file.name} {file.stat().st_size} {labels}".encode())
+    return {
+        "command": " ".join(["python", *sys.argv]),
+        "settings": dataclasses.asdict(settings),
+        "train_files": len(corpus),
+        "train_files_sha256": listing.hexdigest(),
+        "resampler": data.RESAMPLER,
+        "labels": corpus.vocabulary,
+        "test": report,
+        "versions": {
+            "audio_tf": __version__,
+            "keras": keras.__version__,
+            "backend": keras.backend.backend(),
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "cores": os.cpu_count(),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def main(argv=None):
+    settings, resume = parse(TrainSettings, __doc__, argv, saved=saved_settings)
+    out = pathlib.Path(settings.out)
+    if not resume and (out / "config.json").exists():
+        sys.exit(f"{out} holds a run. Add --resume, or choose another --out.")
+    keras.utils.set_random_seed(settings.seed)
+    keras.mixed_precision.set_global_policy(settings.precision)
+    corpora = settings.load()
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "config.json").write_text(
+        json.dumps(dataclasses.asdict(settings), indent=2)
+    )
+    sample_rate_hz = AudioBackbone.from_preset(
+        settings.model, load_weights=False
+    ).sample_rate_hz
+    chunks, failures = {}, {}
+    for split, corpus in corpora.items():
+        if not len(corpus):
+            continue
+        clips = data.prepare(
+            corpus, sample_rate_hz, name=split, **settings.prepare_arguments()
+        )
+        failures |= clips.failures
+        hop_s = settings.hop_s if split == "train" else None
+        chunks[split] = data.Chunks(clips, settings.chunk_s or None, hop_s)
+        print(f"{split}: {len(clips)} clips, {len(chunks[split])} chunks")
+
+    classifier = train(settings, chunks, out, resume)
+
+    report = None
+    if "test" in chunks:
+        test = chunks["test"]
+        report = metrics.evaluate(
+            test.targets, data.score_clips(classifier, test), classifier.labels
+        )
+        (out / "test.json").write_text(json.dumps(report, indent=2))
+        print("\ntest split, clip scores are means over chunks")
+        print(metrics.format_report(report))
+    preset = out / "preset"
+    classifier.save_to_preset(str(preset))
+    (preset / "provenance.json").write_text(
+        json.dumps(provenance(settings, chunks, report), indent=2)
+    )
+    print(f"\npreset: {preset}")
+    if settings.export:
+        from audio_tf.export import export
+
+        print(f"SavedModel: {export(classifier, out / 'saved_model')}")
+    if failures:
+        print(data.describe(failures))
+
+
+if __name__ == "__main__":
+    main()
