@@ -5,6 +5,7 @@ import os
 import pathlib
 
 import keras
+import numpy as np
 
 from audio_tf import metrics
 from audio_tf.data import score_clips
@@ -38,6 +39,31 @@ class ClipValidation(keras.callbacks.Callback):
         for name in SUMMARY:
             if report.get(name) is not None:
                 logs[f"val_{name}"] = report[name]
+
+
+class EpochSeeds(keras.callbacks.Callback):
+    """Sets the random state of dropout and its kin at each epoch's start.
+
+    Keras saves no random state: without this, training that is resumed draws
+    other numbers than training that is not broken.
+
+    Args:
+        seed: int, not negative.
+    """
+
+    def __init__(self, seed):
+        super().__init__()
+        self.seed = seed
+
+    def on_epoch_begin(self, epoch, logs=None):
+        states = [
+            variable
+            for variable in self.model.variables
+            if variable.path.endswith("seed_generator_state")
+        ]
+        rng = np.random.default_rng([self.seed, epoch])
+        for state in states:
+            state.assign(rng.integers(0, 2**31, state.shape))
 
 
 class LastCheckpoint(keras.callbacks.Callback):

@@ -7,7 +7,7 @@ import pytest
 import soundfile
 from scipy import signal
 
-from audio_tf.data import synthetic
+from audio_tf.data import sound_events, synthetic
 
 RATE_HZ = 16_000
 SMALL = {"num_clips": 23, "seed": 5, "max_duration_s": 0.9, "progress": False}
@@ -161,7 +161,7 @@ def test_every_label_is_heard(monkeypatch):
         return wrapped
 
     spies = {n: spy(n, event) for n, event in synthetic.EVENTS.items()}
-    monkeypatch.setattr(synthetic, "EVENTS", spies)
+    monkeypatch.setattr(sound_events, "EVENTS", spies)
     for seed in range(20):
         heard.clear()
         rng = np.random.default_rng(seed)
@@ -386,11 +386,16 @@ def test_unknown_first_event():
         )
 
 
-def test_progress_bar_can_be_silenced(tmp_path, capfd):
-    arguments = {**SMALL, "num_clips": 2}
-    synthetic.write_synthetic_corpus(tmp_path, **arguments)
-    assert capfd.readouterr().err == ""
-    synthetic.write_synthetic_corpus(
-        tmp_path, **{**arguments, "progress": True}
-    )
-    assert "Synthetic corpus" in capfd.readouterr().err
+def test_progress_bar_is_for_a_terminal_that_wants_it(tmp_path, monkeypatch):
+    asked = []
+
+    def bar(rows, disable, **kwargs):
+        asked.append(disable)
+        return rows
+
+    monkeypatch.setattr(synthetic.tqdm_auto, "tqdm", bar)
+    for progress in (False, True):
+        arguments = {**SMALL, "num_clips": 2, "progress": progress}
+        synthetic.write_synthetic_corpus(tmp_path, **arguments)
+    # None: tqdm itself looks whether there is a terminal.
+    assert asked == [True, None]

@@ -46,6 +46,9 @@ class TrainSettings(DataSettings):
     epochs: int = setting(90, "passes over the corpus")
     chunk_s: float | None = setting(1.0, "seconds per chunk; 0 for whole clips")
     hop_s: float | None = setting(None, "seconds from chunk to chunk")
+    silence_db: float | None = setting(
+        None, "peak below which chunks are left out, e.g. -60; then also later"
+    )
     jitter: bool = setting(False, "draw the place of chunks anew each epoch")
     precision: str = setting("float32", "dtype policy, e.g. mixed_bfloat16")
     jit_compile: bool = setting(False, "compile by XLA")
@@ -61,8 +64,8 @@ def saved_settings(settings):
     return json.loads(path.read_text())
 
 
-def build(settings, labels, steps_per_epoch):
-    """A new compiled classifier."""
+def build(settings, labels):
+    """A new classifier."""
     backbone = AudioBackbone.from_preset(
         settings.model,
         attention=settings.attention,
@@ -71,9 +74,13 @@ def build(settings, labels, steps_per_epoch):
         dropout=settings.dropout,
         **settings.model_kwargs,
     )
-    classifier = AudioClassifier(
+    return AudioClassifier(
         backbone, labels=labels, chunk_s=settings.chunk_s or None
     )
+
+
+def compile(classifier, settings, steps_per_epoch):
+    """Gives a new classifier its loss and its optimizer."""
     learning_rate = settings.learning_rate
     if settings.schedule == "cosine":
         warmup_steps = settings.warmup_epochs * steps_per_epoch
@@ -89,24 +96,22 @@ def build(settings, labels, steps_per_epoch):
         settings.loss,
         jit_compile=settings.jit_compile,
     )
-    return classifier
 
 
-def train(settings, chunks, out, resume):
+def train(settings, classifier, chunks, out):
     """Fits a new or a resumed model and returns the one to keep."""
     steps = chunks["train"].num_batches(settings.batch_size)
     last, best = out / "last.keras", out / "best.keras"
-    if resume and last.is_file():
-        classifier = keras.saving.load_model(last)
-    else:
-        labels = chunks["train"].clips.corpus.vocabulary
-        classifier = build(settings, labels, steps)
-        classifier.summary()
+    if not last.is_file():
+        compile(classifier, settings, steps)
     first_epoch = callbacks.epochs_done(classifier, steps)
     best_so_far = callbacks.rewind_history(
         out / "history.csv", first_epoch, settings.monitor
     )
-    hooks = [keras.callbacks.TerminateOnNaN()]
+    hooks = [
+        keras.callbacks.TerminateOnNaN(),
+        callbacks.EpochSeeds(settings.seed),
+    ]
     if "val" in chunks:
         hooks.append(callbacks.ClipValidation(chunks["val"]))
         hooks.append(
@@ -181,22 +186,34 @@ def main(argv=None):
     (out / "config.json").write_text(
         json.dumps(dataclasses.asdict(settings), indent=2)
     )
-    sample_rate_hz = AudioBackbone.from_preset(
-        settings.model, load_weights=False
-    ).sample_rate_hz
+    if (out / "last.keras").is_file():
+        classifier = keras.saving.load_model(out / "last.keras")
+    else:
+        classifier = build(settings, corpora["train"].vocabulary)
+        classifier.summary()
     chunks, failures = {}, {}
     for split, corpus in corpora.items():
         if not len(corpus):
             continue
         clips = data.prepare(
-            corpus, sample_rate_hz, name=split, **settings.prepare_arguments()
+            corpus,
+            classifier.sample_rate_hz,
+            name=split,
+            **settings.prepare_arguments(),
         )
         failures |= clips.failures
-        hop_s = settings.hop_s if split == "train" else None
-        chunks[split] = data.Chunks(clips, settings.chunk_s or None, hop_s)
-        print(f"{split}: {len(clips)} clips, {len(chunks[split])} chunks")
+        chunks[split] = data.Chunks(
+            clips,
+            settings.chunk_s or None,
+            settings.hop_s if split == "train" else None,
+            settings.silence_db,
+        )
+        print(
+            f"{split}: {len(clips)} clips, {len(chunks[split])} chunks, "
+            f"{chunks[split].silent} silent ones left out"
+        )
 
-    classifier = train(settings, chunks, out, resume)
+    classifier = train(settings, classifier, chunks, out)
 
     report = None
     if "test" in chunks:

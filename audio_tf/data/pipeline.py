@@ -26,7 +26,8 @@ def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
     Returns:
         `tf.data.Dataset` of `(row, audio, error)`: the index in `files`,
         float32 `(samples,)`, and why a file has none, empty if it has. A bad
-        file is an element like any other and never stops the others.
+        file never stops the others: soundfile's is an element like any
+        other, that of tensorflow-io is left out.
     """
     if decoder not in DECODERS:
         raise ValueError(
@@ -57,7 +58,10 @@ def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
     dataset = tf.data.Dataset.from_tensor_slices(
         (np.arange(len(paths)), tf.constant(paths, tf.string))
     )
-    return dataset.map(load, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    dataset = dataset.map(load, tf.data.AUTOTUNE)
+    if decoder == "tfio":
+        dataset = dataset.ignore_errors()
+    return dataset.prefetch(tf.data.AUTOTUNE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +150,9 @@ def prepare(
             fail(row, error.decode())
         else:
             entries[row] = cache.put(corpus.files[row], audio)
+    for row in todo:
+        if row not in entries and str(corpus.files[row]) not in failures:
+            fail(row, f"not decoded by {decoder}")
     if not entries:
         raise ValueError(
             f"None of {len(corpus)} files is usable. {describe(failures)}"
@@ -194,16 +201,22 @@ class Chunks:
         clips: `Clips`.
         chunk_s: float, seconds, or `None` for whole clips.
         hop_s: float, seconds from chunk to chunk; `chunk_s` if `None`.
+        silence_db: float or `None`. If given, chunks whose peak is below so
+            many dB of full scale are left out, but for the loudest of a clip:
+            corpora that fill clips up with digital silence, ESC-50 among
+            them, would teach that silence is each of the classes.
 
     Attributes:
         clip_index: int64 `(chunks,)`, the clip of each chunk.
         targets: float32 `(clips, classes)`.
+        silent: int, how many chunks were left out.
     """
 
-    def __init__(self, clips, chunk_s=1.0, hop_s=None):
+    def __init__(self, clips, chunk_s=1.0, hop_s=None, silence_db=None):
         self.clips = clips
         self.targets = clips.corpus.targets()
         self.size = None
+        self.silent = 0
         if chunk_s is None:
             self.clip_index = np.arange(len(clips))
             self.starts = np.zeros(len(clips), np.int64)
@@ -219,6 +232,18 @@ class Chunks:
         counts = [len(each) for each in starts]
         self.clip_index = np.repeat(np.arange(len(clips)), counts)
         self.starts = np.concatenate(starts)
+        if silence_db is not None:
+            self.leave_out_silence(10.0 ** (silence_db / 20.0))
+
+    def leave_out_silence(self, threshold):
+        """Drops chunks whose peak is below the threshold, one a clip stays."""
+        peaks = [np.abs(self.read(row)).max() for row in range(len(self))]
+        loudest = np.zeros(len(self.clips))
+        np.maximum.at(loudest, self.clip_index, peaks)
+        kept = peaks >= np.minimum(threshold, loudest[self.clip_index])
+        self.silent = int(np.count_nonzero(~kept))
+        self.clip_index = self.clip_index[kept]
+        self.starts = self.starts[kept]
 
     def __len__(self):
         return len(self.starts)

@@ -145,8 +145,9 @@ class WaveformFrontend(keras.layers.Layer):
             to begin as a mel-spaced quadrature filterbank: windowed cosines
             and sines of both signs, then triangular means. Both are dense
             and trainable either way.
-        gain: float, the scale of the `"mel"` filters: the embedding of a
-            full-scale sinusoid is about this large.
+        gain: float, the scale of the `"mel"` filters: a full-scale sinusoid
+            has an embedding of at most about this size. Sound in a room is
+            some 30 dB below full scale, positions are of size 1.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:

@@ -171,9 +171,20 @@ class AudioClassifier(keras_hub.models.Task):
 
     def save_task_weights(self, filepath):
         """Saves the weights that are not the backbone's."""
-        # KerasHub's own would add the state of the optimizer.
-        skipped = [*self.backbone._flatten_layers(), self.optimizer]
-        keras.saving.save_weights(self, filepath, objects_to_skip=skipped)
+        keras.saving.save_weights(
+            self, filepath, objects_to_skip=self._not_of_the_head()
+        )
+
+    def load_task_weights(self, filepath):
+        """Loads the weights that are not the backbone's."""
+        keras.saving.load_weights(
+            self, filepath, objects_to_skip=self._not_of_the_head()
+        )
+
+    def _not_of_the_head(self):
+        # KerasHub's own skips the backbone alone: a preset would hold the
+        # state of the optimizer, twice as large as the weights.
+        return [*self.backbone._flatten_layers(), self.optimizer]
 
     def get_config(self):
         return {

@@ -1,0 +1,36 @@
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Small tensors: more threads than cores only slow parallel workers down.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """Real audio beside the repository; CI has it, users may not."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"REAL AUDIO IS NOT TESTED: no folder {folder.name}")
+    return folder
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(2024)
+
+
+@pytest.fixture(autouse=True)
+def float32_policy():
+    """A failing test must not leave its dtype policy to the next."""
+    import keras
+
+    keras.mixed_precision.set_global_policy("float32")
+    keras.utils.set_random_seed(7)
+    yield
+    keras.mixed_precision.set_global_policy("float32")

@@ -1,0 +1,320 @@
+"""Layers against naive references, and the behaviour they share."""
+
+import keras
+import naive
+import numpy as np
+import pytest
+
+from audio_tf import layers
+from audio_tf.layers import frontend, multiscale
+
+B, T, F = 3, 11, 13
+
+LAYERS = {
+    "positions": lambda: layers.SinusoidalPositions(),
+    "feed_forward": lambda: layers.FeedForward((5, 7), "gelu", 0.3),
+    "block": lambda: layers.TransformerBlock(
+        2, 5, (7,), "full", {"use_bias": False}, True, "gelu", 0.2
+    ),
+    "pooling": lambda: layers.TemporalAveragePooling(3, 2),
+    "mean": lambda: layers.MaskedMean(),
+    "multiscale": lambda: layers.MultiScaleAverage(8),
+    "multiscale_causal": lambda: layers.MultiScaleAverage(4, causal=True),
+}
+
+every = pytest.mark.parametrize("name", LAYERS)
+
+
+def frames(rng, length=T):
+    return rng.standard_normal((B, length, F)).astype("float32")
+
+
+def prefix(real, length=T):
+    return np.arange(length) < np.array(real)[:, None]
+
+
+def apply(layer, x, mask):
+    """Calls layers with a mask that take one."""
+    if "mask" in layer._call_signature.parameters:
+        return layer(x, mask=mask)
+    return layer(x)
+
+
+@every
+def test_config_is_complete(name):
+    layer = LAYERS[name]()
+    assert naive.missing_from_config(layer) == []
+    revived = type(layer).from_config(layer.get_config())
+    assert revived.get_config() == layer.get_config()
+
+
+@every
+def test_symbolic_and_eager_specs_agree(name, rng):
+    layer = LAYERS[name]()
+    x = frames(rng)
+    eager = apply(layer, x, None)
+    static = apply(layer, keras.KerasTensor(x.shape), None)
+    dynamic = apply(layer, keras.KerasTensor((None, None, F)), None)
+    assert tuple(eager.shape) == static.shape
+    assert len(dynamic.shape) == len(static.shape)
+    assert dynamic.shape[-1] == static.shape[-1]
+
+
+@every
+def test_padding_changes_nothing(name, rng):
+    layer, x, real = LAYERS[name](), frames(rng), (T, 5, 1)
+    mask = prefix(real)
+    for clip, length in enumerate(real):
+        x[clip, length:] = 100.0
+    together = np.asarray(apply(layer, x, mask))
+    for clip, length in enumerate(real):
+        one = slice(clip, clip + 1)
+        alone = np.asarray(apply(layer, x[one, :length], mask[one, :length]))
+        if alone.ndim == 2:
+            np.testing.assert_allclose(together[one], alone, atol=1e-5)
+        else:
+            np.testing.assert_allclose(
+                together[one, : alone.shape[1]], alone, atol=1e-5
+            )
+
+
+@every
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_half_precision_is_close(name, policy, rng):
+    x, mask = frames(rng), prefix((T, 5, 1))
+    layer = LAYERS[name]()
+    expected = np.asarray(apply(layer, x, mask))
+    keras.mixed_precision.set_global_policy(policy)
+    half = LAYERS[name]()
+    half.build(x.shape)
+    half.set_weights(layer.get_weights())
+    y = apply(half, x, mask)
+    dtype = keras.mixed_precision.global_policy().compute_dtype
+    assert keras.backend.standardize_dtype(y.dtype) == dtype
+    found = np.asarray(keras.ops.cast(y, "float32"))
+    np.testing.assert_allclose(
+        found, expected, atol=0.01 if dtype == "float16" else 0.08
+    )
+
+
+def test_positions_are_the_papers_formula(rng):
+    x = np.zeros((1, T, F), "float32")
+    found = np.asarray(layers.SinusoidalPositions()(x))[0]
+    for position in range(T):
+        for i in range((F + 1) // 2):
+            angle = position / 10_000 ** (2 * i / F)
+            assert found[position, 2 * i] == pytest.approx(
+                np.sin(angle), abs=1e-6
+            )
+            if 2 * i + 1 < F:
+                assert found[position, 2 * i + 1] == pytest.approx(
+                    np.cos(angle), abs=1e-6
+                )
+
+
+def test_feed_forward_is_dense_after_dense(rng):
+    layer, x = layers.FeedForward((5, 7)), frames(rng)
+    found = layer(x)
+    y = np.maximum(naive.dense(layer.hidden[0], x), 0)
+    y = np.maximum(naive.dense(layer.hidden[1], y), 0)
+    np.testing.assert_allclose(
+        found, naive.dense(layer.output_dense, y), atol=1e-6
+    )
+
+
+def test_block_is_post_norm(rng):
+    layer = layers.TransformerBlock(2, 5, (7,), causal=True)
+    x, mask = frames(rng), prefix((T, 5, 1))
+    found = np.asarray(layer(x, mask=mask))
+    attended, _ = naive.full_attention(layer.attention, x, mask)
+    y = naive.layer_norm(x + attended, 1e-5)
+    hidden = np.maximum(naive.dense(layer.feed_forward.hidden[0], y), 0)
+    fed = naive.dense(layer.feed_forward.output_dense, hidden)
+    expected = naive.layer_norm(y + fed, 1e-5)
+    np.testing.assert_allclose(found[mask], expected[mask], atol=1e-5)
+
+
+def test_block_returns_the_attention_map(rng):
+    layer, x = layers.TransformerBlock(2, 5, (7,)), frames(rng)
+    y, weights = layer(x, return_attention_scores=True)
+    assert tuple(weights.shape) == (B, 2, T, T)
+    np.testing.assert_allclose(np.sum(weights, axis=-1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(y, layer(x), atol=1e-6)
+
+
+@pytest.mark.parametrize("size, stride", [(2, None), (2, 1), (3, 2), (5, 5)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_pooling_is_the_mean_of_real_frames(size, stride, masked, rng):
+    layer, x = layers.TemporalAveragePooling(size, stride), frames(rng)
+    mask = prefix((T, 6, 1)) if masked else np.ones((B, T), bool)
+    found = np.asarray(layer(x, mask=mask if masked else None))
+    found_mask = np.asarray(layer.compute_mask(x, mask))
+    starts = range(0, T, stride or size)
+    assert found.shape == (B, len(starts), F)
+    for clip in range(B):
+        for window, start in enumerate(starts):
+            inside = [
+                x[clip, i]
+                for i in range(start, min(start + size, T))
+                if mask[clip, i]
+            ]
+            assert found_mask[clip, window] == bool(inside)
+            expected = np.mean(inside, axis=0) if inside else np.zeros(F)
+            np.testing.assert_allclose(found[clip, window], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("size, stride", [(0, None), (2, 3), (2, -1)])
+def test_pooling_that_loses_frames_is_refused(size, stride):
+    with pytest.raises(ValueError, match="Received"):
+        layers.TemporalAveragePooling(size, stride)
+
+
+def test_masked_mean(rng):
+    x, mask = frames(rng), prefix((T, 4, 0))
+    found = np.asarray(layers.MaskedMean()(x, mask=mask))
+    np.testing.assert_allclose(found[0], x[0].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(found[1], x[1, :4].mean(axis=0), atol=1e-6)
+    np.testing.assert_array_equal(found[2], np.zeros(F))
+
+
+def test_multiscale_shares_halve():
+    assert multiscale.halving_groups(64, 32) == [
+        (32, 1),
+        (16, 2),
+        (8, 4),
+        (4, 8),
+        (2, 16),
+        (2, 32),
+    ]
+    for dim in (1, 2, 7, 13, 96):
+        groups = multiscale.halving_groups(dim, 8)
+        assert sum(count for count, _ in groups) == dim
+        assert groups[0][0] >= dim / 2
+        assert max(window for _, window in groups) <= 8
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_multiscale_is_the_mean_over_each_window(causal, masked, rng):
+    layer = layers.MultiScaleAverage(8, causal=causal)
+    x, length = frames(rng, 19), 19
+    mask = prefix((19, 10, 1), 19)
+    found = np.asarray(layer(x, mask=mask if masked else None))
+    if not masked:
+        mask[:] = True
+    first = 0
+    for count, window in multiscale.halving_groups(F, 8):
+        features = slice(first, first + count)
+        first += count
+        for clip in range(B):
+            for i in np.flatnonzero(mask[clip]):
+                start = i - window + 1 if causal else i // window * window
+                stop = i + 1 if causal else start + window
+                inside = [
+                    x[clip, j, features]
+                    for j in range(max(start, 0), min(stop, length))
+                    if mask[clip, j]
+                ]
+                np.testing.assert_allclose(
+                    found[clip, i, features],
+                    np.mean(inside, axis=0),
+                    atol=1e-5,
+                )
+
+
+@pytest.mark.parametrize("window", [0, 1, 3, 12])
+def test_multiscale_window_must_be_a_power_of_two(window):
+    with pytest.raises(ValueError, match=f"max_window={window}"):
+        layers.MultiScaleAverage(window)
+
+
+def make_frontend(**kwargs):
+    return layers.WaveformFrontend(
+        **{
+            "filters": 8,
+            "embedding_dim": 5,
+            "patch_s": 0.007,
+            "sample_rate_hz": 1000,
+            **kwargs,
+        }
+    )
+
+
+def test_frontend_is_dense_on_patches(rng):
+    layer = make_frontend()
+    x = rng.standard_normal((2, 17)).astype("float32")
+    found = np.asarray(layer(x))
+    assert found.shape == (2, 3, 5)
+    padded = np.zeros((2, 21))
+    padded[:, :17] = x
+    for patch in range(3):
+        part = padded[:, 7 * patch : 7 * patch + 7]
+        hidden = np.maximum(naive.dense(layer.filter_dense, part), 0)
+        np.testing.assert_allclose(
+            found[:, patch],
+            naive.dense(layer.embedding_dense, hidden),
+            atol=1e-6,
+        )
+
+
+def test_frontend_takes_padding_as_silence(rng):
+    layer = make_frontend()
+    x = rng.standard_normal((3, 23)).astype("float32")
+    lengths = np.array([23, 10, 1], "int32")
+    found = np.asarray(layer(x, lengths))
+    mask = np.asarray(layers.FrameMask(7)(x, lengths))
+    np.testing.assert_array_equal(mask.sum(axis=1), [4, 2, 1])
+    for clip, length in enumerate(lengths):
+        alone = np.asarray(layer(x[clip : clip + 1, :length]))
+        np.testing.assert_allclose(
+            found[clip, : alone.shape[1]], alone[0], atol=1e-6
+        )
+
+
+def test_frame_mask_without_lengths_is_all_real():
+    mask = np.asarray(layers.FrameMask(7)(np.zeros((2, 15))))
+    assert mask.shape == (2, 3) and mask.all()
+
+
+@pytest.mark.parametrize("sample_rate_hz", [8_000, 16_000])
+def test_mel_filterbank_tells_frequencies_apart(sample_rate_hz):
+    layer = layers.WaveformFrontend(
+        filters=1024,
+        embedding_dim=32,
+        sample_rate_hz=sample_rate_hz,
+        filterbank="mel",
+        gain=1.0,
+    )
+    centers = frontend.mel_centers(32, sample_rate_hz)
+    time_s = np.arange(layer.patch_size) / sample_rate_hz
+    for band in (6, 13, 20, 29):
+        levels = []
+        for phase in np.linspace(0, np.pi, 7):
+            tone = np.sin(2 * np.pi * centers[band] * time_s + phase)
+            found = np.asarray(layer(tone[None].astype("float32")))[0, 0]
+            assert abs(found.argmax() - band) <= 1
+            assert found.min() >= 0.0
+            levels.append(found[band])
+        # |cos| + |sin| is 1 to 1.41 as the phase turns.
+        assert max(levels) / min(levels) < 1.5
+        # A wide band averages over filters that the tone does not reach.
+        assert 0.1 < np.mean(levels) < 1.5
+
+
+def test_mel_filterbank_is_trainable_and_saved(rng):
+    layer = make_frontend(filterbank="mel")
+    layer.build((None, None))
+    assert len(layer.trainable_weights) == 4
+    assert naive.missing_from_config(layer) == []
+    revived = layers.WaveformFrontend.from_config(layer.get_config())
+    assert revived.get_config() == layer.get_config()
+    x = rng.standard_normal((1, 20)).astype("float32")
+    np.testing.assert_allclose(revived(x), layer(x), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"filterbank": "bark"}, {"patch_s": 0.0001}, {"filters": 6}]
+)
+def test_frontend_refuses(wrong):
+    with pytest.raises(ValueError, match="Received"):
+        make_frontend(**{"filterbank": "mel", **wrong}).build((None, None))

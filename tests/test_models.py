@@ -1,0 +1,323 @@
+"""The Audio Transformer and the classifier as KerasHub models."""
+
+import json
+import warnings
+
+import keras
+import naive
+import numpy as np
+import pytest
+
+from audio_tf import attention, layers, models
+from audio_tf.models import AudioClassifier, AudioTransformerBackbone
+
+SIZES = AudioTransformerBackbone.sizes
+TINY = {
+    "num_layers": 3,
+    "num_heads": 2,
+    "key_dim": 5,
+    "embedding_dim": 12,
+    "feed_forward_dims": (7,),
+    "frontend_filters": 16,
+    "patch_s": 0.01,
+    "sample_rate_hz": 1100,
+}
+VARIANTS = {
+    "plain": {},
+    "pooled": {"pool_every": 1},
+    "smoothed": {"pool_every": 1, "pool_size": 3, "pool_strides": 1},
+    "multiscale": {"multiscale": "block"},
+    "multiscale_causal": {"multiscale": "causal"},
+    "not_causal": {"causal": False, "filterbank": "mel", "dropout": 0.1},
+}
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+
+def backbone(variant="plain", **kwargs):
+    return AudioTransformerBackbone(**{**TINY, **VARIANTS[variant], **kwargs})
+
+
+def classifier(variant="plain", **kwargs):
+    return AudioClassifier(
+        backbone(variant), **{"labels": ["a", "b", "c"], **kwargs}
+    )
+
+
+def waveform(rng, samples=131, batch=3):
+    return rng.standard_normal((batch, samples)).astype("float32")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_parameter_counts_are_those_of_the_docstring(size):
+    model = AudioClassifier.from_preset(size, num_classes=200)
+    row = next(
+        line
+        for line in AudioTransformerBackbone.__doc__.splitlines()
+        if f"`{size}`" in line
+    )
+    counts = [cell.strip() for cell in row.split("|")[2:4]]
+    assert counts == [
+        f"{model.backbone.count_params():,}",
+        f"{model.count_params():,}",
+    ]
+
+
+def test_counts_follow_from_the_papers_sizes():
+    """400 -> 2048 -> 64, 8 heads of 64, 128-128-64, biases, LayerNorms."""
+    front = 401 * 2048 + 2049 * 64
+    projections = 3 * 65 * 512 + 513 * 64
+    feed_forward = 65 * 128 + 129 * 128 + 129 * 64
+    block = projections + feed_forward + 4 * 64
+    large = AudioTransformerBackbone.from_preset("audio_transformer_large")
+    assert large.count_params() == front + 6 * block
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_frames_per_second(size):
+    model = AudioTransformerBackbone.from_preset(size)
+    outputs = model(np.zeros((1, 16_000), "float32"))
+    frames = 10 if size.endswith("pooled") else 40
+    assert tuple(outputs["sequence_output"].shape) == (1, frames, 64)
+    assert tuple(outputs["frame_mask"].shape) == (1, frames)
+
+
+@every_variant
+def test_padded_clips_score_as_alone(variant, rng):
+    model, x = classifier(variant), waveform(rng)
+    lengths = np.array([131, 59, 3], "int32")
+    padded = np.concatenate([x, np.full((3, 23), 9.0, "float32")], axis=1)
+    together = model.predict(
+        {"waveform": padded, "lengths": lengths}, verbose=0
+    )
+    for clip, length in enumerate(lengths):
+        alone = model.predict(x[clip : clip + 1, :length], verbose=0)
+        np.testing.assert_allclose(together[clip], alone[0], atol=1e-6)
+    assert np.abs(together - together[0]).max() > 1e-3
+
+
+@every_variant
+def test_lengths_are_optional(variant, rng):
+    model, x = classifier(variant), waveform(rng)
+    full = np.full(3, 131, "int32")
+    np.testing.assert_allclose(
+        model(x), model({"waveform": x, "lengths": full}), atol=1e-6
+    )
+    np.testing.assert_array_equal(model(x), model({"waveform": x}))
+
+
+@pytest.mark.parametrize("variant", ["plain", "multiscale_causal"])
+def test_causal_models_see_no_future(variant, rng):
+    model, x = backbone(variant), waveform(rng)
+    before = np.asarray(model(x)["sequence_output"])
+    x[:, 66:] += 1.0
+    after = np.asarray(model(x)["sequence_output"])
+    np.testing.assert_allclose(before[:, :6], after[:, :6], atol=1e-6)
+    assert np.abs(before[:, 6:] - after[:, 6:]).max() > 1e-3
+
+
+@every_variant
+def test_keras_file_round_trip(variant, rng, tmp_path):
+    model = classifier(variant)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    for samples, batch in ((131, 3), (40, 2), (7, 1)):
+        x = waveform(rng, samples, batch)
+        np.testing.assert_array_equal(loaded(x), model(x))
+    assert loaded.get_config() == model.get_config()
+
+
+def test_keras_file_goes_on_training(rng, tmp_path):
+    model, x = classifier(), waveform(rng)
+    model.fit(x, np.eye(3), verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert int(loaded.optimizer.iterations) == 1
+    for each in (model, loaded):
+        each.fit(x, np.eye(3), verbose=0)
+    for one, other in zip(
+        model.get_weights(), loaded.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@every_variant
+def test_preset_round_trip(variant, rng, tmp_path):
+    model, x = classifier(variant, chunk_s=0.5), waveform(rng)
+    model.save_to_preset(str(tmp_path))
+    loaded = AudioClassifier.from_preset(str(tmp_path))
+    np.testing.assert_array_equal(loaded(x), model(x))
+    assert loaded.labels == ["a", "b", "c"] and loaded.chunk_s == 0.5
+    body = models.AudioBackbone.from_preset(str(tmp_path))
+    np.testing.assert_array_equal(
+        body(x)["sequence_output"], model.backbone(x)["sequence_output"]
+    )
+
+
+def test_preset_holds_no_optimizer_state(rng, tmp_path):
+    model = classifier()
+    model.fit(waveform(rng), np.eye(3), verbose=0)
+    model.save_to_preset(str(tmp_path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AudioClassifier.from_preset(str(tmp_path))
+    size = (tmp_path / "task.weights.h5").stat().st_size
+    assert size < (tmp_path / "model.weights.h5").stat().st_size
+
+
+def test_preset_with_a_new_head_keeps_the_backbone(rng, tmp_path):
+    model, x = classifier(), waveform(rng)
+    model.save_to_preset(str(tmp_path))
+    renewed = AudioClassifier.from_preset(str(tmp_path), num_classes=5)
+    assert renewed.labels is None and renewed.num_classes == 5
+    assert tuple(renewed(x).shape) == (3, 5)
+    np.testing.assert_array_equal(
+        renewed.backbone(x)["sequence_output"],
+        model.backbone(x)["sequence_output"],
+    )
+    bare = AudioClassifier.from_preset(str(tmp_path), load_weights=False)
+    assert np.abs(np.asarray(bare(x)) - np.asarray(model(x))).max() > 1e-4
+
+
+def test_config_is_complete_and_json():
+    for variant in VARIANTS:
+        model = backbone(variant)
+        assert naive.missing_from_config(model) == []
+        config = json.loads(json.dumps(model.get_config()))
+        revived = AudioTransformerBackbone.from_config(config)
+        assert json.loads(json.dumps(revived.get_config())) == config
+    assert set(naive.missing_from_config(classifier())) <= {
+        # Derived from the backbone, and what Keras stores by itself.
+        "head_dtype",
+        "compile",
+    }
+
+
+def test_config_keeps_every_value():
+    changed = {
+        **TINY,
+        "attention_kwargs": {"use_bias": False},
+        "causal": False,
+        "activation": "gelu",
+        "dropout": 0.25,
+        "pool_every": 2,
+        "pool_size": 3,
+        "pool_strides": 2,
+        "multiscale": "causal",
+        "filterbank": "mel",
+    }
+    config = AudioTransformerBackbone(**changed).get_config()
+    for name, value in changed.items():
+        value = list(value) if isinstance(value, tuple) else value
+        assert config[name] == value, name
+
+
+def test_fit_shuffles_arrays(rng):
+    """KerasHub's own `fit` would feed arrays in their order."""
+    model = classifier()
+    x = np.zeros((64, 11), "float32")
+    y = np.repeat(np.eye(3, dtype="float32")[[0, 1]], 32, axis=0)
+    seen = []
+
+    def loss(y_true, y_pred):
+        seen.append(y_true.numpy())
+        return keras.losses.huber(y_true, y_pred)
+
+    model.compile("sgd", loss, run_eagerly=True)
+    model.fit(x, y, batch_size=32, verbose=0)
+    assert 0 < seen[0][:, 0].sum() < 32
+
+
+def test_fit_learns_two_tones():
+    time_s = np.arange(110) / 1100
+    tones = np.stack([np.sin(2 * np.pi * f * time_s) for f in (100, 300)])
+    x = np.tile(tones, (16, 1)).astype("float32")
+    y = np.tile(np.eye(2, dtype="float32"), (16, 1))
+    model = AudioClassifier(backbone("not_causal"), labels=["low", "high"])
+    model.compile(keras.optimizers.Adam(1e-2), "binary_crossentropy")
+    model.fit(x, y, epochs=20, verbose=0)
+    scores = model.predict(tones.astype("float32"), verbose=0)
+    np.testing.assert_array_equal(scores.argmax(axis=1), [0, 1])
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_mixed_precision(policy, rng):
+    model, x = classifier(), waveform(rng)
+    half = AudioClassifier(backbone(dtype=policy), labels=["a", "b", "c"])
+    half.set_weights(model.get_weights())
+    assert half.backbone.get_layer("block_0").compute_dtype == policy[6:]
+    scores = half(x)
+    assert keras.backend.standardize_dtype(scores.dtype) == "float32"
+    np.testing.assert_allclose(scores, model(x), atol=0.03)
+    half.compile("adam", "huber")
+    history = half.fit(x, np.eye(3), verbose=0).history
+    assert np.isfinite(history["loss"][0])
+
+
+def test_lora_trains_queries_and_values_alone(rng):
+    model, x = classifier(), waveform(rng)
+    before = np.asarray(model(x))
+    model.backbone.enable_lora(2)
+    np.testing.assert_allclose(model(x), before, atol=1e-6)
+    paths = [w.path for w in model.backbone.trainable_weights]
+    kernels = [path for path in paths if not path.endswith("bias")]
+    assert len(kernels) == 2 * 2 * 3
+    assert all("lora" in path for path in kernels)
+    assert all("query" in path or "value" in path for path in paths)
+
+
+def test_int8_scores_are_close(rng):
+    model = AudioClassifier(backbone(num_layers=1), num_classes=3)
+    x = waveform(rng)
+    before = np.asarray(model(x))
+    model.quantize("int8")
+    np.testing.assert_allclose(model(x), before, atol=0.05)
+
+
+@keras.saving.register_keras_serializable("audio_tf_test")
+class Doubling(attention.SelfAttention):
+    """A user's own attention: each frame attends to itself, twice."""
+
+    def attend(self, query, key, value, mask, training):
+        return 2.0 * value
+
+
+@pytest.mark.parametrize("how", [Doubling, "audio_tf_test>Doubling"])
+def test_a_users_attention(how, rng, tmp_path):
+    model = AudioClassifier(backbone(attention=how), num_classes=3)
+    x = waveform(rng)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    block = loaded.backbone.get_layer("block_0")
+    assert isinstance(block.attention, Doubling)
+    np.testing.assert_array_equal(loaded(x), model(x))
+
+
+def test_each_block_has_its_own_attention():
+    blocks = [
+        layer
+        for layer in backbone().layers
+        if isinstance(layer, layers.TransformerBlock)
+    ]
+    assert len({id(block.attention) for block in blocks}) == 3
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: backbone(multiscale="haar"), "multiscale='haar'"),
+        (lambda: backbone(attention="none"), "attention='none'"),
+        (lambda: AudioClassifier(backbone()), "num_classes"),
+        (
+            lambda: AudioClassifier(backbone(), 2, labels=["a"]),
+            "num_classes=2, 1 labels",
+        ),
+        (
+            lambda: AudioClassifier.from_preset("audio_transformer_huge"),
+            "audio_transformer_huge",
+        ),
+        (lambda: classifier()({"audio": np.zeros((1, 9))}), "audio"),
+    ],
+)
+def test_mistakes_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

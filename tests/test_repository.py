@@ -1,0 +1,101 @@
+"""What the repository promises of itself."""
+
+import ast
+import configparser
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def tracked():
+    """Paths that git tracks or would."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return {
+        line for line in listed.stdout.splitlines() if (ROOT / line).exists()
+    }
+
+
+def readme_tree():
+    """Files and folders of the README's tree, with their paths."""
+    text = (ROOT / "README.md").read_text()
+    block = re.search(r"## Files\n+```\n(.*?)```", text, re.DOTALL)[1]
+    paths, folders = set(), []
+    for line in block.splitlines():
+        depth = (len(line) - len(line.lstrip())) // 4
+        names = line.strip().split("  ")[0]
+        folders = folders[:depth]
+        for name in names.split():
+            paths.add("".join(folders) + name)
+        if names.endswith("/"):
+            folders.append(names)
+    return paths
+
+
+def test_the_readme_tree_is_true():
+    tree = readme_tree()
+    files = tracked()
+    for path in tree:
+        if path.endswith("/"):
+            assert any(file.startswith(path) for file in files), path
+        else:
+            assert path in files, path
+    for file in files:
+        if file.startswith(("audio_tf/", "training/", "benchmarks/")):
+            assert file in tree or file.endswith("__init__.py"), file
+
+
+def test_scripts_are_no_packages():
+    for folder in ("training", "datasets", "benchmarks"):
+        assert not (ROOT / folder / "__init__.py").exists()
+
+
+def test_only_the_library_is_installed():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    assert config["options.packages.find"]["include"].split() == ["audio_tf*"]
+
+
+@pytest.mark.parametrize("folder", ["layers", "attention", "models"])
+def test_layers_and_models_import_no_backend(folder):
+    for file in (ROOT / "audio_tf" / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module]
+            for name in names:
+                assert name.split(".")[0] not in {"tensorflow", "jax", "torch"}
+
+
+def test_the_package_imports_without_tensorflow_code():
+    """`import audio_tf` pulls in neither tf.data nor the export."""
+    code = (
+        "import sys, audio_tf; "
+        "print([m for m in ('audio_tf.data', 'audio_tf.export') "
+        "if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_no_machine_path_is_committed():
+    pattern = re.compile(r"(?<![\w.])/(work|root|home)/\w")
+    for name in tracked():
+        if name.endswith((".py", ".md", ".cfg", ".toml", "Makefile", "run")):
+            text = (ROOT / name).read_text()
+            assert not pattern.search(text), name
