@@ -102,7 +102,9 @@ def run_classify(arguments):
             strict=arguments.strict,
             progress=sys.stderr.isatty(),
         )
-        chunks = data.Chunks(clips, classifier.chunk_s)
+        chunks = data.Chunks(
+            clips, classifier.chunk_s, silence_db=classifier.silence_db
+        )
         scores = data.score_clips(classifier, chunks, verbose=0)
     for file, row in zip(clips.corpus.files, scores, strict=True):
         best = row.argsort()[::-1][: arguments.top]

@@ -76,6 +76,7 @@ def export(model, path, version=None):
         "num_classes": model.num_classes,
         "sample_rate_hz": model.sample_rate_hz,
         "chunk_s": model.chunk_s,
+        "silence_db": model.silence_db,
         "audio_tf": __version__,
     }
     # Beside the target, hidden from a server by its name, then renamed.
@@ -123,6 +124,7 @@ class ExportedClassifier:
         num_classes: int.
         sample_rate_hz: int, the rate of the waveform.
         chunk_s: float or `None`, seconds that long clips are cut into.
+        silence_db: float or `None`, peak below which chunks are left out.
 
     Raises:
         FileNotFoundError: if there is no SavedModel or it is not of `export`.
@@ -139,6 +141,7 @@ class ExportedClassifier:
         self.num_classes = metadata["num_classes"]
         self.sample_rate_hz = metadata["sample_rate_hz"]
         self.chunk_s = metadata["chunk_s"]
+        self.silence_db = metadata["silence_db"]
         self._module = tf.saved_model.load(str(folder))
         self._serve = self._module.signatures["serving_default"]
 

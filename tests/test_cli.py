@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import soundfile
+import tiny
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip(
@@ -22,15 +23,7 @@ LABELS = ["dog", "rain", "siren"]
 def folders(tmp_path_factory):
     """One classifier, as a preset and as a SavedModel."""
     top = tmp_path_factory.mktemp("models")
-    backbone = AudioTransformerBackbone(
-        num_layers=1,
-        num_heads=2,
-        key_dim=5,
-        embedding_dim=12,
-        feed_forward_dims=(7,),
-        frontend_filters=16,
-        sample_rate_hz=8_000,
-    )
+    backbone = tiny.backbone(sample_rate_hz=8_000)
     classifier = AudioClassifier(backbone, labels=LABELS, chunk_s=0.5)
     classifier.save_to_preset(str(top / "preset"))
     export.export(classifier, top / "served")

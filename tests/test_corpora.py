@@ -96,8 +96,6 @@ def test_fsd50k_unknown_label_in_a_later_row(tmp_path):
         corpora.read_fsd50k(tmp_path)
 
 
-# FAILS for "test" and "", a bug: such rows of dev become test clips, so the
-# test figures are of clips that are not in the evaluation set.
 @pytest.mark.parametrize("split", ["validation", "eval", "Train", "test", ""])
 def test_fsd50k_bad_split(tmp_path, split):
     write_fsd50k(tmp_path, DEV.replace("/m/015p6,val", f"/m/015p6,{split}"))
@@ -106,7 +104,6 @@ def test_fsd50k_bad_split(tmp_path, split):
         corpora.read_fsd50k(tmp_path)
 
 
-# FAILS, a bug: a split column in eval.csv moves evaluation clips to train.
 def test_fsd50k_eval_is_the_test_split_whatever_its_columns(tmp_path):
     text = "fname,labels,mids,split\n7,Bird,/m/015p6,train\n"
     splits = corpora.read_fsd50k(write_fsd50k(tmp_path, eval=text))
@@ -114,8 +111,6 @@ def test_fsd50k_eval_is_the_test_split_whatever_its_columns(tmp_path):
     assert len(splits["train"]) == 2
 
 
-# FAILS, a bug: "'NoneType' object has no attribute 'split'", with no name of
-# the file.
 def test_fsd50k_row_that_is_too_short(tmp_path):
     write_fsd50k(tmp_path, eval=EVAL + "53\n")
     with pytest.raises(ValueError, match=r"eval\.csv, row 4"):
@@ -440,7 +435,6 @@ def test_missing_csv(tmp_path):
         corpora.read_csv(tmp_path / "none.csv")
 
 
-# FAILS, a bug: "'NoneType' object has no attribute 'split'".
 def test_csv_row_that_is_too_short(tmp_path):
     path = write_csv(tmp_path, "filename,labels\na.wav,dog\nb.wav\n")
     with pytest.raises(ValueError, match=r"clips\.csv"):

@@ -7,6 +7,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tiny
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
@@ -40,17 +41,7 @@ print(json.dumps(scores))
 def model(size=None, **kwargs):
     if size is not None:
         return AudioClassifier.from_preset(size, labels=list("abc"))
-    backbone = AudioTransformerBackbone(
-        num_layers=2,
-        num_heads=2,
-        key_dim=5,
-        embedding_dim=12,
-        feed_forward_dims=(7,),
-        frontend_filters=16,
-        patch_s=0.01,
-        sample_rate_hz=1100,
-        **kwargs,
-    )
+    backbone = tiny.backbone(num_layers=2, **kwargs)
     return AudioClassifier(backbone, labels=list("abc"), chunk_s=0.25)
 
 

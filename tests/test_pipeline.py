@@ -163,6 +163,18 @@ def test_cache_keeps_the_entries_of_other_sources(store, tmp_path):
         np.testing.assert_array_equal(cache.read_entry(entry), noise(7, number))
 
 
+def test_files_of_one_name_in_two_folders_do_not_mix(store, tmp_path):
+    for number, folder in enumerate("ab"):
+        path = tmp_path / folder / "1.wav"
+        path.parent.mkdir()
+        path.write_bytes(b"same size")
+        os.utime(path, ns=(0, 0))
+        store.put(path, noise(7, number))
+    for number, folder in enumerate("ab"):
+        entry = store.entry(tmp_path / folder / "1.wav")
+        np.testing.assert_array_equal(cache.read_entry(entry), noise(7, number))
+
+
 def test_rates_and_decoders_do_not_mix(tmp_path, source, monkeypatch):
     folder = tmp_path / "cache"
     stores = [
@@ -225,7 +237,6 @@ def test_failed_write_keeps_the_entry_that_was_there(store, source):
     np.testing.assert_array_equal(cache.read_entry(entry), audio)
 
 
-# FAILS, a bug: the temporary file stays, on a disk that is full as it is.
 def test_failed_write_leaves_no_debris(store, source):
     fail_to_put(store, source, noise(5_003, 1))
     assert not files_below(store.directory)
@@ -375,8 +386,6 @@ def test_missing_file_is_reported(tmp_path):
     assert clips.corpus == corpus.select([0, 1, 2, 4, 5, 6])
 
 
-# FAILS, a bug: only FileNotFoundError is expected of a name, so one bad name
-# stops the whole corpus.
 @pytest.mark.parametrize(
     "name", ["0.wav/a.wav", "a" * 300 + ".wav", "nul\0.wav"]
 )
@@ -389,8 +398,6 @@ def test_impossible_file_name_is_reported(tmp_path, name):
     assert len(clips) == len(LENGTHS) - 1
 
 
-# FAILS, a bug: a name in another encoding than UTF-8, as old archives have
-# them, is a UnicodeEncodeError that stops the whole corpus.
 def test_file_name_that_is_not_utf_8(tmp_path):
     corpus, audio = make_corpus(tmp_path / "clips")
     file = tmp_path / "clips" / os.fsdecode(b"caf\xe9.wav")
@@ -404,8 +411,6 @@ def test_file_name_that_is_not_utf_8(tmp_path):
     )
 
 
-# FAILS, a bug: see test_impossible_rate of test_decode.py. What is raised for
-# one file, and is no AudioError, ends the whole pass.
 def test_impossible_rate_is_reported(tmp_path, monkeypatch):
     make_filter = decode.resampling_filter
 
@@ -474,8 +479,6 @@ def test_only_a_changed_file_is_decoded_again(tmp_path, decoded):
     assert len(files_below(tmp_path / "cache")) == len(LENGTHS)
 
 
-# FAILS, a bug: `put` asks for the state of the source after decoding, so the
-# old samples are kept as those of the new file, for good.
 def test_file_that_changes_while_it_is_decoded(tmp_path, monkeypatch):
     corpus, audio = make_corpus(tmp_path / "clips")
     load_audio = decode.load_audio
@@ -673,7 +676,6 @@ def test_chunks_without_a_sample(clips_and_audio, chunk_s, hop_s):
         pipeline.Chunks(clips_and_audio[0], chunk_s, hop_s)
 
 
-# FAILS, a bug: a hop of 0 is taken for no hop given.
 def test_hop_of_zero(clips_and_audio):
     with pytest.raises(ValueError, match="Received: chunk_s=1.0, hop_s=0"):
         pipeline.Chunks(clips_and_audio[0], 1.0, 0)

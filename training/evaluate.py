@@ -44,7 +44,9 @@ def main(argv=None):
         name=settings.split,
         **settings.prepare_arguments(),
     )
-    chunks = data.Chunks(clips, classifier.chunk_s)
+    chunks = data.Chunks(
+        clips, classifier.chunk_s, silence_db=classifier.silence_db
+    )
     scores = data.score_clips(classifier, chunks, settings.batch_size)
     report = metrics.evaluate(chunks.targets, scores, corpus.vocabulary)
     print(metrics.format_report(report))

@@ -47,7 +47,7 @@ class TrainSettings(DataSettings):
     chunk_s: float | None = setting(1.0, "seconds per chunk; 0 for whole clips")
     hop_s: float | None = setting(None, "seconds from chunk to chunk")
     silence_db: float | None = setting(
-        None, "peak below which chunks are left out, e.g. -60; then also later"
+        None, "peak in dB below which chunks are left out, for example -60"
     )
     jitter: bool = setting(False, "draw the place of chunks anew each epoch")
     precision: str = setting("float32", "dtype policy, e.g. mixed_bfloat16")
@@ -75,7 +75,10 @@ def build(settings, labels):
         **settings.model_kwargs,
     )
     return AudioClassifier(
-        backbone, labels=labels, chunk_s=settings.chunk_s or None
+        backbone,
+        labels=labels,
+        chunk_s=settings.chunk_s or None,
+        silence_db=settings.silence_db,
     )
 
 
@@ -204,9 +207,9 @@ def main(argv=None):
         failures |= clips.failures
         chunks[split] = data.Chunks(
             clips,
-            settings.chunk_s or None,
+            classifier.chunk_s,
             settings.hop_s if split == "train" else None,
-            settings.silence_db,
+            classifier.silence_db,
         )
         print(
             f"{split}: {len(clips)} clips, {len(chunks[split])} chunks, "

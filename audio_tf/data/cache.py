@@ -3,7 +3,6 @@
 import hashlib
 import os
 import pathlib
-import tempfile
 
 import numpy as np
 
@@ -44,19 +43,32 @@ class AudioCache:
         """
         source = os.path.abspath(source)
         status = os.stat(source)
-        name = hashlib.sha1(source.encode()).hexdigest()
+        name = hashlib.sha1(os.fsencode(source)).hexdigest()
         version = f"{status.st_size:x}-{status.st_mtime_ns:x}"
         return self.directory / name[:2] / f"{name}-{version}.f32"
 
-    def put(self, source, audio):
-        """Stores the samples and returns the path of the entry."""
-        entry = self.entry(source)
+    def put(self, source, audio, entry=None):
+        """Stores the samples of a source.
+
+        Args:
+            source: path of the file.
+            audio: float32 array `(samples,)`.
+            entry: what `entry(source)` was before the source was read, so
+                that one that changes meanwhile is a miss; as it is now if
+                `None`.
+
+        Returns:
+            Path of the entry.
+        """
+        entry = entry or self.entry(source)
         entry.parent.mkdir(exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            dir=entry.parent, delete=False
-        ) as file:
-            file.write(np.ascontiguousarray(audio, dtype="<f4").tobytes())
-        os.replace(file.name, entry)
+        partial = entry.with_suffix(f".{os.getpid()}.partial")
+        try:
+            np.ascontiguousarray(audio, dtype="<f4").tofile(partial)
+            os.replace(partial, entry)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
         for stale in entry.parent.glob(f"{entry.name[:40]}-*.f32"):
             if stale != entry:
                 stale.unlink(missing_ok=True)

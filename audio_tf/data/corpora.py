@@ -67,6 +67,12 @@ def read_rows(path, columns):
         rows = list(reader)
     if not rows:
         raise ValueError(f"{path}: no rows below the header")
+    for number, row in enumerate(rows, start=2):
+        if any(row[column] is None for column in columns):
+            raise ValueError(
+                f"{path}, row {number}: too few fields. "
+                f"Received: {list(row.values())}"
+            )
     return rows
 
 
@@ -122,8 +128,8 @@ def read_fsd50k(data_dir):
         path = truth / f"{name}.csv"
         rows = read_rows(path, ["fname", "labels", *extra])
         for number, row in enumerate(rows, start=2):
-            split = row.get("split") or "test"
-            if split not in files:
+            split = row["split"] if extra else "test"
+            if extra and split not in ("train", "val"):
                 raise ValueError(
                     f"{path}, row {number}: split must be train or val. "
                     f"Received: {split!r}"

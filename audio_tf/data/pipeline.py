@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import os
 
 import numpy as np
 import tensorflow as tf
@@ -36,7 +37,7 @@ def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
         )
 
     def by_soundfile(path):
-        path = path.decode()
+        path = os.fsdecode(path)
         try:
             return decode.load_audio(path, sample_rate_hz), b""
         except decode.AudioError as error:
@@ -54,7 +55,7 @@ def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
         audio = tf.ensure_shape(audio, (None,))
         return row, audio, tf.ensure_shape(error, ())
 
-    paths = [str(file) for file in files]
+    paths = [os.fsencode(file) for file in files]
     dataset = tf.data.Dataset.from_tensor_slices(
         (np.arange(len(paths)), tf.constant(paths, tf.string))
     )
@@ -117,24 +118,27 @@ def prepare(
         ValueError: if no file is usable.
     """
     cache = AudioCache(cache_dir, sample_rate_hz, decoder)
-    entries, failures = {}, {}
+    entries, wanted, failures = {}, {}, {}
 
     def fail(row, reason):
         if strict:
             raise decode.AudioError(corpus.files[row], reason)
         failures[str(corpus.files[row])] = reason
 
-    todo = []
     for row, file in enumerate(corpus.files):
         try:
             entry = cache.entry(file)
         except FileNotFoundError:
             fail(row, "no such file")
             continue
+        except (OSError, ValueError) as error:
+            fail(row, f"not a file name ({error})")
+            continue
         if entry.is_file():
             entries[row] = entry
         else:
-            todo.append(row)
+            wanted[row] = entry
+    todo = list(wanted)
     decoded = decode_dataset(
         [corpus.files[row] for row in todo], sample_rate_hz, decoder
     )
@@ -149,7 +153,7 @@ def prepare(
         if error:
             fail(row, error.decode())
         else:
-            entries[row] = cache.put(corpus.files[row], audio)
+            entries[row] = cache.put(corpus.files[row], audio, wanted[row])
     for row in todo:
         if row not in entries and str(corpus.files[row]) not in failures:
             fail(row, f"not decoded by {decoder}")
@@ -222,7 +226,9 @@ class Chunks:
             self.starts = np.zeros(len(clips), np.int64)
             return
         self.size = round(chunk_s * clips.sample_rate_hz)
-        hop = round((hop_s or chunk_s) * clips.sample_rate_hz)
+        hop = self.size
+        if hop_s is not None:
+            hop = round(hop_s * clips.sample_rate_hz)
         if self.size < 1 or hop < 1:
             raise ValueError(
                 "Chunks and hops must hold at least one sample. "

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from audio_tf.layers.pooling import real_frames
+
 
 def halving_groups(dim, max_window):
     """How many of the features are averaged over which window.
@@ -90,10 +92,7 @@ class MultiScaleAverage(keras.layers.Layer):
         self.causal = causal
 
     def call(self, inputs, mask=None):
-        if mask is None:
-            real = ops.ones_like(inputs[:, :, :1])
-        else:
-            real = ops.expand_dims(ops.cast(mask, inputs.dtype), -1)
+        real = real_frames(inputs, mask)
         average = trailing_average if self.causal else block_average
         start, groups = 0, []
         for count, window in halving_groups(inputs.shape[-1], self.max_window):

@@ -4,6 +4,13 @@ import keras
 from keras import ops
 
 
+def real_frames(inputs, mask):
+    """The mask as factors: 1 or 0 in `(batch, time, 1)`; 1 without a mask."""
+    if mask is None:
+        return ops.ones_like(inputs[:, :, :1])
+    return ops.expand_dims(ops.cast(mask, inputs.dtype), -1)
+
+
 def window_sums(x, size, stride):
     """Sums of `size` neighbours, every `stride`, zeros behind the end.
 
@@ -59,10 +66,7 @@ class TemporalAveragePooling(keras.layers.Layer):
         return ops.squeeze(counts, -1) > 0.0
 
     def call(self, inputs, mask=None):
-        if mask is None:
-            real = ops.ones_like(inputs[:, :, :1])
-        else:
-            real = ops.expand_dims(ops.cast(mask, inputs.dtype), -1)
+        real = real_frames(inputs, mask)
         total = window_sums(inputs * real, self.pool_size, self.strides)
         counts = window_sums(real, self.pool_size, self.strides)
         return total / ops.maximum(counts, 1.0)
@@ -101,9 +105,7 @@ class MaskedMean(keras.layers.Layer):
     def call(self, inputs, mask=None):
         dtype = keras.backend.result_type(inputs.dtype, "float32")
         x = ops.cast(inputs, dtype)
-        if mask is None:
-            mask = ops.ones_like(x[:, :, 0])
-        real = ops.expand_dims(ops.cast(mask, dtype), -1)
+        real = real_frames(x, mask)
         mean = ops.sum(x * real, axis=1) / ops.maximum(
             ops.sum(real, axis=1), 1.0
         )

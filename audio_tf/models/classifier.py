@@ -32,6 +32,8 @@ class AudioClassifier(keras_hub.models.Task):
         chunk_s: float, seconds of the clips that the model is trained on;
             longer ones are scored in such chunks by `audio_tf.data` and the
             command line. `None` scores clips whole.
+        silence_db: float, peak in dB of full scale below which chunks are
+            left out of training and scoring, or `None` to keep all.
         preprocessor: `None`, or what KerasHub's `Task` takes.
         dropout: float, dropout rate before the last layer.
         activation: activation of the scores; sigmoid for several labels a
@@ -60,6 +62,7 @@ class AudioClassifier(keras_hub.models.Task):
         num_classes=None,
         labels=None,
         chunk_s=1.0,
+        silence_db=None,
         preprocessor=None,
         dropout=0.0,
         activation="sigmoid",
@@ -113,6 +116,7 @@ class AudioClassifier(keras_hub.models.Task):
         self.num_classes = num_classes
         self.labels = labels
         self.chunk_s = chunk_s
+        self.silence_db = silence_db
         self.dropout = dropout
         self.activation = keras.activations.get(activation)
 
@@ -192,6 +196,7 @@ class AudioClassifier(keras_hub.models.Task):
             "num_classes": self.num_classes,
             "labels": self.labels,
             "chunk_s": self.chunk_s,
+            "silence_db": self.silence_db,
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
         }

@@ -1,0 +1,103 @@
+"""Callbacks: clip-level figures in the logs, histories that are rewound."""
+
+import csv
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+import tiny
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("validation reads through tf.data", allow_module_level=True)
+
+from audio_tf import callbacks, data, metrics
+from audio_tf.models import AudioClassifier
+
+
+def classifier(dropout=0.0):
+    backbone = tiny.backbone(sample_rate_hz=1_000, dropout=dropout)
+    return AudioClassifier(backbone, labels=["a", "b"], chunk_s=0.1)
+
+
+@pytest.fixture
+def chunks(tmp_path, rng):
+    files = []
+    for number in range(5):
+        files.append(tmp_path / f"{number}.wav")
+        soundfile.write(files[-1], 0.1 * rng.standard_normal(330), 1_000)
+    labels = [["a"], ["b"], ["a", "b"], ["a"], ["b"]]
+    corpus = data.Corpus(files, labels, ["a", "b"])
+    clips = data.prepare(corpus, 1_000, tmp_path / "cache", progress=False)
+    return data.Chunks(clips, 0.1)
+
+
+def test_validation_is_at_clip_level(chunks):
+    model = classifier()
+    seen = {}
+
+    class Later(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            seen.update(logs)
+
+    model.fit(
+        chunks.dataset(4),
+        verbose=0,
+        callbacks=[callbacks.ClipValidation(chunks), Later()],
+    )
+    scores = data.score_clips(model, chunks, verbose=0)
+    assert scores.shape == (5, 2)
+    report = metrics.evaluate(chunks.targets, scores, ["a", "b"])
+    assert seen["val_mAP"] == pytest.approx(report["mAP"])
+    assert "val_accuracy" not in seen
+
+
+def test_seeds_depend_on_the_epoch_alone(rng):
+    model, x = classifier(dropout=0.5), rng.standard_normal((3, 100))
+    seeds = callbacks.EpochSeeds(7)
+    seeds.set_model(model)
+
+    def outputs(epoch):
+        seeds.on_epoch_begin(epoch)
+        return np.asarray(model(x, training=True))
+
+    first, second = outputs(0), outputs(1)
+    assert np.abs(first - second).max() > 1e-4
+    np.testing.assert_array_equal(outputs(0), first)
+    np.testing.assert_array_equal(outputs(1), second)
+
+
+def test_last_checkpoint_is_whole_or_the_one_before(tmp_path, monkeypatch):
+    model, path = classifier(), tmp_path / "last.keras"
+    last = callbacks.LastCheckpoint(path)
+    last.set_model(model)
+    last.on_epoch_end(0)
+    before = path.read_bytes()
+
+    def killed(target):
+        target.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(model, "save", killed)
+    with pytest.raises(KeyboardInterrupt):
+        last.on_epoch_end(1)
+    assert path.read_bytes() == before
+
+
+def test_history_is_rewound(tmp_path):
+    path = tmp_path / "history.csv"
+    rows = [["epoch", "val_mAP"], [0, 0.25], [1, 0.75], [2, 0.5], [3, 0.9]]
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    assert callbacks.rewind_history(path, 3, "val_mAP") == 0.75
+    with open(path, newline="") as file:
+        assert [row["epoch"] for row in csv.DictReader(file)] == list("012")
+    assert callbacks.rewind_history(path, 3, "val_f1") is None
+    assert callbacks.rewind_history(tmp_path / "none", 3, "val_mAP") is None
+
+
+def test_epochs_done_counts_whole_epochs(rng):
+    model, x = classifier(), rng.standard_normal((7, 100)).astype("float32")
+    assert callbacks.epochs_done(model, 3) == 0
+    model.fit(x, np.ones((7, 2)), batch_size=3, epochs=2, verbose=0)
+    assert callbacks.epochs_done(model, 3) == 2

@@ -1,0 +1,20 @@
+"""Models of a few weights, for tests of everything but accuracy."""
+
+from audio_tf.models import AudioTransformerBackbone
+
+
+def backbone(**kwargs):
+    """One small block on patches of 10 ms."""
+    return AudioTransformerBackbone(
+        **{
+            "num_layers": 1,
+            "num_heads": 2,
+            "key_dim": 5,
+            "embedding_dim": 12,
+            "feed_forward_dims": (7,),
+            "frontend_filters": 16,
+            "patch_s": 0.01,
+            "sample_rate_hz": 1100,
+            **kwargs,
+        }
+    )
