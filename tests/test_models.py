@@ -203,6 +203,8 @@ def test_config_keeps_every_value():
 
 def test_fit_shuffles_arrays(rng):
     """KerasHub's own `fit` would feed arrays in their order."""
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("the order is seen by a loss that runs eagerly")
     model = classifier()
     x = np.zeros((64, 11), "float32")
     y = np.repeat(np.eye(3, dtype="float32")[[0, 1]], 32, axis=0)

@@ -1106,3 +1106,25 @@ def test_fit_and_score_whole_clips(whole):
     expected = [samples.mean() * kernel[0] + bias for samples in audio]
     scores = pipeline.score_clips(model, chunks, batch_size=3, verbose=0)
     np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
+def test_silence_is_left_out_but_for_one_chunk_a_clip(tmp_path):
+    rate_hz = 8_000
+    loud, quiet = noise(rate_hz, 1), 1e-4 * noise(rate_hz, 2)
+    clips = {
+        "padded.wav": np.concatenate([loud, np.zeros(2 * rate_hz)]),
+        "quiet.wav": np.concatenate([quiet, 2.0 * quiet]),
+        "loud.wav": np.concatenate([loud, loud]),
+    }
+    files = []
+    for name, audio in clips.items():
+        files.append(tmp_path / name)
+        soundfile.write(files[-1], audio, rate_hz, subtype="FLOAT")
+    corpus = corpora.Corpus(files, [["a"], ["b"], ["c"]], CLASSES)
+    prepared = prepare(corpus, tmp_path / "cache", rate_hz)
+    every = pipeline.Chunks(prepared)
+    assert every.silent == 0 and len(every) == 3 + 2 + 2
+    heard = pipeline.Chunks(prepared, silence_db=-60)
+    assert heard.silent == 3
+    np.testing.assert_array_equal(heard.clip_index, [0, 1, 2, 2])
+    np.testing.assert_array_equal(heard.starts, [0, rate_hz, 0, rate_hz])

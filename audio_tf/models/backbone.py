@@ -31,7 +31,20 @@ def as_audio_inputs(inputs):
     return {"waveform": inputs["waveform"], "lengths": inputs.get("lengths")}
 
 
-class AudioBackbone(keras_hub.models.Backbone):
+class TakesWaveforms:
+    """Lets a functional model take a waveform where it has two inputs."""
+
+    def __call__(self, inputs, *args, **kwargs):
+        return super().__call__(as_audio_inputs(inputs), *args, **kwargs)
+
+    def call(self, inputs, training=None, mask=None, **kwargs):
+        # JAX' stateless calls do not come through `__call__`.
+        return super().call(
+            as_audio_inputs(inputs), training=training, mask=mask, **kwargs
+        )
+
+
+class AudioBackbone(TakesWaveforms, keras_hub.models.Backbone):
     """Base of the models that turn a waveform into frames.
 
     Call arguments:
@@ -49,9 +62,6 @@ class AudioBackbone(keras_hub.models.Backbone):
     """
 
     sizes = {}
-
-    def __call__(self, inputs, *args, **kwargs):
-        return super().__call__(as_audio_inputs(inputs), *args, **kwargs)
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):

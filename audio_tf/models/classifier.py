@@ -7,13 +7,13 @@ from keras_hub.src.utils.preset_utils import get_preset_loader
 from audio_tf.layers import MaskedMean
 from audio_tf.models.backbone import (
     AudioBackbone,
-    as_audio_inputs,
+    TakesWaveforms,
     find_size,
 )
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class AudioClassifier(keras_hub.models.Task):
+class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
     """Scores every class from the mean of the backbone's real frames.
 
     ```python
@@ -124,9 +124,6 @@ class AudioClassifier(keras_hub.models.Task):
     def sample_rate_hz(self):
         """Rate of the waveform that the backbone takes."""
         return self.backbone.sample_rate_hz
-
-    def __call__(self, inputs, *args, **kwargs):
-        return super().__call__(as_audio_inputs(inputs), *args, **kwargs)
 
     def fit(self, *args, **kwargs):
         """Trains the model; arguments and result of `keras.Model.fit`."""
