@@ -166,12 +166,16 @@ def read_esc(data_dir, folds, only_esc10=False):
         ValueError: if a fold is in two splits or has no clip.
     """
     data_dir = pathlib.Path(data_dir)
-    names = ("esc10.csv", "meta/esc50.csv", "esc50.csv")
+    names = ["meta/esc50.csv", "esc50.csv"]
+    if only_esc10:
+        names.insert(0, "esc10.csv")
     found = [data_dir / name for name in names if (data_dir / name).is_file()]
     if not found:
         raise FileNotFoundError(f"{data_dir}: none of {', '.join(names)} there")
     rows = read_rows(found[0], ["filename", "fold", "target", "category"])
-    if only_esc10 and "esc10" in rows[0]:
+    if only_esc10 and found[0].name != "esc10.csv":
+        if "esc10" not in rows[0]:
+            raise ValueError(f"{found[0]}: no column tells what is in ESC-10")
         rows = [row for row in rows if row["esc10"].lower() == "true"]
     order = {row["category"]: int(row["target"]) for row in rows}
     vocabulary = sorted(order, key=order.get)
@@ -213,6 +217,8 @@ def read_csv(path, vocabulary=None, seed=0):
         names = (name for row in rows for name in row["labels"].split(","))
         vocabulary = sorted({name.strip() for name in names} - {""})
     known = set(vocabulary)
+    if len(known) < len(vocabulary):
+        raise ValueError(f"A label occurs twice. Received: {vocabulary}")
     corpus = Corpus(
         [path.parent / row["filename"] for row in rows],
         [
@@ -242,7 +248,7 @@ def read_folders(data_dir, seed=0):
     """A folder per class, or train, val and test folders of such.
 
     Args:
-        data_dir: the folder. With a `train` folder in it, the folders
+        data_dir: the folder. If it has a folder `train` with folders in it,
             `train`, `val` and `test` are the splits; else files are drawn as
             `read_csv` does.
         seed: int, seed of that draw.
@@ -253,7 +259,7 @@ def read_folders(data_dir, seed=0):
     data_dir = pathlib.Path(data_dir)
     if not data_dir.is_dir():
         raise FileNotFoundError(f"{data_dir}: no such folder")
-    if not (data_dir / "train").is_dir():
+    if not any(entry.is_dir() for entry in data_dir.glob("train/*")):
         corpus = read_class_folders(data_dir)
         return random_splits(corpus, seed)
     vocabulary = read_class_folders(data_dir / "train").vocabulary
@@ -310,7 +316,8 @@ def load_corpus(dataset, data_dir, folds=None, vocabulary=None, seed=0):
 
     Raises:
         ValueError: if there is no such layout.
-        FileNotFoundError: if a file of the corpus is missing.
+        FileNotFoundError: if the folder or a list of the corpus is missing;
+            missing audio is found when it is decoded.
     """
     labels = None if vocabulary is None else read_vocabulary(vocabulary)
     folds = folds or {"train": [1, 2, 3], "val": [4], "test": [5]}

@@ -14,7 +14,14 @@ import soundfile
 RESAMPLER = "scipy.signal.resample_poly, Kaiser 5.0"
 
 # What a writer that cannot seek back leaves as the size of the WAV data.
-STREAMING_SIZES = {0, 0x7FFFFFFF, 0x7FFFF000, 0xFFFFFFFF, 0xFFFFF000}
+STREAMING_SIZES = {
+    0,
+    0x7FFFFFFF,
+    0x7FFFF000,
+    0x80000000,
+    0xFFFFFFFF,
+    0xFFFFF000,
+}
 
 # No recorder is faster; a lying header would ask for a filter of gigabytes.
 MAX_RATE_HZ = 1_000_000
@@ -101,7 +108,11 @@ def ogg_has_its_end(file):
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - 2**17))  # A page has at most 64 KiB.
     tail = file.read()
-    return bool(tail[tail.rindex(b"OggS") + 5] & 4)
+    page = tail[tail.rfind(b"OggS") :]
+    if len(page) < 27 or not page[5] & 4:
+        return False
+    sizes = page[27 : 27 + page[26]]
+    return len(sizes) == page[26] and len(page) >= 27 + len(sizes) + sum(sizes)
 
 
 def wav_chunks(file, place):
@@ -109,7 +120,7 @@ def wav_chunks(file, place):
     while True:
         file.seek(place)
         head = file.read(8)
-        if len(head) < 8:
+        if len(head) < 8 or not any(head):
             return
         size = int.from_bytes(head[4:], "little")
         yield head[:4], place + 8, size

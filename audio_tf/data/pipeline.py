@@ -204,7 +204,8 @@ class Chunks:
     Args:
         clips: `Clips`.
         chunk_s: float, seconds, or `None` for whole clips.
-        hop_s: float, seconds from chunk to chunk; `chunk_s` if `None`.
+        hop_s: float, seconds from chunk to chunk, at most and by default
+            `chunk_s`.
         silence_db: float or `None`. If given, chunks whose peak is below so
             many dB of full scale are left out, but for the loudest of a clip:
             corpora that fill clips up with digital silence, ESC-50 among
@@ -229,9 +230,9 @@ class Chunks:
         hop = self.size
         if hop_s is not None:
             hop = round(hop_s * clips.sample_rate_hz)
-        if self.size < 1 or hop < 1:
+        if self.size < 1 or not 1 <= hop <= self.size:
             raise ValueError(
-                "Chunks and hops must hold at least one sample. "
+                "Chunks must hold at least one sample and leave no gaps. "
                 f"Received: chunk_s={chunk_s}, hop_s={hop_s}"
             )
         starts = [chunk_starts(n, self.size, hop) for n in clips.lengths]
@@ -333,7 +334,7 @@ class Chunks:
             seed: int.
             jitter: bool. If True, each chunk of a longer clip begins up to
                 half of its length earlier or later, anew in each pass; a
-                repeated clip begins anywhere.
+                repeated clip is turned by as much.
             first_epoch: int or `None`. If given, the dataset never ends and
                 begins with that pass: training that is resumed with
                 `steps_per_epoch=num_batches(batch_size)` sees what unbroken

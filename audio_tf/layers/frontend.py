@@ -195,7 +195,9 @@ class WaveformFrontend(keras.layers.Layer):
             activation=self.activation,
             kernel_initializer=QuadratureFilters(sample_rate_hz, gain)
             if mel
-            else "glorot_uniform",
+            else keras.initializers.VarianceScaling(
+                gain**2, mode="fan_avg", distribution="uniform"
+            ),
             dtype=self.dtype_policy,
             name="filters",
         )
