@@ -141,13 +141,15 @@ class WaveformFrontend(keras.layers.Layer):
         patch_s: float, length of a patch in seconds.
         sample_rate_hz: int, rate of the waveform.
         activation: activation of the first layer.
-        filterbank: `"random"` for Glorot uniform, as the paper, or `"mel"`
+        filterbank: `"random"` for Glorot uniform times `gain`, or `"mel"`
             to begin as a mel-spaced quadrature filterbank: windowed cosines
             and sines of both signs, then triangular means. Both are dense
             and trainable either way.
-        gain: float, the scale of the `"mel"` filters: a full-scale sinusoid
-            has an embedding of at most about this size. Sound in a room is
-            some 30 dB below full scale, positions are of size 1.
+        gain: float, the scale at which the filters begin. Sound in a room is
+            some 30 dB below full scale, and positions are of size 1: at 1,
+            as Glorot uniform is, positions would drown the sound. With
+            `"mel"`, a full-scale sinusoid has an embedding of at most
+            about this size.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:

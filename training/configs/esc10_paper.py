@@ -18,7 +18,7 @@ def get_config():
         "test_folds": [4],
         "model": "audio_transformer_small",
         "loss": "huber",
-        "learning_rate": 3e-4,
+        "learning_rate": 1e-3,
         "silence_db": -60.0,
         "epochs": 90,
     }
