@@ -3,8 +3,7 @@
     python training/train.py --config training/configs/esc10.py \\
         --data-dir ESC-50-master --out runs/esc10
 
-As esc10_paper.py, but the front end begins as a mel filterbank, the learning
-rate has a warm-up and a cosine course, and chunks are drawn anew each epoch.
+As esc10_paper.py, but the front end begins as a mel filterbank.
 The accuracy it reaches is in benchmarks/RESULTS.md.
 """
 
