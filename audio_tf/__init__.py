@@ -5,14 +5,7 @@ Importing the package registers every layer and model with Keras, so that
 `audio_tf.data` and `audio_tf.export` do, and are imported by name.
 """
 
-import os
-import sys
-
-if os.path.basename(sys.argv[0]) == "audio-tf":
-    # TensorFlow writes notes on start-up to the terminal as it is imported.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-from audio_tf import attention, layers, models  # noqa: E402
-from audio_tf.version import __version__  # noqa: E402
+from audio_tf import attention, layers, models
+from audio_tf.version import __version__
 
 __all__ = ["__version__", "attention", "layers", "models"]
