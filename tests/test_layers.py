@@ -235,6 +235,7 @@ def make_frontend(**kwargs):
             "embedding_dim": 5,
             "patch_s": 0.007,
             "sample_rate_hz": 1000,
+            "gain": 1.0,
             **kwargs,
         }
     )
