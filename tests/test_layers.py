@@ -138,7 +138,8 @@ def test_block_returns_the_attention_map(rng):
     layer, x = layers.TransformerBlock(2, 5, (7,)), frames(rng)
     y, weights = layer(x, return_attention_scores=True)
     assert tuple(weights.shape) == (B, 2, T, T)
-    np.testing.assert_allclose(np.sum(weights, axis=-1), 1.0, atol=1e-5)
+    sums = np.asarray(weights).sum(axis=-1)
+    np.testing.assert_allclose(sums, 1.0, atol=1e-5)
     np.testing.assert_allclose(y, layer(x), atol=1e-6)
 
 

@@ -43,8 +43,9 @@ def trailing_average(x, real, window):
     """Mean of the last `window` frames, as far as they exist and are real."""
     total, count, reach = x * real, real, 1
     while reach < window:
-        total += shift(total, reach)
-        count += shift(count, reach)
+        # Not in place: on Torch that would change `real` for the next group.
+        total = total + shift(total, reach)
+        count = count + shift(count, reach)
         reach *= 2
     return total / ops.maximum(count, 1.0)
 
