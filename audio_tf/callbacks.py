@@ -10,8 +10,6 @@ import numpy as np
 from audio_tf import metrics
 from audio_tf.data import score_clips
 
-SUMMARY = ("mAP", "d_prime", "lwlrap", "pr_auc_macro", "accuracy")
-
 
 class ClipValidation(keras.callbacks.Callback):
     """Adds clip-level figures of a split to the logs of each epoch.
@@ -36,7 +34,7 @@ class ClipValidation(keras.callbacks.Callback):
         report = metrics.evaluate(
             self.chunks.targets, scores, self.chunks.clips.corpus.vocabulary
         )
-        for name in SUMMARY:
+        for name in metrics.SUMMARY_FIGURES:
             if report.get(name) is not None:
                 logs[f"val_{name}"] = report[name]
 

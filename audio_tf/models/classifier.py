@@ -81,7 +81,8 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
                 f"num_classes={num_classes}, {len(labels)} labels"
             )
         # === Layers ===
-        head_dtype = head_dtype or backbone.dtype_policy
+        own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
+        head_dtype = own_head_dtype or backbone.dtype_policy
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.pooler = MaskedMean(dtype=head_dtype, name="pooler")
@@ -118,6 +119,7 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
         self.chunk_s = chunk_s
         self.silence_db = silence_db
         self.dropout = dropout
+        self.head_dtype = own_head_dtype
         self.activation = keras.activations.get(activation)
 
     @property
@@ -196,4 +198,6 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
             "silence_db": self.silence_db,
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
+            "head_dtype": self.head_dtype
+            and keras.dtype_policies.serialize(self.head_dtype),
         }
