@@ -1,4 +1,4 @@
-"""The command line: `audio-tf classify | export | presets`."""
+"""The command line: `audio-tf classify | export | presets | attentions`."""
 
 import argparse
 import json
@@ -53,7 +53,44 @@ def parser():
         "presets", help="list the sizes that models are built in"
     )
     presets.set_defaults(run=run_presets)
+
+    attentions = commands.add_parser(
+        "attentions",
+        help="list the attentions and what they cost",
+        description="Attentions by name, their complexity in length L, width "
+        "D, C candidates or c frames of context; whether they can be causal; "
+        "and for one clip in one layer, without the feed-forward: "
+        "multiply-adds in billions (training: with the backward pass), MB of "
+        "attention weights, and both relative to full attention.",
+    )
+    for name, size, meaning in (
+        ("--length", 1000, "frames"),
+        ("--dim", 768, "features of a frame"),
+        ("--num-heads", 12, "heads"),
+    ):
+        attentions.add_argument(
+            name,
+            type=positive_int,
+            default=size,
+            help=f"{meaning} (default: {size})",
+        )
+    attentions.add_argument(
+        "--training", action="store_true", help="count the backward pass too"
+    )
+    attentions.add_argument(
+        "--json", action="store_true", help="one JSON object per attention"
+    )
+    attentions.set_defaults(run=run_attentions)
     return top
+
+
+def positive_int(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(
+            f"must be a positive integer. Received: {text}"
+        )
+    return number
 
 
 def add_model(command):
@@ -136,6 +173,49 @@ def run_presets(arguments):
         for name in family.sizes:
             count = family.from_preset(name).count_params()
             print(f"{name:40s} {count:>12,} parameters, untrained")
+    return 0
+
+
+def run_attentions(arguments):
+    from audio_tf import attention
+
+    heads, dim, length = arguments.num_heads, arguments.dim, arguments.length
+    if dim % heads:
+        raise ValueError(
+            "--num-heads must divide --dim. "
+            f"Received: --num-heads {heads} --dim {dim}"
+        )
+    full = None
+    if not arguments.json:
+        print(
+            f"{'name':32s} {'complexity':14s} {'causal':6s} "
+            f"{'GMAC':>9s} {'/full':>6s} {'MB':>9s} {'/full':>6s}"
+        )
+    for name, mechanism in attention.ATTENTIONS.items():
+        sizes = {"num_heads": heads, **attention.arguments_for(name, length)}
+        if getattr(mechanism, "takes_key_dim", True):
+            sizes["key_dim"] = dim // heads
+        if issubclass(mechanism, attention.RandomSynthesizerAttention):
+            sizes["folded"] = not arguments.training
+        layer = attention.create(name, **sizes)
+        cost = layer.cost(length, dim, arguments.training)
+        full = full or cost
+        ratios = [ours / base for ours, base in zip(cost, full, strict=True)]
+        if arguments.json:
+            row = {
+                "name": name,
+                "complexity": mechanism.complexity,
+                "causal": mechanism.supports_causal,
+                **cost._asdict(),
+            }
+            print(json.dumps(row))
+            continue
+        print(
+            f"{name:32s} {mechanism.complexity:14s} "
+            f"{'yes' if mechanism.supports_causal else 'no':6s} "
+            f"{cost.multiply_adds / 1e9:9.3f} {ratios[0]:6.2f} "
+            f"{cost.weight_bytes / 1e6:9.2f} {ratios[1]:6.2f}"
+        )
     return 0
 
 

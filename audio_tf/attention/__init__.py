@@ -4,13 +4,73 @@
 contract that every one of them keeps is that of `SelfAttention`.
 """
 
+import inspect
+
 import keras
 
 from audio_tf.attention.base import SelfAttention
-from audio_tf.attention.dot_product import FullAttention
+from audio_tf.attention.dot_product import (
+    FullAttention,
+    GroupedQueryAttention,
+    SharedQKAttention,
+)
+from audio_tf.attention.gaussian import (
+    BiSkewedGaussianAttention,
+    GaussianAttention,
+    SkewedGaussianAttention,
+)
+from audio_tf.attention.gaussian_adaptive import (
+    GaussianAdaptiveAttention,
+    GroupedQueryGaussianAdaptiveAttention,
+)
+from audio_tf.attention.hashing import (
+    SignALSHAttention,
+    SimpleALSHAttention,
+    SimpleLSHAttention,
+    XBOXAttention,
+    XBOXQNFAttention,
+)
+from audio_tf.attention.local_synthesizer import (
+    LocalDenseSynthesizerAttention,
+)
+from audio_tf.attention.sparse import (
+    FixedSparseAttention,
+    StridedSparseAttention,
+)
+from audio_tf.attention.synthesizer import (
+    DenseSynthesizerAttention,
+    RandomSynthesizerAttention,
+    fold,
+)
 
 ATTENTIONS = {
     "full": FullAttention,
+    "shared_qk": SharedQKAttention,
+    "sparse_strided": StridedSparseAttention,
+    "sparse_fixed": FixedSparseAttention,
+    "sign_alsh": SignALSHAttention,
+    "xbox": XBOXAttention,
+    "xbox_qnf": XBOXQNFAttention,
+    "simple_lsh": SimpleLSHAttention,
+    "simple_alsh": SimpleALSHAttention,
+    "dense_synthesizer": DenseSynthesizerAttention,
+    "dense_synthesizer_per_head": DenseSynthesizerAttention,
+    "random_synthesizer": RandomSynthesizerAttention,
+    "crafted_synthesizer": RandomSynthesizerAttention,
+    "raganato_synthesizer": RandomSynthesizerAttention,
+    "local_dense_synthesizer": LocalDenseSynthesizerAttention,
+    "grouped_query": GroupedQueryAttention,
+    "gaussian_adaptive": GaussianAdaptiveAttention,
+    "grouped_query_gaussian_adaptive": GroupedQueryGaussianAdaptiveAttention,
+    "skewed_gaussian": SkewedGaussianAttention,
+    "bi_skewed_gaussian": BiSkewedGaussianAttention,
+}
+
+# What a name stands for beyond its class.
+ARGUMENTS = {
+    "dense_synthesizer_per_head": {"per_head": True},
+    "crafted_synthesizer": {"patterns": "crafted"},
+    "raganato_synthesizer": {"patterns": "raganato"},
 }
 
 
@@ -59,7 +119,51 @@ def create(mechanism, /, **kwargs):
         ValueError: if there is no such mechanism.
     """
     attention_class = find(mechanism)
+    if isinstance(mechanism, str):
+        kwargs = {**ARGUMENTS.get(mechanism, {}), **kwargs}
     return attention_class(**kwargs)
 
 
-__all__ = ["ATTENTIONS", "FullAttention", "SelfAttention", "create", "find"]
+def arguments_for(mechanism, length):
+    """What a mechanism has to be told about the longest input.
+
+    Args:
+        mechanism: as `find` takes it.
+        length: int, frames.
+
+    Returns:
+        Dict of arguments of its class: `max_length` where it has a table, and
+        the papers' `stride`, the square root of the length.
+    """
+    known = inspect.signature(find(mechanism)).parameters
+    sizes = {"max_length": length, "stride": round(length**0.5)}
+    return {name: size for name, size in sizes.items() if name in known}
+
+
+__all__ = [
+    "ARGUMENTS",
+    "ATTENTIONS",
+    "BiSkewedGaussianAttention",
+    "DenseSynthesizerAttention",
+    "FixedSparseAttention",
+    "FullAttention",
+    "GaussianAdaptiveAttention",
+    "GaussianAttention",
+    "GroupedQueryAttention",
+    "GroupedQueryGaussianAdaptiveAttention",
+    "LocalDenseSynthesizerAttention",
+    "RandomSynthesizerAttention",
+    "SelfAttention",
+    "SharedQKAttention",
+    "SignALSHAttention",
+    "SimpleALSHAttention",
+    "SimpleLSHAttention",
+    "SkewedGaussianAttention",
+    "StridedSparseAttention",
+    "XBOXAttention",
+    "XBOXQNFAttention",
+    "arguments_for",
+    "create",
+    "find",
+    "fold",
+]

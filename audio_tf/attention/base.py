@@ -1,9 +1,16 @@
 """The one base of every attention over time."""
 
+import functools
+
 import keras
 from keras import ops
 
-from audio_tf.attention import functional, masks
+from audio_tf.attention import blocks, functional, masks
+from audio_tf.attention.costs import Cost
+
+# Of longer inputs, only so many rows of the map are formed at a time.
+LONG_INPUT = 8192
+ROWS_AT_A_TIME = 256
 
 
 class SelfAttention(keras.layers.Layer):
@@ -13,13 +20,14 @@ class SelfAttention(keras.layers.Layer):
     configuration. A mechanism is the difference alone. It overrides
 
     - `build_projections(input_shape)`: creates the layers and weights that
-      its scores need;
+      its scores need, by default `query` and `key`;
     - `project(inputs)`: `(B, T, F)` to what is scored, by default the pair
       `(query, key)`, each `(B, H, T, D)`;
-    - and one of `scores(query, key)` `-> (B, H, T, T)`,
+    - one of `scores(query, key)` `-> (B, H, T, T)`,
       `score_mask(length)` `->` boolean, broadcastable to the scores, or,
       where no `T x T` map should be formed, the whole
-      `attend(query, key, value, mask, training)` `-> (B, H, T, V)`.
+      `attend(query, key, value, mask, training)` `-> (B, H, T, V)`;
+    - and `mechanism_cost(length, dim)`.
 
     `attend` must be linear in `value` and must not assume its feature size:
     the attention map is read by attending to the identity.
@@ -46,11 +54,20 @@ class SelfAttention(keras.layers.Layer):
         frame that may attend to nothing gives the output projection's bias.
 
     Raises:
-        ValueError: if an argument is out of range, or `causal=True` is asked
-            of a mechanism that cannot be causal.
+        ValueError: if an argument is out of range, `causal=True` is asked of
+            a mechanism that cannot be causal, or an input is longer than
+            `max_length` where the mechanism has one.
     """
 
     supports_causal = True
+    # One projection serves as query and as key.
+    shared_qk = False
+    # Longest input, where a weight has a length.
+    max_length = None
+    # The score of a query takes that query and the keys alone.
+    rows_are_independent = True
+    # Time and memory in terms of length L, heads H, width D = H * key_dim.
+    complexity = ""
 
     def __init__(
         self,
@@ -63,12 +80,7 @@ class SelfAttention(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        for name, size in (("num_heads", num_heads), ("key_dim", key_dim)):
-            if not isinstance(size, int) or size < 1:
-                raise ValueError(
-                    f"`{name}` must be a positive integer. "
-                    f"Received: {name}={size!r}"
-                )
+        check_sizes(num_heads=num_heads, key_dim=key_dim)
         if not 0.0 <= dropout < 1.0:
             raise ValueError(
                 f"`dropout` must be in [0, 1). Received: dropout={dropout}"
@@ -86,55 +98,94 @@ class SelfAttention(keras.layers.Layer):
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
-    def dense(self, units, name):
-        """A projection in this layer's dtype, bias and initializer."""
-        return keras.layers.Dense(
+    @property
+    def value_heads(self):
+        """Into how many heads the values are cut; fewer share a map."""
+        return self.num_heads
+
+    @property
+    def value_dim(self):
+        """Units of the value projection."""
+        return self.num_heads * self.key_dim
+
+    def dense(self, units, name, input_shape, activation=None):
+        """A built projection with this layer's dtype, bias, initializer."""
+        dense = keras.layers.Dense(
             units,
+            activation=activation,
             use_bias=self.use_bias,
             kernel_initializer=self.kernel_initializer.clone(),
             dtype=self.dtype_policy,
             name=name,
         )
+        dense.build(input_shape)
+        return dense
 
     def build(self, input_shape):
+        self.check_length(input_shape[1])
         heads_shape = (*input_shape[:-1], self.num_heads * self.key_dim)
-        self.value_dense = self.dense(heads_shape[-1], "value")
-        self.value_dense.build(input_shape)
-        self.output_dense = self.dense(input_shape[-1], "output")
-        self.output_dense.build(heads_shape)
+        self.value_dense = self.dense(self.value_dim, "value", input_shape)
+        self.output_dense = self.dense(input_shape[-1], "output", heads_shape)
         self.weight_dropout = keras.layers.Dropout(
             self.dropout, dtype=self.dtype_policy, name="weight_dropout"
         )
         self.build_projections(input_shape)
 
     def build_projections(self, input_shape):
-        self.query_dense = self.dense(self.num_heads * self.key_dim, "query")
-        self.query_dense.build(input_shape)
-        self.key_dense = self.dense(self.num_heads * self.key_dim, "key")
-        self.key_dense.build(input_shape)
+        units = self.num_heads * self.key_dim
+        self.query_dense = self.dense(units, "query", input_shape)
+        if not self.shared_qk:
+            self.key_dense = self.dense(units, "key", input_shape)
 
     def project(self, inputs):
-        return (
-            functional.split_heads(self.query_dense(inputs), self.num_heads),
-            functional.split_heads(self.key_dense(inputs), self.num_heads),
+        query = functional.split_heads(self.query_dense(inputs), self.num_heads)
+        if self.shared_qk:
+            return query, query
+        return query, functional.split_heads(
+            self.key_dense(inputs), self.num_heads
         )
 
     def scores(self, query, key):
-        raise NotImplementedError(
-            f"{type(self).__name__} must define `scores` or `attend`."
-        )
+        return functional.dot_product_scores(query, key)
 
     def score_mask(self, length):
         return masks.causal(length) if self.causal else None
 
     def attend(self, query, key, value, mask, training):
         """Weights the values; `mask` is the padding mask `(B, T)` or `None`."""
-        scores = self.scores(query, key)
+        rows = query.shape[2]
         key_mask = None if mask is None else masks.keys(mask)
-        mask = masks.combine(key_mask, self.score_mask(ops.shape(scores)[-1]))
-        weights = functional.masked_softmax(scores, mask)
-        weights = self.weight_dropout(weights, training=training)
-        return ops.matmul(weights, value)  # (B, H, T, V)
+        mask = masks.combine(key_mask, self.score_mask(ops.shape(value)[2]))
+        if self.rows_are_independent and rows is not None:
+            if rows > LONG_INPUT and not (self.dropout and training):
+                return self.attend_by_rows(query, key, value, mask)
+        return self.mix(self.scores(query, key), value, mask, training)
+
+    def attend_by_rows(self, query, key, value, mask):
+        """`attend` without ever holding the whole map."""
+
+        def attend_rows(rows):
+            query, mask = rows if by_row else (rows, shared_mask)
+            return self.mix(self.scores(query, key), value, mask, False)
+
+        def cut(x):
+            return ops.moveaxis(blocks.cut(x, ROWS_AT_A_TIME), 2, 0)
+
+        shared_mask, rows = mask, cut(query)
+        by_row = mask is not None and mask.shape[-2] != 1
+        if by_row:
+            if len(mask.shape) == 2:
+                mask = ops.expand_dims(ops.expand_dims(mask, 0), 0)
+            rows = (rows, cut(mask))
+        mixed = ops.moveaxis(ops.map(attend_rows, rows), 0, 2)
+        return blocks.join(mixed, query.shape[2])
+
+    def mix(self, scores, value, mask, training):
+        """`functional.mix` with this layer's dropout."""
+        dropout = None
+        if self.dropout and training:
+            dropout = functools.partial(self.weight_dropout, training=True)
+        return functional.mix(scores, value, mask, dropout)
 
     def call(
         self,
@@ -143,18 +194,26 @@ class SelfAttention(keras.layers.Layer):
         training=None,
         return_attention_scores=False,
     ):
+        self.check_length(inputs.shape[1])
+        if mask is not None:
+            mask = ops.cast(mask, "bool")
         query, key = self.project(inputs)
-        value = functional.split_heads(self.value_dense(inputs), self.num_heads)
+        value = functional.split_heads(
+            self.value_dense(inputs), self.value_heads
+        )
         attended = self.attend(query, key, value, mask, training)
         outputs = self.output_dense(functional.merge_heads(attended))
         if not return_attention_scores:
             return outputs
-        length = ops.shape(inputs)[1]
-        identity = ops.eye(length, dtype=value.dtype)
+        batch, length = ops.shape(inputs)[0], ops.shape(inputs)[1]
         identity = ops.broadcast_to(
-            identity, (ops.shape(inputs)[0], self.num_heads, length, length)
+            ops.eye(length, dtype=value.dtype),
+            (batch, self.value_heads, length, length),
         )
-        return outputs, self.attend(query, key, identity, mask, False)
+        weights = self.attend(query, key, identity, mask, False)
+        return outputs, ops.broadcast_to(
+            weights, (batch, self.num_heads, length, length)
+        )
 
     def compute_output_spec(
         self,
@@ -163,6 +222,7 @@ class SelfAttention(keras.layers.Layer):
         training=None,
         return_attention_scores=False,
     ):
+        self.check_length(inputs.shape[1])
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_attention_scores:
             return outputs
@@ -170,6 +230,43 @@ class SelfAttention(keras.layers.Layer):
         return outputs, keras.KerasTensor(
             (batch, self.num_heads, length, length), dtype=self.compute_dtype
         )
+
+    def check_length(self, length):
+        if self.max_length is None or not isinstance(length, int):
+            return
+        if length > self.max_length:
+            raise ValueError(
+                f"{type(self).__name__} was made for at most "
+                f"max_length={self.max_length} frames. "
+                f"Received: an input of {length} frames"
+            )
+
+    def cost(self, length, dim, training=False):
+        """Work and memory for one clip.
+
+        Args:
+            length: int, frames of the clip.
+            dim: int, features of a frame.
+            training: bool. If True, count the backward pass too.
+
+        Returns:
+            `Cost(multiply_adds, weight_bytes)`: the multiply-adds of all
+            matrix products, projections included, padding of blocks too,
+            and the bytes of the attention weights that the call forms in
+            float32, which training keeps for the backward pass.
+        """
+        products, weights = self.mechanism_cost(length, dim)
+        products += (
+            length * dim * (self.value_dim + self.num_heads * self.key_dim)
+        )
+        # The gradient of a product takes two of its size.
+        return Cost(products * (3 if training else 1), 4 * weights)
+
+    def mechanism_cost(self, length, dim):
+        """Multiply-adds but for value and output, and attention weights."""
+        units = self.num_heads * self.key_dim
+        projections = (1 if self.shared_qk else 2) * length * dim * units
+        return projections + 2 * length**2 * units, self.num_heads * length**2
 
     def get_config(self):
         return {
@@ -183,3 +280,13 @@ class SelfAttention(keras.layers.Layer):
                 self.kernel_initializer
             ),
         }
+
+
+def check_sizes(**sizes):
+    """Raises a `ValueError` that names the first that is no positive int."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(
+                f"`{name}` must be a positive integer. "
+                f"Received: {name}={size!r}"
+            )

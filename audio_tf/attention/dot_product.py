@@ -1,9 +1,14 @@
-"""Attention by dot products of queries and keys."""
+"""Attention by dot products of queries and keys, each with each."""
 
 import keras
+from keras import ops
 
 from audio_tf.attention import functional
-from audio_tf.attention.base import SelfAttention
+from audio_tf.attention.base import SelfAttention, check_sizes
+
+# Reformer's: finite, so that a frame alone still sees itself.
+SELF_SCORE = -1e5
+KEY_NORM_EPSILON = 1e-6
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -18,5 +23,154 @@ class FullAttention(SelfAttention):
     Arguments, call arguments and errors are those of `SelfAttention`.
     """
 
+    complexity = "O(L^2 D)"
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class SharedQKAttention(SelfAttention):
+    """Full attention whose keys are its queries.
+
+    `softmax(Q Q^T / sqrt(D)) V`: "Baseline (Q)" of "Input-independent
+    Attention Weights Are Expressive Enough" (arXiv 2006.05174), in the form
+    of its authors' code: no normalised keys, and a frame may attend to
+    itself. Both of Reformer's refinements (arXiv 2001.04451) are arguments.
+
+    Args:
+        num_heads: int, the number of heads.
+        key_dim: int, the size of each head.
+        normalize_keys: bool. If True, keys are divided by their root mean
+            square, as in Reformer.
+        mask_self: bool. If True, a frame attends to itself only where there
+            is nothing else, as in Reformer.
+        **kwargs: further arguments of `SelfAttention`.
+
+    Call arguments and errors are those of `SelfAttention`.
+    """
+
+    complexity = "O(L^2 D)"
+    shared_qk = True
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        normalize_keys=False,
+        mask_self=False,
+        **kwargs,
+    ):
+        super().__init__(num_heads, key_dim, **kwargs)
+        self.normalize_keys = normalize_keys
+        self.mask_self = mask_self
+
+    @property
+    def rows_are_independent(self):
+        return not self.mask_self
+
+    def project(self, inputs):
+        query, key = super().project(inputs)
+        if self.normalize_keys:
+            power = functional.to_float32(key)
+            power = ops.mean(ops.square(power), axis=-1, keepdims=True)
+            scale = ops.rsqrt(power + KEY_NORM_EPSILON)
+            key = key * ops.cast(scale, key.dtype)
+        return query, key
+
     def scores(self, query, key):
-        return functional.dot_product_scores(query, key)
+        scores = super().scores(query, key)
+        if not self.mask_self:
+            return scores
+        scores = functional.to_float32(scores)
+        itself = ops.eye(ops.shape(scores)[-1], dtype="bool")
+        return ops.where(itself, ops.cast(SELF_SCORE, scores.dtype), scores)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "normalize_keys": self.normalize_keys,
+            "mask_self": self.mask_self,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class GroupedQueryAttention(SelfAttention):
+    """Full attention in which groups of query heads share keys and values.
+
+    Query head `h` of `H` meets key and value head `h // (H / G)` of `G`:
+    section 2.2 of "GQA" (arXiv 2305.13245), used by "Gaussian Adaptive
+    Attention Is All You Need" (arXiv 2401.11143). `G = 1` is multi-query
+    attention, `G = H` full attention. Saves projections and, in memory, keys
+    and values; time stays `O(time^2)`.
+
+    Args:
+        num_heads: int, the number `H` of query heads.
+        key_dim: int, the size of each head.
+        num_key_value_heads: int, the number `G`; divides `num_heads`.
+        **kwargs: further arguments of `SelfAttention`.
+
+    Call arguments and errors are those of `SelfAttention`; a `ValueError`
+    too if `num_key_value_heads` does not divide `num_heads`.
+    """
+
+    complexity = "O(L^2 D)"
+
+    def __init__(self, num_heads, key_dim, num_key_value_heads=1, **kwargs):
+        super().__init__(num_heads, key_dim, **kwargs)
+        check_sizes(num_key_value_heads=num_key_value_heads)
+        if num_heads % num_key_value_heads:
+            raise ValueError(
+                "`num_key_value_heads` must divide `num_heads`. Received: "
+                f"num_key_value_heads={num_key_value_heads}, "
+                f"num_heads={num_heads}"
+            )
+        self.num_key_value_heads = num_key_value_heads
+
+    @property
+    def value_heads(self):
+        return self.num_key_value_heads
+
+    @property
+    def value_dim(self):
+        return self.num_key_value_heads * self.key_dim
+
+    def build_projections(self, input_shape):
+        units = self.num_heads * self.key_dim
+        self.query_dense = self.dense(units, "query", input_shape)
+        self.key_dense = self.dense(self.value_dim, "key", input_shape)
+
+    def project(self, inputs):
+        return (
+            functional.split_heads(self.query_dense(inputs), self.num_heads),
+            functional.split_heads(
+                self.key_dense(inputs), self.num_key_value_heads
+            ),
+        )
+
+    def score_mask(self, length):
+        mask = super().score_mask(length)
+        if mask is None:
+            return None
+        return ops.tile(mask, (self.num_heads // self.num_key_value_heads, 1))
+
+    def attend(self, query, key, value, mask, training):
+        # A group's queries as rows of one product: nothing is repeated.
+        length = ops.shape(query)[2]
+        group = self.num_heads // self.num_key_value_heads
+        query = ops.reshape(
+            query,
+            (-1, self.num_key_value_heads, group * length, self.key_dim),
+        )
+        mixed = super().attend(query, key, value, mask, training)
+        return ops.reshape(
+            mixed, (-1, self.num_heads, length, ops.shape(mixed)[-1])
+        )
+
+    def mechanism_cost(self, length, dim):
+        units = self.num_heads * self.key_dim
+        projections = length * dim * (units + self.value_dim)
+        return projections + 2 * length**2 * units, self.num_heads * length**2
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_key_value_heads": self.num_key_value_heads,
+        }

@@ -3,6 +3,11 @@
 import keras
 from keras import ops
 
+from audio_tf.attention import masks
+
+# Far below any score, yet far from overflow in float32.
+EXCLUDED = -1e9
+
 
 def split_heads(x, num_heads):
     """Cuts features into heads: `(B, T, H * D)` to `(B, H, T, D)`."""
@@ -20,32 +25,150 @@ def merge_heads(x):
 
 
 def dot_product_scores(query, key):
-    """Scaled scores `Q K^T / sqrt(D)` of `(B, H, T, D)` and `(B, H, S, D)`.
+    """Scaled scores `Q K^T / sqrt(D)` of `(..., T, D)` and `(..., S, D)`.
 
     The query is scaled before the product, which keeps float16 in range.
 
     Returns:
-        `(B, H, T, S)`.
+        `(..., T, S)`.
     """
     query = query * (query.shape[-1] ** -0.5)
-    return ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+    return ops.matmul(query, ops.swapaxes(key, -1, -2))
 
 
-def masked_softmax(scores, mask=None):
-    """Softmax over the last axis in float32 or better, cast back.
-
-    Args:
-        scores: floating tensor `(..., S)`.
-        mask: boolean tensor broadcastable to `scores`, or `None`.
+def product_per_head(x, kernel):
+    """`(B, H, T, N)` times the kernel of each head, `(H, N, S)`.
 
     Returns:
-        Weights shaped and typed as `scores`, zero where `mask` is False; a
-        row without any True is all zeros.
+        `(B, H, T, S)`.
     """
-    dtype = keras.backend.standardize_dtype(scores.dtype)
-    scores = ops.cast(scores, keras.backend.result_type(dtype, "float32"))
+    heads, inner, _ = kernel.shape
+    if heads > 1:
+        return ops.matmul(x, ops.expand_dims(kernel, 0))
+    # TensorFlow 2.21 corrupts memory when it broadcasts one head on a CPU:
+    # https://github.com/tensorflow/tensorflow/issues/117700
+    product = ops.matmul(ops.reshape(x, (-1, inner)), kernel[0])
+    length = ops.shape(x)[2]
+    return ops.reshape(product, (-1, 1, length, ops.shape(kernel)[2]))
+
+
+def to_float32(x):
+    """Casts half precision up; float32 and float64 stay as they are."""
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    return ops.cast(x, keras.backend.result_type(dtype, "float32"))
+
+
+def softmax_weights(scores, mask=None):
+    """Softmax over the last axis in float32 or better, cast back.
+
+    A row without any True comes out uniform: `mix` silences its output,
+    which costs less than another pass over all weights.
+    """
+    dtype = scores.dtype
+    scores = to_float32(scores)
+    if mask is not None:
+        scores = scores + ops.where(
+            mask, ops.cast(0.0, scores.dtype), ops.cast(EXCLUDED, scores.dtype)
+        )
+    return ops.cast(ops.softmax(scores, axis=-1), dtype)
+
+
+def mix(scores, value, mask=None, dropout=None):
+    """The values weighted by the softmax of their scores.
+
+    Args:
+        scores: floating tensor `(..., T, S)`.
+        value: floating tensor `(..., S, V)`.
+        mask: boolean tensor broadcastable to `scores`, or `None`.
+        dropout: function applied to the weights, or `None`.
+
+    Returns:
+        `(..., T, V)` in the dtype of `scores`, zero in every row whose mask
+        has no True.
+    """
+    weights = softmax_weights(scores, mask)
+    if dropout is not None:
+        weights = dropout(weights)
+    return silence(ops.matmul(weights, value), mask)
+
+
+def silence(mixed, mask):
+    """Zeros the rows of `(..., T, V)` whose mask `(..., T, S)` is empty."""
     if mask is None:
-        return ops.cast(ops.softmax(scores, axis=-1), dtype)
-    weights = ops.softmax(ops.where(mask, scores, -1e9), axis=-1)
-    # An empty row comes out of the softmax uniform: padding would leak.
-    return ops.cast(ops.where(mask, weights, 0.0), dtype)
+        return mixed
+    return mixed * ops.cast(ops.any(mask, axis=-1, keepdims=True), mixed.dtype)
+
+
+def mix_with_rest(scores, value, mask, rest, count):
+    """Like `mix`, but what is not attended to keeps the score 0.
+
+    The literal reading of a mask that multiplies the scores: every key that
+    may be seen has a weight, `exp(score)` where attended to and `exp(0)`
+    elsewhere. The rest enters by its sum alone, so that no `T x T` map is
+    formed.
+
+    Args:
+        scores: floating tensor `(..., T, S)` of the keys attended to.
+        value: floating tensor `(..., S, V)`, theirs.
+        mask: boolean tensor broadcastable to `scores`.
+        rest: sum of the values of all keys that may be seen, attended to or
+            not, broadcastable to `(..., T, V)`.
+        count: how many they are, broadcastable to `(..., T, 1)`.
+
+    Returns:
+        `(..., T, V)` in the dtype of `scores`, zero where `count` is.
+    """
+    dtype = scores.dtype
+    scores = ops.where(mask, to_float32(scores), EXCLUDED)
+    chosen = ops.cast(mask, scores.dtype) * ops.ones_like(scores)
+    count = ops.cast(count, scores.dtype)
+    others = count - ops.sum(chosen, axis=-1, keepdims=True)
+    top = ops.max(scores, axis=-1, keepdims=True)
+    top = ops.where(others > 0, ops.maximum(top, 0.0), top)
+    top = ops.stop_gradient(top)
+    rest_weight = ops.where(others > 0, ops.exp(-top), 0.0)
+    weights = chosen * ops.exp(scores - top)
+    total = ops.sum(weights, axis=-1, keepdims=True) + rest_weight * others
+    # The rest is what all sum to, less what is chosen.
+    mixed = ops.matmul(
+        weights - rest_weight * chosen, ops.cast(value, scores.dtype)
+    )
+    mixed = mixed + rest_weight * ops.cast(rest, scores.dtype)
+    seen = count > 0
+    mixed = ops.where(seen, mixed / ops.where(seen, total, 1.0), 0.0)
+    return ops.cast(mixed, dtype)
+
+
+def rest_of(value, mask, causal):
+    """What `mix_with_rest` needs of all values `(B, H, T, V)`.
+
+    Args:
+        value: floating tensor `(B, H, T, V)`.
+        mask: padding mask `(B, T)` or `None`.
+        causal: bool, whether a position sees its past alone.
+
+    Returns:
+        Sums, `(B, H, T, V)` if causal and else `(B, H, 1, V)`, and counts,
+        `(B, 1, T, 1)` or `(B, 1, 1, 1)`.
+    """
+    value = to_float32(value)
+    ones = ops.ones_like(value[:, :1, :, :1])
+    if mask is not None:
+        real = masks.queries(mask)
+        ones = ops.where(real, ones, 0.0)
+        value = ops.where(real, value, 0.0)
+    if causal:
+        return ops.cumsum(value, axis=2), ops.cumsum(ones, axis=2)
+    return (
+        ops.sum(value, axis=2, keepdims=True),
+        ops.sum(ones, axis=2, keepdims=True),
+    )
+
+
+def check_literal_mask(literal_mask, dropout):
+    """Refuses dropout of weights that `mix_with_rest` does not form."""
+    if literal_mask and dropout:
+        raise ValueError(
+            "`dropout` must be 0 with `literal_mask=True`, whose weights are "
+            f"not formed one by one. Received: dropout={dropout}"
+        )

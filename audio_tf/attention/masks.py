@@ -36,6 +36,11 @@ def keys(mask):
     return ops.expand_dims(ops.expand_dims(mask, 1), 1)
 
 
+def queries(mask):
+    """Shapes a padding mask `(batch, time)` to `(batch, 1, time, 1)`."""
+    return ops.expand_dims(ops.expand_dims(mask, 1), 3)
+
+
 def combine(*masks):
     """Intersects broadcastable masks; `None` stands for all True.
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import create
+from audio_tf.attention import create, find
 
 # Keras' default of 1e-3 drowns quiet clips.
 LAYER_NORM_EPSILON = 1e-5
@@ -65,10 +65,7 @@ class FeedForward(keras.layers.Layer):
         self.dropout = dropout
         self.hidden = [
             keras.layers.Dense(
-                units,
-                activation=self.activation,
-                dtype=self.dtype_policy,
-                name=f"hidden_{index}",
+                units, dtype=self.dtype_policy, name=f"hidden_{index}"
             )
             for index, units in enumerate(self.hidden_dims)
         ]
@@ -87,9 +84,12 @@ class FeedForward(keras.layers.Layer):
         self.output_dense.build(shape)
 
     def call(self, inputs, training=None):
-        x = inputs
+        activation, x = self.activation, inputs
+        if training and activation is not keras.activations.relu:
+            # GELU would keep four tensors of the hidden size for its gradient.
+            activation = keras.remat(activation)
         for dense in self.hidden:
-            x = dense(x)
+            x = activation(dense(x))
         return self.output_dropout(self.output_dense(x), training=training)
 
     def compute_output_spec(self, inputs, training=None):
@@ -112,7 +112,7 @@ class TransformerBlock(keras.layers.Layer):
 
     Args:
         num_heads: int, attention heads.
-        key_dim: int, size of each head.
+        key_dim: int, size of each head, where the attention has one.
         feed_forward_dims: units of the feed-forward's hidden layers.
         attention: name in `audio_tf.attention.ATTENTIONS`, registered name,
             or Layer class.
@@ -156,15 +156,12 @@ class TransformerBlock(keras.layers.Layer):
         self.causal = causal
         self.activation = keras.activations.get(activation)
         self.dropout = dropout
+        sizes = {"num_heads": num_heads, "causal": causal, "dropout": dropout}
+        if getattr(find(attention), "takes_key_dim", True):
+            sizes["key_dim"] = key_dim
         self.attention = create(
             attention,
-            **{
-                "num_heads": num_heads,
-                "key_dim": key_dim,
-                "causal": causal,
-                "dropout": dropout,
-                **self.attention_kwargs,
-            },
+            **{**sizes, **self.attention_kwargs},
             dtype=self.dtype_policy,
             name="attention",
         )

@@ -2,6 +2,7 @@
 
 import keras
 
+from audio_tf.attention import find
 from audio_tf.layers import (
     FrameMask,
     MultiScaleAverage,
@@ -44,7 +45,8 @@ class AudioTransformerBackbone(AudioBackbone):
         attention: name in `audio_tf.attention.ATTENTIONS`, registered name,
             or Layer class. Each block has its own layer.
         attention_kwargs: dict of further arguments of the attention.
-        causal: bool. If True, as in the paper, no frame sees a later one.
+        causal: bool or `None`. If True, no frame sees a later one. `None` is
+            the paper's True, but False for an attention that cannot be causal.
         activation: activation of front end and feed-forward.
         dropout: float, dropout rate of attention weights and both branches.
         pool_every: int or `None`. Average over time after every so many
@@ -73,7 +75,7 @@ class AudioTransformerBackbone(AudioBackbone):
         filterbank="random",
         attention="full",
         attention_kwargs=None,
-        causal=True,
+        causal=None,
         activation="relu",
         dropout=0.0,
         pool_every=None,
@@ -88,6 +90,8 @@ class AudioTransformerBackbone(AudioBackbone):
                 "`multiscale` must be None, 'block' or 'causal'. "
                 f"Received: multiscale={multiscale!r}"
             )
+        if causal is None:
+            causal = getattr(find(attention), "supports_causal", True)
         # === Layers ===
         frontend = WaveformFrontend(
             filters=frontend_filters,

@@ -1,0 +1,375 @@
+"""Attention by a Gaussian: each feature weighted by how usual it is."""
+
+import keras
+from keras import ops
+
+from audio_tf.attention import functional
+from audio_tf.attention.base import check_sizes
+from audio_tf.attention.costs import Cost
+
+# Of equation 8, in the experiments of "Gaussian Adaptive Attention".
+EPSILON = 1e-5
+
+
+def moments(x, axis, real=None, unbiased=False):
+    """Mean and variance over `axis`, of what is real.
+
+    Args:
+        x: floating tensor, zero wherever it is not real.
+        axis: int.
+        real: boolean tensor broadcastable to `x`, or `None`.
+        unbiased: bool. If True, divide by one less than the count, but at
+            least by one.
+
+    Returns:
+        Mean and variance, of size 1 along `axis`; zero where nothing is real.
+    """
+    if real is None:
+        count = ops.cast(ops.shape(x)[axis], x.dtype)
+    else:
+        count = ops.sum(ops.cast(real, x.dtype), axis=axis, keepdims=True)
+    mean = ops.sum(x, axis=axis, keepdims=True) / ops.maximum(count, 1.0)
+    # Not mean(x^2) - mean^2, which cancels and may be negative.
+    deviation = x - mean
+    if real is not None:
+        deviation = ops.where(real, deviation, 0.0)
+    squares = ops.sum(ops.square(deviation), axis=axis, keepdims=True)
+    return mean, squares / ops.maximum(count - float(unbiased), 1.0)
+
+
+class GaussianAttention(keras.layers.Layer):
+    """Weights each feature by a Gaussian of its distance from the mean.
+
+    The base of `GaussianAdaptiveAttention` and its relatives. It owns heads,
+    statistics, masks, dropout and the configuration. A relative overrides
+
+    - `build_gaussian(shape)`: creates its weights; those that have the given
+      shape, `(H, D)`, hold one value for each feature of each head;
+    - `gaussian(x, mean, deviation, real)`: the weights of `x`, all with heads
+      on an axis of their own: `(B, T, H, D)` with `head_axis=-1`,
+      `(B, H, T / H, D)` with `head_axis=1`. There `self.per_head(weight)`
+      fits a weight `(H, D)` or `(H, 1)`, and `self.moment_axis` is `axis`.
+
+    What the axes mean, for an input `(batch, time, dim)`:
+
+    | `axis` | `head_axis` | mean and variance are of | features `D` of a head |
+    |---|---|---|---|
+    | 1 | -1 | a feature, over time | `dim / num_heads` |
+    | 1 | 1 | a feature, over the head's positions | `dim` |
+    | -1 | -1 | a frame, over the head's features | `dim / num_heads` |
+    | -1 | 1 | a frame, over all features | `dim` |
+
+    Time may as well be the layers of an encoder, as in the paper's
+    experiments: eight heads of three layers with `head_axis=1`.
+
+    Args:
+        num_heads: int, the number of heads.
+        axis: 1 or -1, whose entries share one mean and one variance.
+        head_axis: -1 or 1, which is cut among the heads, each a contiguous
+            part. With 1, the length must be known when the layer is built
+            and is then fixed.
+        dropout: float, the rate at which entries of the Gaussian map are
+            dropped, the others growing to make up for it; not in the paper.
+        causal: bool. If True, no position sees a later one: needs `axis=-1`.
+        epsilon: float, added to the variance, and the least width.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+        training: bool, whether dropout applies.
+        return_attention_scores: bool. If True, also return the Gaussian map,
+            without dropout, as `(batch, time, dim)`.
+
+    Returns:
+        Tensor `(batch, time, dim)`; with `return_attention_scores`, a pair.
+        Both are zero at padded frames.
+
+    Raises:
+        ValueError: if an argument is out of range, `causal=True` with
+            statistics over time, the input is not of three axes, or
+            `num_heads` does not divide its `head_axis`.
+    """
+
+    # TransformerBlock asks this before it passes its own.
+    takes_key_dim = False
+    # Of the default axis; an instance knows its own.
+    supports_causal = False
+    # Time and memory in terms of length L and width D.
+    complexity = "O(L D)"
+    unbiased = False
+
+    def __init__(
+        self,
+        num_heads,
+        axis=1,
+        head_axis=-1,
+        dropout=0.0,
+        causal=False,
+        epsilon=EPSILON,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_sizes(num_heads=num_heads)
+        for name, value in (("axis", axis), ("head_axis", head_axis)):
+            if value not in (1, -1):
+                raise ValueError(
+                    f"`{name}` must be 1 (positions) or -1 (features). "
+                    f"Received: {name}={value!r}"
+                )
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(
+                f"`dropout` must be in [0, 1). Received: dropout={dropout}"
+            )
+        if not epsilon > 0.0:
+            raise ValueError(
+                f"`epsilon` must be positive. Received: epsilon={epsilon}"
+            )
+        self.supports_causal = axis != 1
+        if causal and not self.supports_causal:
+            raise ValueError(
+                f"{type(self).__name__} with axis=1 mixes all frames and "
+                f"cannot be causal. Received: causal={causal}"
+            )
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.axis = axis
+        self.head_axis = head_axis
+        self.dropout = dropout
+        self.causal = causal
+        self.epsilon = epsilon
+
+    def build(self, input_shape):
+        self.check_shape(input_shape)
+        dim = input_shape[-1]
+        if self.head_axis == -1:
+            dim //= self.num_heads
+        else:
+            self.length = input_shape[1]
+        self.weight_dropout = keras.layers.Dropout(
+            self.dropout, dtype=self.dtype_policy, name="weight_dropout"
+        )
+        self.build_gaussian((self.num_heads, dim))
+
+    def weight(self, name, shape, initializer):
+        # Rounding to half precision would move the statistics.
+        return self.add_weight(
+            name=name, shape=shape, initializer=initializer, autocast=False
+        )
+
+    def build_gaussian(self, shape):
+        raise NotImplementedError
+
+    def gaussian(self, x, mean, deviation, real):
+        raise NotImplementedError
+
+    @property
+    def moment_axis(self):
+        """Where `axis` is once heads have an axis of their own."""
+        if self.axis == -1:
+            return -1
+        return 1 if self.head_axis == -1 else 2
+
+    def per_head(self, weight):
+        """Shapes `(H, D)` for inputs with heads on an axis of their own."""
+        return ops.expand_dims(weight, 1) if self.head_axis == 1 else weight
+
+    def width(self, weight):
+        """`per_head` of widths, kept from zero, where the Gaussian ends."""
+        return self.per_head(ops.maximum(weight, self.epsilon))
+
+    def cut(self, x):
+        """Gives heads an axis: `(B, T, H, D)` or `(B, H, T / H, D)`."""
+        dim = x.shape[-1]
+        if self.head_axis == 1:
+            # No -1 here: it would swallow a length other than the built one.
+            part = self.length // self.num_heads
+            return ops.reshape(x, (ops.shape(x)[0], self.num_heads, part, dim))
+        return ops.reshape(
+            x, (-1, ops.shape(x)[1], self.num_heads, dim // self.num_heads)
+        )
+
+    def attend(self, inputs, mask, training):
+        """Weighted inputs and the Gaussian map, each `(B, T, F)`."""
+        frames = None if mask is None else ops.expand_dims(mask, -1)
+        zero = ops.zeros((), dtype=inputs.dtype)
+        if frames is not None:
+            # Before anything else: padding may hold what is not a number.
+            inputs = ops.where(frames, inputs, zero)
+        x, real = functional.to_float32(self.cut(inputs)), None
+        if frames is not None and self.axis == 1:
+            real = (
+                self.cut(frames)
+                if self.head_axis == 1
+                else ops.expand_dims(frames, -1)
+            )
+        mean, variance = moments(x, self.moment_axis, real, self.unbiased)
+        deviation = ops.sqrt(variance + self.epsilon)
+        weights = self.gaussian(x, mean, deviation, real)
+        weights = ops.cast(weights, inputs.dtype)
+        weights = ops.reshape(weights, ops.shape(inputs))  # (B, T, F)
+        if frames is not None:
+            weights = ops.where(frames, weights, zero)
+        attended = inputs * self.weight_dropout(weights, training=training)
+        return attended, weights
+
+    def call(
+        self,
+        inputs,
+        mask=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        self.check_shape(inputs.shape)
+        if mask is not None:
+            mask = ops.cast(mask, "bool")
+        outputs, weights = self.attend(inputs, mask, training)
+        return (outputs, weights) if return_attention_scores else outputs
+
+    def output_dim(self, dim):
+        """Features of the output for `dim` of the input."""
+        return dim
+
+    def compute_output_spec(
+        self,
+        inputs,
+        mask=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        self.check_shape(inputs.shape)
+        shape = (*inputs.shape[:-1], self.output_dim(inputs.shape[-1]))
+        outputs = keras.KerasTensor(shape, dtype=self.compute_dtype)
+        if not return_attention_scores:
+            return outputs
+        return outputs, keras.KerasTensor(
+            inputs.shape, dtype=self.compute_dtype
+        )
+
+    def check_shape(self, shape):
+        name = type(self).__name__
+        if len(shape) != 3:
+            raise ValueError(
+                f"{name} needs inputs of shape (batch, time, dim). "
+                f"Received: shape={tuple(shape)}"
+            )
+        size = shape[self.head_axis]
+        if self.head_axis == 1:
+            fixed = getattr(self, "length", size)
+            # A graph may not know the length, but building must.
+            if not self.built and size is None:
+                raise ValueError(
+                    f"{name} with head_axis=1 needs a known length. "
+                    f"Received: shape={tuple(shape)}"
+                )
+            if size not in (None, fixed):
+                raise ValueError(
+                    f"{name} with head_axis=1 was built for {fixed} "
+                    f"positions. Received: shape={tuple(shape)}"
+                )
+        if size is not None and size % self.num_heads:
+            raise ValueError(
+                f"`num_heads` must divide axis {self.head_axis} of the input "
+                f"of {name}. Received: num_heads={self.num_heads}, "
+                f"shape={tuple(shape)}"
+            )
+
+    def cost(self, length, dim, training=False):
+        """Work and memory for one clip.
+
+        Args:
+            length: int, frames of the clip.
+            dim: int, features of a frame.
+            training: bool. If True, count the backward pass too.
+
+        Returns:
+            `Cost(multiply_adds, weight_bytes)`: the multiply-adds of all
+            matrix products, of which a Gaussian has none, and the bytes of
+            the Gaussian map in float32.
+        """
+        return Cost(0, 4 * length * dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "axis": self.axis,
+            "head_axis": self.head_axis,
+            "dropout": self.dropout,
+            "causal": self.causal,
+            "epsilon": self.epsilon,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class SkewedGaussianAttention(GaussianAttention):
+    """Skewed Gaussian attention (SGA): a reading, not a reproduction.
+
+    The paper that defines it (Chen and Li, Pattern Recognition 139, 109467,
+    2023) is not public. "Gaussian Adaptive Attention is All You Need"
+    (arXiv 2401.11143), which compares with it, says only that it extends the
+    Gaussian context transformer (its equation 5) by a mean that is learnt,
+    `m (1 + tanh theta)`; the title adds that the Gaussian is asymmetric. So,
+    with mean `m` and variance `v` over `axis`:
+
+        psi = m * (1 + tanh(theta))
+        y = (x - psi) / sqrt(v + epsilon)
+        G = exp(-y^2 / (2 left)) where x < psi, exp(-y^2 / (2 right)) elsewhere
+        output = x * G
+
+    with vectors `theta`, `left` and `right` over the features of each head
+    that are learnt. They start at 0, 2 and 2, where the layer is
+    `GaussianAdaptiveAttention`. What the original pools over time first is
+    here kept for each position, and no claim is made that figures published
+    for SGA are this layer's.
+
+    Arguments, call arguments and errors are those of `GaussianAttention`. A
+    `left` or `right` below `epsilon` counts as `epsilon`.
+    """
+
+    # Of each Gaussian, where left and right start.
+    widths = ((2.0, 2.0),)
+
+    def build_gaussian(self, shape):
+        self.skewed = [
+            (
+                self.weight(f"mean_shift_{index}", shape, "zeros"),
+                self.weight(
+                    f"left_width_{index}",
+                    shape,
+                    keras.initializers.Constant(left),
+                ),
+                self.weight(
+                    f"right_width_{index}",
+                    shape,
+                    keras.initializers.Constant(right),
+                ),
+            )
+            for index, (left, right) in enumerate(self.widths)
+        ]
+
+    def gaussian(self, x, mean, deviation, real):
+        total = 0.0
+        for weights in self.skewed:
+            shift, left, right = [ops.cast(w, x.dtype) for w in weights]
+            distance = x - mean * (1.0 + self.per_head(ops.tanh(shift)))
+            width = ops.where(
+                distance < 0.0, self.width(left), self.width(right)
+            )
+            total += ops.exp(-0.5 * ops.square(distance / deviation) / width)
+        return total / len(self.skewed)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class BiSkewedGaussianAttention(SkewedGaussianAttention):
+    """Two skewed Gaussians (bi-SGA): a reading, not a reproduction.
+
+    The mean of two maps of `SkewedGaussianAttention`, each with its own
+    `theta`, `left` and `right`. No public text says how the original combines
+    its two; see there for what is known. The two start as mirror images, with
+    widths 3 and 1 and widths 1 and 3: alike, they would stay alike.
+
+    Arguments, call arguments and errors are those of `GaussianAttention`.
+    """
+
+    widths = ((3.0, 1.0), (1.0, 3.0))

@@ -1,0 +1,397 @@
+"""Synthesizers: attention weights that no query and key are compared for."""
+
+import itertools
+
+import keras
+import numpy as np
+from keras import ops
+
+from audio_tf.attention import blocks, functional, masks
+from audio_tf.attention import patterns as crafted
+from audio_tf.attention.base import SelfAttention, check_sizes
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class DenseSynthesizerAttention(SelfAttention):
+    """Each frame tells its attention weights by itself.
+
+    `A = softmax(W2 relu(W1 X + b1) + b2)`, `W1: F -> N`, `W2: N -> time`:
+    equation 16 of "Input-independent Attention Weights Are Expressive Enough"
+    (arXiv 2006.05174), after "Synthesizer" (arXiv 2005.00743). Values and
+    output projection stay. The papers write no softmax; the Synthesizer's
+    code has it, and so has this.
+
+    Args:
+        num_heads: int, the number of heads.
+        key_dim: int, the size of each head's value.
+        max_length: int, the longest input in frames.
+        hidden_dim: int, the size `N`.
+        per_head: bool. If False, one map serves all heads, "SYN. (Dense)"; if
+            True each head has `W1` and `W2` of its own, "SYN. (Dense+M)".
+        **kwargs: further arguments of `SelfAttention`.
+
+    Call arguments and errors are those of `SelfAttention`.
+    """
+
+    complexity = "O(L^2 D)"
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        max_length=1000,
+        hidden_dim=16,
+        per_head=False,
+        **kwargs,
+    ):
+        super().__init__(num_heads, key_dim, **kwargs)
+        check_sizes(max_length=max_length, hidden_dim=hidden_dim)
+        self.max_length = max_length
+        self.hidden_dim = hidden_dim
+        self.per_head = per_head
+
+    @property
+    def value_heads(self):
+        return self.num_heads if self.per_head else 1
+
+    def build_projections(self, input_shape):
+        maps = self.value_heads
+        self.hidden_dense = self.dense(
+            maps * self.hidden_dim, "hidden", input_shape, "relu"
+        )
+        self.length_kernel = self.add_weight(
+            shape=(maps, self.hidden_dim, self.max_length),
+            initializer=self.kernel_initializer.clone(),
+            name="length_kernel",
+        )
+        if self.use_bias:
+            self.length_bias = self.add_weight(
+                shape=(maps, self.max_length),
+                initializer="zeros",
+                name="length_bias",
+            )
+
+    def project(self, inputs):
+        """Hidden units `(B, M, T, N)`, and the kernel `(M, N, T)` for them."""
+        hidden = functional.split_heads(
+            self.hidden_dense(inputs), self.value_heads
+        )
+        length = ops.shape(inputs)[1]
+        kernel = blocks.narrow(self.length_kernel, 2, 0, length)
+        if self.use_bias:
+            # As one more row of the product: the map is not passed twice.
+            bias = blocks.narrow(self.length_bias, 1, 0, length)
+            bias = ops.expand_dims(bias, 1)
+            kernel = ops.concatenate([kernel, bias], axis=1)
+            hidden = ops.pad(
+                hidden, [[0, 0], [0, 0], [0, 0], [0, 1]], constant_values=1.0
+            )
+        return hidden, kernel
+
+    def scores(self, query, key):
+        return functional.product_per_head(query, key)  # (B, M, T, T)
+
+    def mechanism_cost(self, length, dim):
+        maps = self.value_heads
+        inner = self.hidden_dim + self.use_bias
+        units = self.num_heads * self.key_dim
+        products = length * dim * maps * self.hidden_dim
+        products += length**2 * (maps * inner + units)
+        return products, maps * length**2
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_length": self.max_length,
+            "hidden_dim": self.hidden_dim,
+            "per_head": self.per_head,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class RandomSynthesizerAttention(SelfAttention):
+    """Attention weights that are a parameter, the same for every input.
+
+    `softmax(A) V` with a trainable table `A` of `H x L x L`: section 3.4.2 of
+    "Input-independent Attention Weights Are Expressive Enough"
+    (arXiv 2006.05174), after "Synthesizer" (arXiv 2005.00743). The papers
+    write no softmax; the Synthesizer's code has it, and so has this.
+
+    `patterns` is "our method" of those papers: all but the last heads begin
+    as hand-crafted patterns, and are trained like the others. Patterns that
+    count from the end of a clip, such as `(n - j)^3`, are kept in the last
+    rows and columns of the table, so that they hold for a clip shorter than
+    `max_length` too, alone or padded. A causal head cannot know the end and
+    counts from the start.
+
+    Once trained, `fold` leaves nothing to compute but the weighting.
+
+    Args:
+        num_heads: int, the number of heads; patterns are cut to them.
+        key_dim: int, the size of each head's value.
+        max_length: int, the longest input in frames, `L`.
+        patterns: `None`, `"crafted"` (2021: five diagonals, increasing,
+            decreasing, the rest random) or `"raganato"` (2020: the seven of
+            arXiv 2002.10260, the rest random).
+        init_mode: `"log"`: logits `log(p + 1e-9)`, whose softmax is the
+            pattern; or `"scaled"`: the pattern itself, scaled to at most 10.
+            The papers do not tell which they mean.
+        table_initializer: initializer of the random heads. `None` takes
+            Glorot's uniform one, as Mesh TensorFlow does, or beside
+            `patterns` normal noise of 0.02.
+        folded: bool, whether the table holds weights in place of logits, as
+            after `fold`.
+        **kwargs: further arguments of `SelfAttention`. Dropout acts on the
+            table: alike for all clips of a batch.
+
+    Call arguments are those of `SelfAttention`; so are the errors, and a
+    `ValueError` for an unknown `patterns` or `init_mode`.
+    """
+
+    complexity = "O(L^2 D)"
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        max_length=1000,
+        patterns=None,
+        init_mode="log",
+        table_initializer=None,
+        folded=False,
+        **kwargs,
+    ):
+        super().__init__(num_heads, key_dim, **kwargs)
+        check_sizes(max_length=max_length)
+        if patterns is not None and patterns not in crafted.PATTERNS:
+            raise ValueError(
+                f"`patterns` must be None or one of {list(crafted.PATTERNS)}. "
+                f"Received: patterns={patterns!r}"
+            )
+        if init_mode not in ("log", "scaled"):
+            raise ValueError(
+                "`init_mode` must be 'log' or 'scaled'. "
+                f"Received: init_mode={init_mode!r}"
+            )
+        self.max_length = max_length
+        self.patterns = patterns
+        self.init_mode = init_mode
+        self.table_initializer = keras.initializers.get(table_initializer)
+        self.folded = folded
+        self.anchors = crafted.anchors(
+            None if self.causal else patterns, num_heads
+        )
+
+    def build_projections(self, input_shape):
+        self.add_table(self.initial_table)
+
+    def add_table(self, initializer):
+        self.table = self.add_weight(
+            shape=(self.num_heads, self.max_length, self.max_length),
+            initializer=initializer,
+            trainable=not self.folded,
+            autocast=False,
+            name="folded_table" if self.folded else "table",
+        )
+
+    def initial_table(self, shape, dtype=None):
+        if self.table_initializer is not None:
+            initializer = self.table_initializer
+        elif self.patterns is None:
+            initializer = keras.initializers.GlorotUniform()
+        else:
+            initializer = keras.initializers.RandomNormal(stddev=0.02)
+        table = initializer(shape, dtype=dtype)
+        if self.patterns is None:
+            return table
+        table = np.array(table)
+        heads = crafted.logits(self.patterns, self.init_mode, self.max_length)
+        for head, logits in zip(range(self.num_heads), heads, strict=False):
+            table[head] = logits
+        return ops.convert_to_tensor(table)
+
+    def fold(self):
+        """Turns the table of logits into one of weights, for good.
+
+        The layer gives the same outputs, but has no softmax to compute and
+        nothing in the table to train. Functions that were compiled before
+        keep the old table.
+        """
+        if self.folded:
+            return
+        logits = functional.to_float32(self.table.value)
+        weights = functional.softmax_weights(
+            logits, self.score_mask(self.max_length)
+        )
+        self.folded = True
+        self._tracker.unlock()
+        self._untrack_variable(self.table)
+        self.add_table(lambda shape, dtype: weights)
+        self._tracker.lock()
+
+    def project(self, inputs):
+        return None, None
+
+    def attend(self, query, key, value, mask, training):
+        def attend_all():
+            weights = self.table
+            if self.dropout and training:
+                weights = self.weight_dropout(weights, training=True)
+            return shared_product(ops.cast(weights, value.dtype), value)
+
+        def attend_real():
+            return self.attend_real(value, mask, training)
+
+        # Folded rows sum to one over the whole table.
+        whole = False
+        if self.folded:
+            whole = ops.shape(value)[2] == self.max_length
+            if mask is not None and whole is not False:
+                whole = ops.logical_and(whole, ops.all(mask))
+        if isinstance(whole, bool):
+            return attend_all() if whole else attend_real()
+        return ops.cond(whole, attend_all, attend_real)
+
+    def attend_real(self, value, mask, training):
+        """`attend` to the real frames of clips of any length."""
+        length = ops.shape(value)[2]
+        weights = self.table_weights(length)
+        dropped = weights
+        if self.dropout and training:
+            dropped = self.weight_dropout(weights, training=True)
+        if mask is None and not self.folded:
+            return shared_product(ops.cast(dropped, value.dtype), value)
+        real = None if mask is None else masks.queries(mask)
+        if mask is None or "end" not in self.anchors:
+            return mix_real(weights, dropped, value, real)
+        # The end of each clip comes to the end of the table.
+        at_end = np.array([a == "end" for a in self.anchors], "int32")
+        shift = ops.expand_dims(length - end_of(mask), 1) * at_end  # (B, H)
+        real = ops.broadcast_to(real, ops.shape(value[..., :1]))
+        mixed = mix_real(
+            weights, dropped, delay(value, shift), delay(real, shift)
+        )
+        return delay(mixed, -shift)
+
+    def table_weights(self, length):
+        """Attention weights `(H, T, T)`, folded ones not normalised to T."""
+        table = ops.convert_to_tensor(self.table)
+        # Known to be whole, it is not copied, nor is its gradient.
+        if not (isinstance(length, int) and length == self.max_length):
+            slices = []
+            for anchor, group in itertools.groupby(
+                range(self.num_heads), key=self.anchors.__getitem__
+            ):
+                first, *rest = group
+                begin = self.max_length - length if anchor == "end" else 0
+                heads = blocks.narrow(table, 0, first, len(rest) + 1)
+                for axis in (1, 2):
+                    heads = blocks.narrow(heads, axis, begin, length)
+                slices.append(heads)
+            table = slices[0]
+            if len(slices) > 1:
+                table = ops.concatenate(slices, axis=0)
+        if self.folded:
+            return table
+        return functional.softmax_weights(
+            functional.to_float32(table), self.score_mask(length)
+        )
+
+    def mechanism_cost(self, length, dim):
+        units = self.num_heads * self.key_dim
+        weights = 0 if self.folded else self.num_heads * length**2
+        return length**2 * units, weights
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_length": self.max_length,
+            "patterns": self.patterns,
+            "init_mode": self.init_mode,
+            "table_initializer": keras.initializers.serialize(
+                self.table_initializer
+            ),
+            "folded": self.folded,
+        }
+
+
+def shared_product(weights, value):
+    """One map for all clips: `(H, T, T)` times `(B, H, T, V)`.
+
+    The clips lie side by side in one product per head.
+    """
+    batch, heads, length, dim = ops.shape(value)
+    value = ops.transpose(value, (1, 2, 0, 3))  # (H, T, B, V)
+    value = ops.reshape(value, (heads, length, batch * dim))
+    mixed = ops.matmul(weights, value)
+    mixed = ops.reshape(mixed, (heads, length, batch, dim))
+    return ops.transpose(mixed, (2, 0, 1, 3))  # (B, H, T, V)
+
+
+def mix_real(weights, dropped, value, real):
+    """Weights the real values, each row scaled to their share of it.
+
+    Args:
+        weights: floating tensor `(H, T, T)`.
+        dropped: the same after dropout.
+        value: floating tensor `(B, H, T, V)`.
+        real: boolean `(B, 1 or H, T, 1)`, or `None` if all are.
+
+    Returns:
+        `(B, H, T, V)` in the dtype of `value`.
+    """
+    dtype = value.dtype
+    value = ops.cast(value, weights.dtype)
+    ones = ops.ones_like(value[..., :1])
+    if real is not None:
+        value, ones = ops.where(real, value, 0.0), ops.where(real, ones, 0.0)
+    if dropped is weights:
+        # The rows' sums as one more column.
+        both = shared_product(weights, ops.concatenate([value, ones], axis=-1))
+        dim = ops.shape(value)[3]
+        mixed = blocks.narrow(both, 3, 0, dim)
+        total = blocks.narrow(both, 3, dim, 1)
+    else:
+        mixed = shared_product(dropped, value)
+        total = shared_product(weights, ones)
+    seen = total > 0.0
+    mixed = ops.where(seen, mixed / ops.where(seen, total, 1.0), 0.0)
+    return ops.cast(mixed, dtype)
+
+
+def end_of(mask):
+    """Frames up to and with the last real one, `(B, T)` to `(B,)`."""
+    length = ops.shape(mask)[1]
+    ends = ops.where(mask, ops.arange(1, length + 1, dtype="int32"), 0)
+    return ops.max(ends, axis=1)
+
+
+def delay(x, frames):
+    """Moves `(B, H, T, V)` by `frames`, `(B, H)`, and fills with zeros."""
+    length = ops.shape(x)[2]
+    source = ops.arange(length, dtype="int32") - ops.expand_dims(frames, 2)
+    inside = ops.expand_dims((source >= 0) & (source < length), 3)
+    moved = blocks.gather(x, ops.clip(source, 0, length - 1))
+    return ops.where(inside, moved, ops.zeros((), x.dtype))
+
+
+def fold(model):
+    """Folds every random Synthesizer of a trained model, see its `fold`.
+
+    Args:
+        model: a built `keras.Model` or layer; changed in place.
+
+    Returns:
+        The number of layers folded.
+    """
+    folded = [
+        layer
+        for layer in model._flatten_layers()
+        if isinstance(layer, RandomSynthesizerAttention) and not layer.folded
+    ]
+    for layer in folded:
+        layer.fold()
+    for function in ("make_predict_function", "make_test_function"):
+        if folded and hasattr(model, function):
+            getattr(model, function)(force=True)
+    return len(folded)

@@ -1,0 +1,179 @@
+"""Small layers, inputs and masks that the attention tests share."""
+
+import keras
+import naive
+import numpy as np
+import pytest
+from keras import ops
+
+from audio_tf import attention
+
+B, T, F, H, D = 2, 7, 13, 3, 5
+
+# What each mechanism is tested with, beside `num_heads=H` and `key_dim=D`.
+SMALL = {
+    "grouped_query": {"num_heads": 6, "num_key_value_heads": 2},
+    "sparse_strided": {"stride": 3},
+    "sparse_fixed": {"stride": 3, "num_columns": 2},
+    **{name: {"num_candidates": 3, "seed": 5} for name in naive.HASHES},
+    "dense_synthesizer": {"max_length": 17, "hidden_dim": 2},
+    "dense_synthesizer_per_head": {"max_length": 17, "hidden_dim": 2},
+    "random_synthesizer": {"max_length": 17},
+    # Heads 4 and 6 count from the end, heads from 7 are random.
+    "crafted_synthesizer": {"max_length": 17, "num_heads": 8, "key_dim": 3},
+    "raganato_synthesizer": {"max_length": 17, "num_heads": 8, "key_dim": 3},
+    "local_dense_synthesizer": {"context_size": 5},
+}
+
+# Whose weights are a table, the same for every clip.
+TABLES = ["random_synthesizer", "crafted_synthesizer", "raganato_synthesizer"]
+
+MECHANISMS = [
+    name
+    for name in attention.ATTENTIONS
+    if issubclass(attention.find(name), attention.SelfAttention)
+]
+every = pytest.mark.parametrize("name", MECHANISMS)
+
+
+def make(mechanism, /, **kwargs):
+    small = SMALL.get(mechanism, {})
+    layer = attention.create(
+        mechanism, **{"num_heads": H, "key_dim": D, **small, **kwargs}
+    )
+    layer.build((None, None, F))
+    return layer
+
+
+def shaken(layer, rng, by=0.5):
+    """The layer with noise in its weights, as if it had been trained."""
+    for weight in layer.trainable_weights:
+        noise = by * rng.standard_normal(weight.shape)
+        weight.assign(weight + noise.astype("float32"))
+    return layer
+
+
+def causal_choices(name):
+    return [False, True] if attention.find(name).supports_causal else [False]
+
+
+def inputs(rng, length=T, batch=B):
+    return rng.standard_normal((batch, length, F)).astype("float32")
+
+
+def padding(length=T, real=(T, 4)):
+    return np.arange(length) < np.array(real)[:, None]
+
+
+def gaps():
+    """Padding before, between and after the real frames."""
+    return np.array([[0, 1, 0, 1, 1, 1, 0], [1, 1, 1, 0, 0, 1, 1]], "bool")
+
+
+def assert_equals_naive(name, layer, x, mask, atol=2e-6):
+    """Output and weights at real frames; padded ones may hold anything."""
+    y, weights = layer(x, mask=mask, return_attention_scores=True)
+    expected, expected_weights = naive.ATTENTIONS[name](layer, x, mask)
+    assert weights.shape == expected_weights.shape
+    assert_equal_where_real(y, expected, mask, atol)
+    assert_equal_where_real(
+        np.swapaxes(weights, 1, 2), expected_weights.swapaxes(1, 2), mask, atol
+    )
+
+
+def assert_equal_where_real(found, expected, mask, atol=2e-6):
+    """Compares `(B, T, ...)` at the frames that the mask says are real."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.shape == expected.shape
+    real = np.ones(found.shape[:2], "bool") if mask is None else mask
+    np.testing.assert_allclose(found[real], expected[real], atol=atol)
+
+
+def sum_of_squares(y, mask):
+    y = ops.cast(y, "float32")
+    if mask is not None:
+        y = ops.where(mask[..., None], y, 0.0)
+    return ops.sum(y**2)
+
+
+def gradients(layer, x, mask, scale=1.0):
+    """Sum of squared outputs at real frames, scaled; its gradients.
+
+    The first is that of `x`, the others those of the trainable weights.
+    """
+    backend = keras.backend.backend()
+    weights = layer.trainable_weights
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        x = tf.constant(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = scale * sum_of_squares(layer(x, mask=mask), mask)
+        found = tape.gradient(loss, [x, *(w.value for w in weights)])
+    elif backend == "jax":
+        import jax
+
+        fixed = [w.value for w in layer.non_trainable_variables]
+
+        def loss_of(x, values):
+            y, _ = layer.stateless_call(values, fixed, x, mask=mask)
+            return scale * sum_of_squares(y, mask)
+
+        loss, (by_x, by_weights) = jax.value_and_grad(loss_of, (0, 1))(
+            ops.convert_to_tensor(x), [w.value for w in weights]
+        )
+        found = [by_x, *by_weights]
+    else:
+        pytest.skip("no gradients are taken on this backend")
+    return loss, [None if g is None else np.asarray(g) for g in found]
+
+
+def compiled(layer, signature=False):
+    """`(x, mask) -> y` as XLA compiles it."""
+    backend = keras.backend.backend()
+    if backend == "jax":
+        import jax
+
+        return jax.jit(lambda x, mask: layer(x, mask=mask))
+    if backend != "tensorflow":
+        pytest.skip("no compiler for this backend")
+    import tensorflow as tf
+
+    return tf.function(
+        lambda x, mask: layer(x, mask=mask),
+        jit_compile=True,
+        input_signature=[
+            tf.TensorSpec([None, None, F]),
+            tf.TensorSpec([None, None], "bool"),
+        ]
+        if signature
+        else None,
+    )
+
+
+def names_of_weights(layer):
+    """Paths without the layer's own name."""
+    return {weight.path.split("/", 1)[1] for weight in layer.weights}
+
+
+def build(mechanism, dim, **kwargs):
+    """A layer for `dim` features whose projections are the identity."""
+    layer = attention.create(mechanism, **kwargs)
+    layer.build((None, None, dim))
+    for part in ("query", "key", "value", "output", "hidden"):
+        dense = getattr(layer, f"{part}_dense", None)
+        if dense is not None:
+            dense.kernel.assign(np.eye(*dense.kernel.shape))
+            dense.bias.assign(np.zeros(dense.bias.shape))
+    return layer
+
+
+def weights_of(layer, x, mask=None):
+    _, weights = layer(x, mask=mask, return_attention_scores=True)
+    return np.asarray(weights)
+
+
+def picture(weights):
+    """Which weights of `(T, T)` are not zero, a row a string."""
+    return ["".join(".x"[int(w > 0)] for w in row) for row in weights]
