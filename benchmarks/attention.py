@@ -7,8 +7,9 @@
     python benchmarks/attention.py --forms               # is `full` fair?
 
 The model is the papers' encoder: 768 wide, 12 heads, a feed-forward of 3072
-with GELU, one layer applied six times, post-norm, batch 1, with a padding mask
-as every model of this library passes one. `sublayer` is the attention alone,
+with GELU, one layer applied six times, post-norm, with a padding mask as every
+model of this library passes one; a clip at a time for inference, up to four
+clips, 4000 frames at most, for training. `sublayer` is the attention alone,
 with its projections. A training step is forward, backward and Adam, without
 dropout.
 
@@ -51,6 +52,14 @@ PAPER_S = {
     "dense_synthesizer_per_head": 130.5,
     "random_synthesizer": 116.8,
     "crafted_synthesizer": 116.8,
+}
+FORMS = ("full", "keras.layers.MultiHeadAttention", "einsum", "matmul")
+# Figures of a case, and what they are called.
+KEYS = {
+    "sublayer_s": "attention alone, inference",
+    "encoder_s": "encoder, inference",
+    "training_s": "encoder, training step",
+    "training_mib": "encoder, peak memory of training",
 }
 
 
@@ -136,7 +145,7 @@ def measure(case):
             return loss
 
         result["training_s"] = median_s(
-            lambda: step(x, mask).numpy(), case["budget_s"], least=2
+            lambda: step(x, mask).numpy(), case["budget_s"], least=3
         )
         result["training_mib"] = peak_mib() - before
         del optimizer, step
@@ -171,6 +180,92 @@ def cost_of(block, length):
     )
 
 
+def measure_forms(case):
+    """Full attention written in four ways, interleaved in this process."""
+    import keras
+    import tensorflow as tf
+
+    from audio_tf import attention
+
+    length, size = case["length"], DIM // HEADS
+    x, mask = clips(1, length)
+    ours = attention.create("full", num_heads=HEADS, key_dim=size)
+    ours.build(x.shape)
+    keras_mha = keras.layers.MultiHeadAttention(HEADS, size)
+    keras_mha.build(x.shape, x.shape)
+    kernels = [
+        tf.Variable(tf.random.normal((DIM, DIM), stddev=0.03, seed=index))
+        for index in range(4)
+    ]
+    biases = [tf.Variable(tf.zeros(DIM)) for _ in range(4)]
+    far = tf.where(mask, 0.0, -1e9)[:, tf.newaxis, tf.newaxis, :]
+
+    def by_einsum():
+        query, key, value = (
+            tf.einsum(
+                "btf,fhd->bthd", x, tf.reshape(kernel, (DIM, HEADS, size))
+            )
+            + tf.reshape(bias, (HEADS, size))
+            for kernel, bias in zip(kernels[:3], biases, strict=False)
+        )
+        scores = tf.einsum("bthd,bshd->bhts", query * size**-0.5, key)
+        weights = tf.nn.softmax(scores + far)
+        mixed = tf.einsum("bhts,bshd->bthd", weights, value)
+        kernel = tf.reshape(kernels[3], (HEADS, size, DIM))
+        return tf.einsum("bthd,hdf->btf", mixed, kernel) + biases[3]
+
+    def by_matmul():
+        query, key, value = (
+            tf.transpose(
+                tf.reshape(
+                    tf.matmul(x, kernel) + bias, (-1, length, HEADS, size)
+                ),
+                (0, 2, 1, 3),
+            )
+            for kernel, bias in zip(kernels[:3], biases, strict=False)
+        )
+        scores = tf.matmul(query * size**-0.5, key, transpose_b=True)
+        mixed = tf.matmul(tf.nn.softmax(scores + far), value)
+        mixed = tf.reshape(tf.transpose(mixed, (0, 2, 1, 3)), (-1, length, DIM))
+        return tf.matmul(mixed, kernels[3]) + biases[3]
+
+    forms = {
+        "full": (lambda: ours(x, mask=mask), ours.trainable_variables),
+        "keras.layers.MultiHeadAttention": (
+            lambda: keras_mha(x, x, attention_mask=mask[:, tf.newaxis]),
+            keras_mha.trainable_variables,
+        ),
+        "einsum": (by_einsum, kernels + biases),
+        "matmul": (by_matmul, kernels + biases),
+    }
+    runs = {}
+    for name, (form, variables) in forms.items():
+        variables = [getattr(v, "value", v) for v in variables]
+        if name in ("einsum", "matmul"):
+            variables = kernels + biases
+
+        def gradient(form=form, variables=variables):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(form()))
+            gradients = tape.gradient(loss, variables)
+            return tf.add_n([tf.reduce_sum(part) for part in gradients])
+
+        for kind, function in (("inference", form), ("gradient", gradient)):
+            compiled = tf.function(function, jit_compile=case["xla"])
+            compiled(), compiled()
+            runs[name, kind] = compiled
+    taken = {key: [] for key in runs}
+    for _ in range(case["repeats"]):
+        for key, run in runs.items():
+            begin = time.perf_counter()
+            tf.nest.flatten(run())[0].numpy()
+            taken[key].append(time.perf_counter() - begin)
+    return [
+        {"form": name, "kind": kind, "s": statistics.median(values)}
+        for (name, kind), values in taken.items()
+    ]
+
+
 def run_case(case):
     """`measure` in a process of its own."""
     done = subprocess.run(
@@ -187,13 +282,15 @@ def run_case(case):
 
 
 def run_all(arguments):
+    from audio_tf import attention
+
     out = pathlib.Path(arguments.out)
     out.parent.mkdir(parents=True, exist_ok=True)
     rows = read_rows(out)
     known = {json.dumps(row["case"], sort_keys=True) for row in rows}
     for round_index in range(arguments.rounds):
         for length in arguments.lengths:
-            names = arguments.mechanisms
+            names = arguments.mechanisms or list(attention.ATTENTIONS)
             turn = round_index * (len(names) // arguments.rounds + 1)
             for mechanism in (
                 names[turn % len(names) :] + names[: turn % len(names)]
@@ -203,6 +300,7 @@ def run_all(arguments):
                     "length": length,
                     "round": round_index,
                     "training": arguments.training,
+                    "batch": min(4, max(1, 4000 // length)),
                     "xla": arguments.xla,
                     "budget_s": arguments.budget_s,
                 }
@@ -213,6 +311,134 @@ def run_all(arguments):
                     print(json.dumps(row), file=file)
                 print(json.dumps(row), file=sys.stderr, flush=True)
     return read_rows(out)
+
+
+def run_forms(lengths):
+    print("| frames | XLA | kind | " + " | ".join(FORMS) + " | full / best |")
+    print("|---|---|---|" + "---|" * (len(FORMS) + 1))
+    for length in lengths:
+        for xla in (False, True):
+            case = {"length": length, "xla": xla, "repeats": 31}
+            if length > 1000:
+                case["repeats"] = 9
+            found = run_case(case)
+            for kind in ("inference", "gradient"):
+                ms = {
+                    row["form"]: 1000 * row["s"]
+                    for row in found
+                    if row["kind"] == kind
+                }
+                best = min(ms[form] for form in FORMS[1:])
+                cells = [f"{ms[form]:.1f} ms" for form in FORMS]
+                print(
+                    f"| {length} | {'yes' if xla else 'no'} | {kind} | "
+                    + " | ".join(cells)
+                    + f" | {ms['full'] / best:.2f} |",
+                    flush=True,
+                )
+
+
+def ratios(rows, key):
+    """Median over rounds of each mechanism's ratio to `full`."""
+    values = {
+        (
+            row["case"]["mechanism"],
+            row["case"]["length"],
+            row["case"]["round"],
+        ): row[key]
+        for row in rows
+        if key in row
+    }
+    found = {}
+    for (mechanism, length, turn), value in values.items():
+        base = values.get(("full", length, turn))
+        if base:
+            found.setdefault((mechanism, length), []).append(value / base)
+    return {case: statistics.median(of) for case, of in found.items()}
+
+
+def report(rows):
+    """The tables of RESULTS.md, from the rows of a run."""
+    lengths = sorted({row["case"]["length"] for row in rows})
+    names = list(dict.fromkeys(row["case"]["mechanism"] for row in rows))
+    lines = []
+    for key, title in KEYS.items():
+        found = ratios(rows, key)
+        if not found:
+            continue
+        absolute = {
+            row["case"]["length"]: row[key]
+            for row in rows
+            if key in row and row["case"]["mechanism"] == "full"
+        }
+        unit, scale = ("s", 1) if key.endswith("_s") else ("MiB", 1)
+        extra = ["paper, 500"] if key == "encoder_s" else []
+        extra += ["multiply-adds, 500"] if key == "encoder_s" else []
+        head = [title, *map(str, lengths), *extra]
+        lines += ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+        first = [f"{absolute[n] * scale:.3g} {unit}" for n in lengths]
+        lines.append(
+            "| " + " | ".join(["full, itself", *first, *[""] * len(extra)])
+        )
+        lines[-1] += " |"
+        for name in names:
+            if name == "full":
+                continue
+            cells = [
+                f"{found[name, n]:.2f}" if (name, n) in found else "-"
+                for n in lengths
+            ]
+            if extra:
+                paper = PAPER_S.get(name)
+                cells.append(f"{paper / PAPER_S['full']:.2f}" if paper else "-")
+                model = ratios(rows, "multiply_adds").get((name, 500))
+                cells.append(f"{model:.2f}" if model else "-")
+            lines.append("| " + " | ".join([name, *cells]) + " |")
+        lines.append("")
+    failed = [row for row in rows if "failed" in row]
+    lines += [f"{row['case']}: {row['failed']}" for row in failed]
+    return "\n".join(lines)
+
+
+def plot(rows, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    lengths = sorted({row["case"]["length"] for row in rows})
+    names = list(dict.fromkeys(row["case"]["mechanism"] for row in rows))
+    keys = [key for key in KEYS if ratios(rows, key)]
+    figure, panels = pyplot.subplots(
+        1, len(keys), figsize=(4.2 * len(keys), 5.5), squeeze=False
+    )
+    styles = ["-", "--", ":"]
+    for panel, key in zip(panels[0], keys, strict=True):
+        found = ratios(rows, key)
+        for index, name in enumerate(names):
+            points = [
+                (n, found[name, n]) for n in lengths if (name, n) in found
+            ]
+            panel.plot(
+                *zip(*points, strict=True),
+                styles[index // 10 % 3],
+                color=f"C{index % 10}",
+                marker=".",
+                label=name,
+            )
+        panel.set(xscale="log", xlabel="frames", title=KEYS[key], ylim=0)
+        panel.set_xticks(lengths, [str(n) for n in lengths], minor=False)
+        panel.minorticks_off()
+        panel.grid(alpha=0.3)
+    panels[0][0].set_ylabel("ratio to full attention")
+    figure.legend(
+        *panels[0][0].get_legend_handles_labels(),
+        loc="lower center",
+        ncols=5,
+        fontsize=8,
+    )
+    figure.tight_layout(rect=(0, 0.16, 1, 1))
+    figure.savefig(path, dpi=120)
 
 
 def read_rows(out):
@@ -236,11 +462,21 @@ def main():
         "--training", action=argparse.BooleanOptionalAction, default=True
     )
     parser.add_argument("--out", default="runs/attention.jsonl")
+    parser.add_argument("--plot", help="PNG of the ratios over the length")
+    parser.add_argument("--forms", action="store_true")
     arguments = parser.parse_args()
     if arguments.case:
-        print(json.dumps(measure(json.loads(arguments.case))))
+        case = json.loads(arguments.case)
+        found = measure_forms(case) if "repeats" in case else measure(case)
+        print(json.dumps(found))
         return
-    run_all(arguments)
+    if arguments.forms:
+        run_forms(arguments.lengths)
+        return
+    rows = run_all(arguments)
+    print(report(rows))
+    if arguments.plot:
+        plot(rows, arguments.plot)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ from keras import ops
 hashing = pytest.mark.parametrize("name", naive.HASHES)
 
 
-def hashed_scalars(name, x, **kwargs):
-    """Which keys scalar frames attend to; the hash is that of their sign."""
+def hashed_scalars(name, x, vector=(1.0,), **kwargs):
+    """Which keys scalar frames attend to, by default hashed by their sign."""
     layer = build(name, 1, num_heads=1, key_dim=1, **kwargs)
     vectors = np.zeros(layer.hash_vectors.shape)
-    vectors[:, 0] = 1.0
+    vectors[0, : len(vector)] = vector
     layer.hash_vectors.assign(vectors)
     x = np.array(x, "float32")[None, :, None]
     return picture(weights_of(layer, x)[0, 0])
@@ -71,6 +71,22 @@ def test_the_hash_of_zero_is_positive(name):
     assert found == ["x..", "x..", "..x"]
     found = hashed_scalars(name, [0, -1], num_candidates=2, require_match=True)
     assert found == ["x.", ".x"]
+
+
+def test_sign_alsh_appends_squares_of_squares():
+    """Norms 0.9 and 0.45: `n^4 - 1.3 n^8` is larger for the first.
+
+    With `n^6` in place of `n^8` it would be larger for the second.
+    """
+    found = hashed_scalars(
+        "sign_alsh",
+        [2, 1],
+        vector=(0.0, 0.0, 1.0, -1.3),
+        num_candidates=1,
+        num_powers=3,
+        norm_bound=0.9,
+    )
+    assert found == [".x", ".x"]
 
 
 @hashing

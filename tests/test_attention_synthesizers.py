@@ -265,6 +265,24 @@ def test_a_folded_layer_takes_any_length_in_a_graph(name, rng):
 
 
 @tables
+@pytest.mark.parametrize("folded", [False, True])
+def test_dropout_in_a_padded_clip_scales_what_it_keeps(name, folded, rng):
+    """One frame that sees itself alone: nothing, or twice its output."""
+    layer = make(name, num_heads=1, dropout=0.5)
+    if folded:
+        layer.fold()
+    x, mask = inputs(rng), padding(real=(T, 1))
+    plain = np.asarray(layer(x, mask=mask))[1, 0]
+    seen = set()
+    for _ in range(30):
+        found = np.asarray(layer(x, mask=mask, training=True))[1, 0]
+        seen.add(bool(found.any()))
+        if found.any():
+            np.testing.assert_allclose(found, 2.0 * plain, atol=1e-5)
+    assert seen == {False, True}
+
+
+@tables
 def test_a_folded_layer_is_saved_and_loaded(name, rng, tmp_path):
     layer = shaken(make(name), rng)
     x = keras.Input((None, F))
