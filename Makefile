@@ -33,8 +33,8 @@ test-slow: $(VENV)/.installed
 # The layers on JAX.
 test-jax: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[jax]"
-	KERAS_BACKEND=jax $(BIN)/pytest -n 2 \
-	    tests/test_attention.py tests/test_layers.py tests/test_models.py
+	KERAS_BACKEND=jax $(BIN)/pytest -n 2 -m "not slow" tests/test_attention*.py \
+	    tests/test_gaussian.py tests/test_layers.py tests/test_models.py
 
 # tensorflow-io needs an older TensorFlow, so an environment of its own.
 test-tfio:
@@ -42,7 +42,9 @@ test-tfio:
 	$(VENV)-tfio/bin/pytest tests/test_tfio.py
 
 benchmark: $(VENV)/.installed
+	$(BIN)/pip install --quiet -e ".[benchmark]"
 	$(BIN)/python benchmarks/data.py
+	$(BIN)/python benchmarks/attention.py --plot runs/attention.png
 
 EXTRAS ?= test
 $(VENV)/.installed: setup.cfg pyproject.toml

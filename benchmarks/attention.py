@@ -2,8 +2,8 @@
 
     python benchmarks/attention.py                       # the whole table
     python benchmarks/attention.py --lengths 500 --mechanisms full xbox
-    python benchmarks/attention.py --lengths 16000 --no-training \\
-        --mechanisms sparse_strided xbox                 # a long recording
+    python benchmarks/attention.py --lengths 16000 --alone \\
+        --parts encoder --mechanisms shared_qk xbox      # a long recording
     python benchmarks/attention.py --forms               # is `full` fair?
 
 The model is the papers' encoder: 768 wide, 12 heads, a feed-forward of 3072
@@ -13,13 +13,12 @@ clips, 4000 frames at most, for training. `sublayer` is the attention alone,
 with its projections. A training step is forward, backward and Adam, without
 dropout.
 
-Each case runs in a process of its own, so that peaks are true. A round goes
-over all mechanisms, each round in another order; a figure is the median of a
-process's calls, a ratio that of two figures of one round, and the table has
-the median of the rounds. Peak memory is what the training step adds to the
-resident size of the process before the model is built. Random Synthesizers
-are folded for inference, as they are deployed. Results go to --out as JSON
-lines, from which a stopped run goes on.
+Each case runs in a process of its own, so that peaks are true: first the
+mechanism alone, for the peak, then in turn with `full`, for the times: a ratio
+is the median over pairs of calls, and a table has the median of the rounds.
+Peak memory is what the training step adds to the resident size of the process
+before the model is built. Random Synthesizers are folded for inference, as
+they are deployed. Results go to --out as JSON lines, from which a stopped run goes on.
 """
 
 import argparse
@@ -54,6 +53,7 @@ PAPER_S = {
     "crafted_synthesizer": 116.8,
 }
 FORMS = ("full", "keras.layers.MultiHeadAttention", "einsum", "matmul")
+PARTS = ("sublayer", "encoder", "training")
 # Figures of a case, and what they are called.
 KEYS = {
     "sublayer_s": "attention alone, inference",
@@ -93,18 +93,19 @@ def clips(batch, length):
     return x, tf.ones((batch, length), "bool")
 
 
-def median_s(run, budget_s, least=3):
-    """Median seconds of a call, after one that traces and one that warms."""
-    run()
-    taken = []
-    begin = time.perf_counter()
-    run()
-    once = time.perf_counter() - begin
-    for _ in range(max(least, min(50, int(budget_s / once)))):
-        begin = time.perf_counter()
+def in_turn(runs, budget_s, least):
+    """Seconds of functions that are called in turn, after one call each."""
+    for run in runs.values():
         run()
-        taken.append(time.perf_counter() - begin)
-    return statistics.median(taken)
+    taken = {name: [] for name in runs}
+    begin, repeats = time.perf_counter(), 0
+    while repeats < least or time.perf_counter() - begin < budget_s:
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            taken[name].append(time.perf_counter() - start)
+        repeats += 1
+    return taken
 
 
 def resident_mib():
@@ -116,59 +117,89 @@ def peak_mib():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
-def measure(case):
-    """One mechanism at one length, in this process."""
+def training_step(block, x, mask, xla):
     import keras
+    import tensorflow as tf
+
+    optimizer = keras.optimizers.Adam(1e-5)
+    optimizer.build(block.trainable_variables)
+
+    @tf.function(jit_compile=xla)
+    def step(x, mask):
+        with tf.GradientTape() as tape:
+            y = encode(block, x, mask, training=True)
+            loss = tf.reduce_mean(tf.square(y))
+        variables = block.trainable_variables
+        gradients = tape.gradient(loss, [v.value for v in variables])
+        optimizer.apply(gradients, variables)
+        return loss
+
+    return lambda: step(x, mask).numpy()
+
+
+def inference(block, part, x, mask, xla):
+    import tensorflow as tf
+
+    @tf.function(jit_compile=xla)
+    def infer(x, mask):
+        if part == "sublayer":
+            return block.attention(x, mask=mask)
+        return encode(block, x, mask)
+
+    return lambda: infer(x, mask)[0, 0, 0].numpy()
+
+
+def measure(case):
+    """One mechanism at one length, in turn with `full`, in this process."""
     import tensorflow as tf
 
     from audio_tf import attention
 
-    mechanism, length = case["mechanism"], case["length"]
+    mechanism, length, xla = case["mechanism"], case["length"], case["xla"]
     x, mask = clips(case["batch"], length)
     tf.matmul(x, x, transpose_a=True)
     before = resident_mib()
-    block = encoder(mechanism, length)
-    block.build(x.shape)
-    result = {"before_mib": before}
-    if case["training"]:
-        optimizer = keras.optimizers.Adam(1e-5)
-        optimizer.build(block.trainable_variables)
+    blocks = {"it": encoder(mechanism, length)}
+    blocks["it"].build(x.shape)
+    result = {
+        "before_mib": before,
+        "multiply_adds": cost_of(blocks["it"], length).multiply_adds,
+    }
 
-        @tf.function(jit_compile=case["xla"])
-        def step(x, mask):
-            with tf.GradientTape() as tape:
-                y = encode(block, x, mask, training=True)
-                loss = tf.reduce_mean(tf.square(y))
-            variables = block.trainable_variables
-            gradients = tape.gradient(loss, [v.value for v in variables])
-            optimizer.apply(gradients, variables)
-            return loss
+    def compare(part, runs):
+        taken = in_turn(runs, case["budget_s"], case["repeats"])
+        result[f"{part}_s"] = statistics.median(taken["it"])
+        if "full" in taken:
+            result[f"{part}_ratio"] = statistics.median(
+                ours / full
+                for ours, full in zip(taken["it"], taken["full"], strict=True)
+            )
 
-        result["training_s"] = median_s(
-            lambda: step(x, mask).numpy(), case["budget_s"], least=3
-        )
+    steps = {}
+    if "training" in case["parts"]:
+        steps["it"] = training_step(blocks["it"], x, mask, xla)
+        steps["it"](), steps["it"]()
         result["training_mib"] = peak_mib() - before
-        del optimizer, step
-        gc.collect()
+    if case["against_full"]:
+        blocks["full"] = encoder("full", length)
+        blocks["full"].build(x.shape)
+        if steps:
+            steps["full"] = training_step(blocks["full"], x, mask, xla)
+    if steps:
+        compare("training", steps)
+    del steps
+    gc.collect()
+    if isinstance(blocks["it"].attention, attention.RandomSynthesizerAttention):
+        blocks["it"].attention.fold()
     x, mask = clips(1, length)
-    if isinstance(block.attention, attention.RandomSynthesizerAttention):
-        block.attention.fold()
-
-    @tf.function(jit_compile=case["xla"])
-    def infer(x, mask):
-        return encode(block, x, mask)
-
-    @tf.function(jit_compile=case["xla"])
-    def attend(x, mask):
-        return block.attention(x, mask=mask)
-
-    for name, function in (("sublayer_s", attend), ("encoder_s", infer)):
-        result[name] = median_s(
-            lambda function=function: function(x, mask)[0, 0, 0].numpy(),
-            case["budget_s"],
-        )
+    for part in ("sublayer", "encoder"):
+        if part in case["parts"]:
+            runs = {
+                name: inference(block, part, x, mask, xla)
+                for name, block in blocks.items()
+            }
+            compare(part, runs)
     result["peak_mib"] = peak_mib() - before
-    result["multiply_adds"] = cost_of(block, length).multiply_adds
     return result
 
 
@@ -299,10 +330,12 @@ def run_all(arguments):
                     "mechanism": mechanism,
                     "length": length,
                     "round": round_index,
-                    "training": arguments.training,
+                    "parts": arguments.parts,
+                    "against_full": not arguments.alone,
                     "batch": min(4, max(1, 4000 // length)),
                     "xla": arguments.xla,
                     "budget_s": arguments.budget_s,
+                    "repeats": arguments.repeats,
                 }
                 if json.dumps(case, sort_keys=True) in known:
                     continue
@@ -318,7 +351,7 @@ def run_forms(lengths):
     print("|---|---|---|" + "---|" * (len(FORMS) + 1))
     for length in lengths:
         for xla in (False, True):
-            case = {"length": length, "xla": xla, "repeats": 31}
+            case = {"forms": True, "length": length, "xla": xla, "repeats": 31}
             if length > 1000:
                 case["repeats"] = 9
             found = run_case(case)
@@ -340,63 +373,88 @@ def run_forms(lengths):
 
 def ratios(rows, key):
     """Median over rounds of each mechanism's ratio to `full`."""
-    values = {
-        (
-            row["case"]["mechanism"],
-            row["case"]["length"],
-            row["case"]["round"],
-        ): row[key]
+    bases = {
+        (row["case"]["length"], row["case"]["round"]): row[key]
         for row in rows
-        if key in row
+        if key in row and row["case"]["mechanism"] == "full"
     }
     found = {}
-    for (mechanism, length, turn), value in values.items():
-        base = values.get(("full", length, turn))
-        if base:
-            found.setdefault((mechanism, length), []).append(value / base)
+    for row in rows:
+        mechanism, length = row["case"]["mechanism"], row["case"]["length"]
+        ratio = row.get(key.replace("_s", "_ratio"))
+        if key.endswith("_mib") and key in row:
+            base = bases.get((length, row["case"]["round"]))
+            ratio = row[key] / base if base else None
+        if ratio:
+            found.setdefault((mechanism, length), []).append(ratio)
     return {case: statistics.median(of) for case, of in found.items()}
 
 
+def model_ratios(rows, key):
+    """The cost model's ratios of multiply-adds, for the times."""
+    counts = {
+        (row["case"]["mechanism"], row["case"]["length"]): row["multiply_adds"]
+        for row in rows
+        if "multiply_adds" in row
+    }
+    if key == "sublayer_s":
+        counts = {
+            (mechanism, length): count - 2 * length * DIM * FEED_FORWARD
+            for (mechanism, length), count in counts.items()
+        }
+    return {
+        (mechanism, length): count / counts["full", length]
+        for (mechanism, length), count in counts.items()
+        if key.endswith("_s") and ("full", length) in counts
+    }
+
+
 def report(rows):
-    """The tables of RESULTS.md, from the rows of a run."""
-    lengths = sorted({row["case"]["length"] for row in rows})
+    """The tables of RESULTS.md: ratios, and in brackets the cost model's."""
     names = list(dict.fromkeys(row["case"]["mechanism"] for row in rows))
     lines = []
     for key, title in KEYS.items():
-        found = ratios(rows, key)
+        found, model = ratios(rows, key), model_ratios(rows, key)
         if not found:
             continue
-        absolute = {
-            row["case"]["length"]: row[key]
-            for row in rows
-            if key in row and row["case"]["mechanism"] == "full"
-        }
-        unit, scale = ("s", 1) if key.endswith("_s") else ("MiB", 1)
-        extra = ["paper, 500"] if key == "encoder_s" else []
-        extra += ["multiply-adds, 500"] if key == "encoder_s" else []
-        head = [title, *map(str, lengths), *extra]
-        lines += ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-        first = [f"{absolute[n] * scale:.3g} {unit}" for n in lengths]
-        lines.append(
-            "| " + " | ".join(["full, itself", *first, *[""] * len(extra)])
+        lengths = sorted({length for _, length in found})
+        paper = key == "encoder_s"
+        head = [title, *(f"L={length}" for length in lengths)]
+        table = [head + ["paper, L=500"] * paper]
+        itself = [
+            statistics.median(
+                row[key]
+                for row in rows
+                if key in row
+                and row["case"]["mechanism"] == "full"
+                and row["case"]["length"] == length
+            )
+            for length in lengths
+        ]
+        unit = "MiB" if key.endswith("_mib") else "s"
+        table.append(
+            ["`full`, itself", *(f"{value:.3g} {unit}" for value in itself)]
+            + [f"{PAPER_S['full'] / 1000:.3g} s"] * paper
         )
-        lines[-1] += " |"
         for name in names:
-            if name == "full":
-                continue
-            cells = [
-                f"{found[name, n]:.2f}" if (name, n) in found else "-"
-                for n in lengths
-            ]
-            if extra:
-                paper = PAPER_S.get(name)
-                cells.append(f"{paper / PAPER_S['full']:.2f}" if paper else "-")
-                model = ratios(rows, "multiply_adds").get((name, 500))
-                cells.append(f"{model:.2f}" if model else "-")
-            lines.append("| " + " | ".join([name, *cells]) + " |")
-        lines.append("")
-    failed = [row for row in rows if "failed" in row]
-    lines += [f"{row['case']}: {row['failed']}" for row in failed]
+            cells = [f"`{name}`"]
+            for length in lengths:
+                cell = "-"
+                if (name, length) in found:
+                    cell = f"{found[name, length]:.2f}"
+                if (name, length) in model:
+                    cell += f" ({model[name, length]:.2f})"
+                cells.append(cell)
+            if paper:
+                known = name in PAPER_S
+                ratio = PAPER_S.get(name, 0) / PAPER_S["full"]
+                cells.append(f"{ratio:.2f}" if known else "-")
+            table.append(cells)
+        table.insert(1, ["---"] * len(table[0]))
+        lines += ["| " + " | ".join(cells) + " |" for cells in table] + [""]
+    lines += [
+        f"{row['case']}: {row['failed']}" for row in rows if "failed" in row
+    ]
     return "\n".join(lines)
 
 
@@ -456,24 +514,38 @@ def main():
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     parser.add_argument("--mechanisms", nargs="+")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--budget-s", type=float, default=3.0)
-    parser.add_argument("--xla", action="store_true")
     parser.add_argument(
-        "--training", action=argparse.BooleanOptionalAction, default=True
+        "--budget-s", type=float, default=3.0, help="for one figure's calls"
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="calls at least")
+    parser.add_argument("--xla", action="store_true")
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
+    parser.add_argument(
+        "--alone",
+        action="store_true",
+        help="without `full` in turn, which may not fit",
     )
     parser.add_argument("--out", default="runs/attention.jsonl")
     parser.add_argument("--plot", help="PNG of the ratios over the length")
-    parser.add_argument("--forms", action="store_true")
+    parser.add_argument(
+        "--report", action="store_true", help="of --out, without measuring"
+    )
+    parser.add_argument(
+        "--forms", action="store_true", help="full attention in four forms"
+    )
     arguments = parser.parse_args()
     if arguments.case:
         case = json.loads(arguments.case)
-        found = measure_forms(case) if "repeats" in case else measure(case)
+        found = measure_forms(case) if "forms" in case else measure(case)
         print(json.dumps(found))
         return
     if arguments.forms:
         run_forms(arguments.lengths)
         return
-    rows = run_all(arguments)
+    if arguments.report:
+        rows = read_rows(pathlib.Path(arguments.out))
+    else:
+        rows = run_all(arguments)
     print(report(rows))
     if arguments.plot:
         plot(rows, arguments.plot)

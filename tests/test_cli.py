@@ -13,7 +13,7 @@ if keras.backend.backend() != "tensorflow":
         "the command line reads through tf.data", allow_module_level=True
     )
 
-from audio_tf import cli, export
+from audio_tf import attention, cli, export
 from audio_tf.models import AudioClassifier, AudioTransformerBackbone
 
 LABELS = ["dog", "rain", "siren"]
@@ -99,3 +99,32 @@ def test_presets_lists_every_size(capsys):
     for size in AudioTransformerBackbone.sizes:
         assert size in output
     assert "974,272" in output
+
+
+def test_attentions_are_listed_with_their_cost(capsys):
+    assert cli.main(["attentions"]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["name", "complexity", "causal"]
+    assert [line.split()[0] for line in lines] == list(attention.ATTENTIONS)
+    assert "O(L^1.5 D)" in lines[2] and lines[0].split()[-3] == "1.00"
+
+    sizes = ["--length", "300", "--dim", "24", "--num-heads", "4"]
+    assert cli.main(["attentions", "--json", "--training", *sizes]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    full = attention.create("full", num_heads=4, key_dim=6).cost(300, 24, True)
+    assert rows[0] == {
+        "name": "full",
+        "complexity": "O(L^2 D)",
+        "causal": True,
+        "multiply_adds": full.multiply_adds,
+        "weight_bytes": full.weight_bytes,
+    }
+    assert [row["name"] for row in rows] == list(attention.ATTENTIONS)
+
+
+def test_attentions_names_a_wrong_size(capsys):
+    assert cli.main(["attentions", "--dim", "25"]) == 2
+    assert "--num-heads must divide --dim" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["attentions", "--length", "0"])
+    assert "positive integer" in capsys.readouterr().err

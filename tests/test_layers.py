@@ -320,3 +320,30 @@ def test_mel_filterbank_is_trainable_and_saved(rng):
 def test_frontend_refuses(wrong):
     with pytest.raises(ValueError, match="Received"):
         make_frontend(**{"filterbank": "mel", **wrong}).build((None, None))
+
+
+def test_gelu_is_recomputed_to_the_same_gradient(rng):
+    """In training its activations are not kept, but computed again."""
+    x = rng.standard_normal((2, 7, 5)).astype("float32")
+    layer = layers.FeedForward((11, 13), activation="gelu")
+    layer.build(x.shape)
+
+    def kernels_after_a_step(training):
+        inputs = keras.Input((None, 5))
+        outputs = layer(inputs, training=training)
+        model = keras.Model(inputs, outputs)
+        before = model.get_weights()
+        model.compile(keras.optimizers.SGD(1.0), "mse")
+        model.fit(x, np.ones_like(x), verbose=0)
+        after = model.get_weights()
+        model.set_weights(before)
+        return before, after
+
+    before, expected = kernels_after_a_step(training=False)
+    again, found = kernels_after_a_step(training=True)
+    for old, same, with_all, with_less in zip(
+        before, again, expected, found, strict=True
+    ):
+        np.testing.assert_array_equal(old, same)
+        assert np.abs(with_all - old).max() > 1e-4
+        np.testing.assert_allclose(with_less, with_all, atol=1e-6)

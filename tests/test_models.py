@@ -292,6 +292,30 @@ def test_a_users_attention(how, rng, tmp_path):
     np.testing.assert_array_equal(loaded(x), model(x))
 
 
+@pytest.mark.parametrize("name", attention.ATTENTIONS)
+def test_any_attention_in_the_backbone(name, rng):
+    model = tiny.backbone(attention=name)
+    can_be_causal = attention.find(name).supports_causal
+    assert model.get_config()["causal"] is can_be_causal
+    x, lengths = waveform(rng), np.array([131, 60, 131])
+    frames = np.asarray(model({"waveform": x, "lengths": lengths}))
+    alone = np.asarray(model(x[1:2, :60]))
+    assert np.isfinite(frames).all()
+    np.testing.assert_allclose(frames[1, : alone.shape[1]], alone[0], atol=1e-5)
+    again = type(model).from_config(model.get_config())
+    assert again.count_params() == model.count_params()
+    if not can_be_causal:
+        with pytest.raises(ValueError, match="cannot be causal"):
+            tiny.backbone(attention=name, causal=True)
+
+
+def test_attention_arguments_reach_the_attention():
+    model = tiny.backbone(
+        attention="sparse_strided", attention_kwargs={"stride": 5}
+    )
+    assert model.get_layer("block_0").attention.stride == 5
+
+
 def test_each_block_has_its_own_attention():
     blocks = [
         layer

@@ -16,9 +16,9 @@ class LocalDenseSynthesizerAttention(SelfAttention):
 
     `B = softmax(relu(X W1) W2)` over `c` positions in each head, and
     `Y_t = sum_j B[t, j] V[t + j - floor(c / 2)]` for `j = 0 ... c - 1`:
-    equations 1 to 3 of "Multi-head Local Dense Synthesizer Attention"
-    (LDSA, arXiv 2106.06950). A causal layer looks at the last `c` frames,
-    `V[t + j - (c - 1)]`.
+    equations 1 to 3 of "multi-head LDSA", a note of 2021 by the authors of
+    local dense Synthesizer attention (LDSA, arXiv 2010.12155). A causal layer
+    looks at the last `c` frames, `V[t + j - (c - 1)]`.
 
     The note has no biases: `use_bias=False`. Its authors' code has one in
     `W2` alone, counts padded frames in, and knows odd `c` only.

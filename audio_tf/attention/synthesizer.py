@@ -133,7 +133,7 @@ class RandomSynthesizerAttention(SelfAttention):
         patterns: `None`, `"crafted"` (2021: five diagonals, increasing,
             decreasing, the rest random) or `"raganato"` (2020: the seven of
             arXiv 2002.10260, the rest random).
-        init_mode: `"log"`: logits `log(p + 1e-9)`, whose softmax is the
+        init_mode: `"log"`: logits `log(p + 1e-7)`, whose softmax is the
             pattern; or `"scaled"`: the pattern itself, scaled to at most 10.
             The papers do not tell which they mean.
         table_initializer: initializer of the random heads. `None` takes
@@ -234,17 +234,14 @@ class RandomSynthesizerAttention(SelfAttention):
 
     def attend(self, query, key, value, mask, training):
         def attend_all():
-            weights = self.table
-            if self.dropout and training:
-                weights = self.weight_dropout(weights, training=True)
-            return shared_product(ops.cast(weights, value.dtype), value)
+            return shared_product(ops.cast(self.table, value.dtype), value)
 
         def attend_real():
             return self.attend_real(value, mask, training)
 
         # Folded rows sum to one over the whole table.
         whole = False
-        if self.folded:
+        if self.folded and not (self.dropout and training):
             whole = ops.shape(value)[2] == self.max_length
             if mask is not None and whole is not False:
                 whole = ops.logical_and(whole, ops.all(mask))
@@ -352,7 +349,7 @@ def mix_real(weights, dropped, value, real):
         mixed = blocks.narrow(both, 3, 0, dim)
         total = blocks.narrow(both, 3, dim, 1)
     else:
-        mixed = shared_product(dropped, value)
+        mixed = shared_product(ops.cast(dropped, weights.dtype), value)
         total = shared_product(weights, ones)
     seen = total > 0.0
     mixed = ops.where(seen, mixed / ops.where(seen, total, 1.0), 0.0)
@@ -384,14 +381,15 @@ def fold(model):
     Returns:
         The number of layers folded.
     """
-    folded = [
-        layer
-        for layer in model._flatten_layers()
-        if isinstance(layer, RandomSynthesizerAttention) and not layer.folded
-    ]
-    for layer in folded:
-        layer.fold()
-    for function in ("make_predict_function", "make_test_function"):
-        if folded and hasattr(model, function):
-            getattr(model, function)(force=True)
-    return len(folded)
+    folded = 0
+    for layer in model._flatten_layers():
+        if isinstance(layer, RandomSynthesizerAttention) and not layer.folded:
+            layer.fold()
+            folded += 1
+    for part in model._flatten_layers():
+        if folded and isinstance(part, keras.Model):
+            # They were compiled with the old tables.
+            part.train_function = None
+            part.test_function = None
+            part.predict_function = None
+    return folded
