@@ -44,7 +44,10 @@ test-tfio:
 benchmark: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[benchmark]"
 	$(BIN)/python benchmarks/data.py
-	$(BIN)/python benchmarks/attention.py --plot runs/attention.png
+	$(BIN)/python benchmarks/attention_forms.py
+	$(BIN)/python benchmarks/attention.py
+	$(BIN)/python benchmarks/attention_report.py runs/attention.jsonl \
+	    --plot runs/attention.png
 
 EXTRAS ?= test
 $(VENV)/.installed: setup.cfg pyproject.toml

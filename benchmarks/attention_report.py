@@ -1,0 +1,186 @@
+"""Tables, and a plot, of what benchmarks/attention.py measured.
+
+    python benchmarks/attention_report.py runs/attention.jsonl
+    python benchmarks/attention_report.py runs/attention.jsonl --plot ratios.png
+
+A cell is the ratio to `full`; in brackets the cost model's ratio of
+multiply-adds; beside it that of the practical times in Table 1 of
+arXiv 2006.05174.
+"""
+
+import argparse
+import pathlib
+import statistics
+
+from attention import DIM, FEED_FORWARD, read_rows
+
+# Seconds per 1000 batches at 500 frames: Table 1 of arXiv 2006.05174.
+PAPER_S = {
+    "full": 146.8,
+    "shared_qk": 143.4,
+    "sparse_strided": 143.4,
+    "sparse_fixed": 143.4,
+    "sign_alsh": 268.9,
+    "xbox": 235.5,
+    "xbox_qnf": 240.2,
+    "simple_lsh": 236.2,
+    "simple_alsh": 235.7,
+    "dense_synthesizer": 111.0,
+    "dense_synthesizer_per_head": 130.5,
+    "random_synthesizer": 116.8,
+    "crafted_synthesizer": 116.8,
+}
+# Figures of a case, and what they are called.
+KEYS = {
+    "sublayer_s": "attention alone, inference",
+    "encoder_s": "encoder, inference",
+    "training_s": "encoder, training step",
+    "training_mib": "encoder, peak memory of training",
+}
+
+
+def ratios(rows, key):
+    """Median over rounds of each mechanism's ratio to `full`."""
+    bases = {
+        (row["case"]["length"], row["case"]["round"]): row[key]
+        for row in rows
+        if key in row and row["case"]["mechanism"] == "full"
+    }
+    found = {}
+    for row in rows:
+        mechanism, length = row["case"]["mechanism"], row["case"]["length"]
+        ratio = row.get(key.replace("_s", "_ratio"))
+        if key.endswith("_mib") and key in row:
+            base = bases.get((length, row["case"]["round"]))
+            ratio = row[key] / base if base else None
+        if ratio:
+            found.setdefault((mechanism, length), []).append(ratio)
+    return {case: statistics.median(of) for case, of in found.items()}
+
+
+def model_ratios(rows, key):
+    """The cost model's ratios of multiply-adds, for the times."""
+    counts = {
+        (row["case"]["mechanism"], row["case"]["length"]): row["multiply_adds"]
+        for row in rows
+        if "multiply_adds" in row
+    }
+    if key == "sublayer_s":
+        counts = {
+            (mechanism, length): count - 2 * length * DIM * FEED_FORWARD
+            for (mechanism, length), count in counts.items()
+        }
+    return {
+        (mechanism, length): count / counts["full", length]
+        for (mechanism, length), count in counts.items()
+        if key.endswith("_s") and ("full", length) in counts
+    }
+
+
+def report(rows):
+    """The tables of RESULTS.md: ratios, and in brackets the cost model's."""
+    names = list(dict.fromkeys(row["case"]["mechanism"] for row in rows))
+    lines = []
+    for key, title in KEYS.items():
+        found, model = ratios(rows, key), model_ratios(rows, key)
+        if not found:
+            continue
+        lengths = sorted({length for _, length in found})
+        paper = key == "encoder_s"
+        head = [title, *(f"L={length}" for length in lengths)]
+        table = [head + ["paper, L=500"] * paper]
+        itself = [
+            statistics.median(
+                row[key]
+                for row in rows
+                if key in row
+                and row["case"]["mechanism"] == "full"
+                and row["case"]["length"] == length
+            )
+            for length in lengths
+        ]
+        unit = "MiB" if key.endswith("_mib") else "s"
+        table.append(
+            ["`full`, itself", *(f"{value:.3g} {unit}" for value in itself)]
+            + [f"{PAPER_S['full'] / 1000:.3g} s"] * paper
+        )
+        for name in names:
+            cells = [f"`{name}`"]
+            for length in lengths:
+                cell = "-"
+                if (name, length) in found:
+                    cell = f"{found[name, length]:.2f}"
+                if (name, length) in model:
+                    cell += f" ({model[name, length]:.2f})"
+                cells.append(cell)
+            if paper:
+                known = name in PAPER_S
+                ratio = PAPER_S.get(name, 0) / PAPER_S["full"]
+                cells.append(f"{ratio:.2f}" if known else "-")
+            table.append(cells)
+        table.insert(1, ["---"] * len(table[0]))
+        lines += ["| " + " | ".join(cells) + " |" for cells in table] + [""]
+    lines += [
+        f"{row['case']}: {row['failed']}" for row in rows if "failed" in row
+    ]
+    return "\n".join(lines)
+
+
+def plot(rows, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    lengths = sorted({row["case"]["length"] for row in rows})
+    names = list(dict.fromkeys(row["case"]["mechanism"] for row in rows))
+    keys = [key for key in KEYS if ratios(rows, key)]
+    figure, panels = pyplot.subplots(
+        1, len(keys), figsize=(4.2 * len(keys), 5.5), squeeze=False
+    )
+    styles = ["-", "--", ":"]
+    for panel, key in zip(panels[0], keys, strict=True):
+        found = ratios(rows, key)
+        for index, name in enumerate(names):
+            points = [
+                (n, found[name, n]) for n in lengths if (name, n) in found
+            ]
+            panel.plot(
+                [length for length, _ in points],
+                [ratio for _, ratio in points],
+                styles[index // 10 % 3],
+                color=f"C{index % 10}",
+                marker=".",
+                label=name,
+            )
+        panel.set(xscale="log", xlabel="frames", title=KEYS[key], ylim=0)
+        panel.set_xticks(lengths, [str(n) for n in lengths], minor=False)
+        panel.minorticks_off()
+        panel.grid(alpha=0.3)
+    panels[0][0].set_ylabel("ratio to full attention")
+    figure.legend(
+        *panels[0][0].get_legend_handles_labels(),
+        loc="lower center",
+        ncols=5,
+        fontsize=8,
+    )
+    figure.tight_layout(rect=(0, 0.16, 1, 1))
+    figure.savefig(path, dpi=120)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    parser.add_argument("--plot", help="PNG of the ratios over the length")
+    arguments = parser.parse_args()
+    rows = [row for file in arguments.files for row in read_rows(file)]
+    print(report(rows))
+    if arguments.plot:
+        plot(rows, arguments.plot)
+
+
+if __name__ == "__main__":
+    main()
