@@ -400,11 +400,25 @@ def test_keras_name_is_free():
     assert make("full", name="mine").name == "mine"
 
 
+def test_softmax_is_rounded_once(rng):
+    """To half precision, from float32 at least: to half a unit, 2^-11."""
+    scores = 3.0 * rng.standard_normal((7, 41))
+    scores = scores.astype("float16")
+    weights = attention.functional.softmax_weights(
+        ops.convert_to_tensor(scores)
+    )
+    assert keras.backend.standardize_dtype(weights.dtype) == "float16"
+    expected = np.exp(scores.astype("float64"))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        np.asarray(weights, np.float64), expected, rtol=2.0**-11, atol=1e-7
+    )
+
+
 def test_softmax_sums_in_float32():
     """A float16 sum of 4096 equal terms stops at 2048 times one of them."""
     scores = ops.zeros((1, 4099), "float16")
     weights = attention.functional.softmax_weights(scores)
-    assert keras.backend.standardize_dtype(weights.dtype) == "float16"
     np.testing.assert_allclose(
         np.asarray(weights, np.float64).sum(), 1.0, atol=1e-3
     )

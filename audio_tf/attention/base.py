@@ -13,7 +13,24 @@ LONG_INPUT = 8192
 ROWS_AT_A_TIME = 256
 
 
-class SelfAttention(keras.layers.Layer):
+class HasProjections:
+    """Mixin of a layer with a `use_bias` and a `kernel_initializer`."""
+
+    def dense(self, units, name, input_shape, activation=None):
+        """A built projection with this layer's dtype, bias, initializer."""
+        dense = keras.layers.Dense(
+            units,
+            activation=activation,
+            use_bias=self.use_bias,
+            kernel_initializer=self.kernel_initializer.clone(),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        dense.build(input_shape)
+        return dense
+
+
+class SelfAttention(HasProjections, keras.layers.Layer):
     """Multi-head self-attention with the scoring left to the subclass.
 
     The base owns heads, value and output projections, masks, dropout and the
@@ -30,7 +47,9 @@ class SelfAttention(keras.layers.Layer):
     - and `mechanism_cost(length, dim)`.
 
     `attend` must be linear in `value` and must not assume its feature size:
-    the attention map is read by attending to the identity.
+    the attention map is read by attending to the identity. Where the length
+    is known and beyond 8192 frames, the rows of a `T x T` map are formed 256
+    at a time, but for training with dropout.
 
     Args:
         num_heads: int, the number of heads `H`.
@@ -81,10 +100,7 @@ class SelfAttention(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         check_sizes(num_heads=num_heads, key_dim=key_dim)
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(
-                f"`dropout` must be in [0, 1). Received: dropout={dropout}"
-            )
+        check_dropout(dropout)
         if causal and not self.supports_causal:
             raise ValueError(
                 f"{type(self).__name__} mixes all frames and cannot be "
@@ -107,19 +123,6 @@ class SelfAttention(keras.layers.Layer):
     def value_dim(self):
         """Units of the value projection."""
         return self.num_heads * self.key_dim
-
-    def dense(self, units, name, input_shape, activation=None):
-        """A built projection with this layer's dtype, bias, initializer."""
-        dense = keras.layers.Dense(
-            units,
-            activation=activation,
-            use_bias=self.use_bias,
-            kernel_initializer=self.kernel_initializer.clone(),
-            dtype=self.dtype_policy,
-            name=name,
-        )
-        dense.build(input_shape)
-        return dense
 
     def build(self, input_shape):
         self.check_length(input_shape[1])
@@ -290,3 +293,11 @@ def check_sizes(**sizes):
                 f"`{name}` must be a positive integer. "
                 f"Received: {name}={size!r}"
             )
+
+
+def check_dropout(dropout):
+    """Raises a `ValueError` for a rate outside [0, 1)."""
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(
+            f"`dropout` must be in [0, 1). Received: dropout={dropout}"
+        )

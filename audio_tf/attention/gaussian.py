@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from audio_tf.attention import functional
-from audio_tf.attention.base import check_sizes
+from audio_tf.attention.base import check_dropout, check_sizes
 from audio_tf.attention.costs import Cost
 
 # Of equation 8, in the experiments of "Gaussian Adaptive Attention".
@@ -117,10 +117,7 @@ class GaussianAttention(keras.layers.Layer):
                     f"`{name}` must be 1 (positions) or -1 (features). "
                     f"Received: {name}={value!r}"
                 )
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(
-                f"`dropout` must be in [0, 1). Received: dropout={dropout}"
-            )
+        check_dropout(dropout)
         if not epsilon > 0.0:
             raise ValueError(
                 f"`epsilon` must be positive. Received: epsilon={epsilon}"

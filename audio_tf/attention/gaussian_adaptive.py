@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from audio_tf.attention import functional, masks
-from audio_tf.attention.base import check_sizes
+from audio_tf.attention.base import HasProjections, check_sizes
 from audio_tf.attention.costs import Cost
 from audio_tf.attention.gaussian import EPSILON, GaussianAttention
 
@@ -187,7 +187,9 @@ class GaussianAdaptiveAttention(GaussianAttention):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class GroupedQueryGaussianAdaptiveAttention(GaussianAdaptiveAttention):
+class GroupedQueryGaussianAdaptiveAttention(
+    HasProjections, GaussianAdaptiveAttention
+):
     """Gaussian adaptive, then grouped query attention (GQGAAM).
 
     Section 3.2 of "Gaussian Adaptive Attention is All You Need"
@@ -286,17 +288,6 @@ class GroupedQueryGaussianAdaptiveAttention(GaussianAdaptiveAttention):
                 f"query heads={self.query_heads}, embed_dim={embed_dim}"
             )
         return embed_dim // self.query_heads * self.num_key_value_heads
-
-    def dense(self, units, name, input_shape):
-        dense = keras.layers.Dense(
-            units,
-            use_bias=self.use_bias,
-            kernel_initializer=self.kernel_initializer.clone(),
-            dtype=self.dtype_policy,
-            name=name,
-        )
-        dense.build(input_shape)
-        return dense
 
     def build(self, input_shape):
         super().build(input_shape)
