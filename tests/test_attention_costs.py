@@ -27,7 +27,8 @@ def layer_of(name, length, **kwargs):
 
 def operations(layer, length, training):
     """All operations of one call, with the gradients if it is training."""
-    layer.build((1, length, DIM))
+    if not layer.built:
+        layer.build((1, length, DIM))
 
     @tf.function
     def run(x):

@@ -98,6 +98,8 @@ class GaussianAttention(keras.layers.Layer):
     # Time and memory in terms of length L and width D.
     complexity = "O(L D)"
     unbiased = False
+    # Gaussians that a call forms of each entry.
+    maps = 1
 
     def __init__(
         self,
@@ -282,9 +284,9 @@ class GaussianAttention(keras.layers.Layer):
         Returns:
             `Cost(multiply_adds, weight_bytes)`: the multiply-adds of all
             matrix products, of which a Gaussian has none, and the bytes of
-            the Gaussian map in float32.
+            the Gaussian maps in float32.
         """
-        return Cost(0, 4 * length * dim)
+        return Cost(0, 4 * self.maps * length * dim)
 
     def get_config(self):
         return {
@@ -368,5 +370,7 @@ class BiSkewedGaussianAttention(SkewedGaussianAttention):
 
     Arguments, call arguments and errors are those of `GaussianAttention`.
     """
+
+    maps = 2
 
     widths = ((3.0, 1.0), (1.0, 3.0))
