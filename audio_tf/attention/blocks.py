@@ -12,6 +12,7 @@ def narrow(x, axis, start, count):
 
     On TensorFlow the gradient of indexing is ten times slower than this one.
     """
+    x = ops.convert_to_tensor(x)
     starts, sizes = [0] * len(x.shape), list(ops.shape(x))
     starts[axis], sizes[axis] = start, count
     return ops.slice(x, starts, sizes)
