@@ -33,8 +33,8 @@ test-slow: $(VENV)/.installed
 # The layers on JAX.
 test-jax: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[jax]"
-	KERAS_BACKEND=jax $(BIN)/pytest -n 2 -k "not whatever_the_sizes" \
-	    tests/test_attention*.py tests/test_gaussian.py \
+	KERAS_BACKEND=jax $(BIN)/pytest -n 2 tests/test_attention.py \
+	    tests/test_attention_synthesizers.py tests/test_gaussian.py \
 	    tests/test_layers.py tests/test_models.py
 
 # tensorflow-io needs an older TensorFlow, so an environment of its own.

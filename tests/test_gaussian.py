@@ -688,7 +688,7 @@ def test_cost_counts_products(name):
         if w.path.endswith("kernel") and len(w.shape) == 2
     ]
     products = sum(length * w.shape[0] * w.shape[1] for w in dense)
-    weights = length * dim
+    weights = length * dim * (2 if name.startswith("bi_") else 1)
     if dense:
         # Two key and value heads of 11: scores, and their mixture.
         products += 2 * (length * length * 2 * 11)
