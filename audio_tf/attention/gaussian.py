@@ -157,10 +157,10 @@ class GaussianAttention(keras.layers.Layer):
         )
 
     def build_gaussian(self, shape):
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def gaussian(self, x, mean, deviation, real):
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     @property
     def moment_axis(self):
