@@ -9,9 +9,9 @@ end has to be read from the table's other corner.
 
 import numpy as np
 
-# The weight of what a pattern leaves out, beside 1 for its least entry. Much
-# less, and the second moments that Adam keeps of such logits' gradients are
-# subnormal, with which a CPU takes twice the time for a step.
+# The weight of what a pattern leaves out, beside 1 for its least entry. With
+# 1e-9 a step of Adam took twice the time on a CPU, presumably since the second
+# moments of such logits' gradients are subnormal.
 EPSILON = 1e-7
 # Logit of a row's largest weight if the weights themselves serve as logits.
 SCALE = 10.0
