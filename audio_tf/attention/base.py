@@ -124,6 +124,12 @@ class SelfAttention(HasProjections, keras.layers.Layer):
         """Units of the value projection."""
         return self.num_heads * self.key_dim
 
+    @property
+    def forms_rows(self):
+        """Whether any rows of the map can be had from `scores` alone."""
+        own = type(self).attend is not SelfAttention.attend
+        return self.rows_are_independent and not own
+
     def build(self, input_shape):
         self.check_length(input_shape[1])
         heads_shape = (*input_shape[:-1], self.num_heads * self.key_dim)
@@ -217,6 +223,37 @@ class SelfAttention(HasProjections, keras.layers.Layer):
         return outputs, ops.broadcast_to(
             weights, (batch, self.num_heads, length, length)
         )
+
+    def call_last(self, inputs, count):
+        """Outputs of the last frames alone, for streams of a causal layer.
+
+        Args:
+            inputs: floating tensor `(batch, time, dim)`, all frames so far.
+            count: integer or scalar tensor, how many are new.
+
+        Returns:
+            Tensor `(batch, count, dim)`, the end of what `call` returns.
+
+        Raises:
+            ValueError: if the layer is not causal.
+        """
+        if not self.causal:
+            raise ValueError(
+                f"{type(self).__name__} looks ahead: its outputs are not "
+                f"known before the clip ends. Received: causal={self.causal}"
+            )
+        past = ops.shape(inputs)[1] - count
+        if not self.forms_rows:
+            return blocks.narrow(self(inputs), 1, past, count)
+        query, key = self.project(inputs)
+        value = functional.split_heads(
+            self.value_dense(inputs), self.value_heads
+        )
+        query = blocks.narrow(query, 2, past, count)
+        visible = self.score_mask(ops.shape(inputs)[1])
+        visible = blocks.narrow(visible, len(visible.shape) - 2, past, count)
+        mixed = self.mix(self.scores(query, key), value, visible, False)
+        return self.output_dense(functional.merge_heads(mixed))
 
     def compute_output_spec(
         self,

@@ -1,17 +1,14 @@
 """From a file to float32 mono samples at the model's rate."""
 
-import functools
 import io
-import math
 import os
 
 import numpy as np
-import scipy.signal
 import soundfile
 
-# Another resampler moves the metrics, so the name is part of the provenance
-# of a model and of the key of cached audio.
-RESAMPLER = "scipy.signal.resample_poly, Kaiser 5.0"
+from audio_tf.data.resampling import RESAMPLER as RESAMPLER
+from audio_tf.data.resampling import resample
+from audio_tf.data.resampling import resampling_filter as resampling_filter
 
 # What a writer that cannot seek back leaves as the size of the WAV data.
 STREAMING_SIZES = {
@@ -23,7 +20,9 @@ STREAMING_SIZES = {
     0xFFFFF000,
 }
 
-# No recorder is faster; a lying header would ask for a filter of gigabytes.
+# No recorder is slower or faster. A lying header would have a second become
+# hours, or ask for a filter of gigabytes.
+MIN_RATE_HZ = 1_000
 MAX_RATE_HZ = 1_000_000
 
 
@@ -70,7 +69,7 @@ def read_audio(path):
         raise AudioError(path, f"not readable as audio ({error})") from error
     if len(audio) < promised or not complete:
         raise AudioError(path, f"cut off after {len(audio)} samples")
-    if rate_hz > MAX_RATE_HZ:
+    if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
         raise AudioError(path, f"a rate of {rate_hz} Hz")
     return check_audio(path, audio.mean(axis=1, dtype="float32")), rate_hz
 
@@ -155,36 +154,6 @@ def check_audio(path, audio):
     if bad:
         raise AudioError(path, f"{bad} samples are NaN or infinite")
     return audio
-
-
-@functools.lru_cache(maxsize=64)
-def resampling_filter(up, down):
-    """The low-pass FIR that `scipy.signal.resample_poly` has by default."""
-    widest = max(up, down)
-    taps = scipy.signal.firwin(
-        20 * widest + 1, 1.0 / widest, window=("kaiser", 5.0)
-    )
-    return taps.astype("float32")
-
-
-def resample(audio, rate_hz, target_rate_hz):
-    """Changes the rate by a polyphase filter, the one resampler we have.
-
-    Args:
-        audio: float32 array `(samples,)`.
-        rate_hz: int, its rate.
-        target_rate_hz: int, the rate wanted.
-
-    Returns:
-        Float32 array `(ceil(samples * target_rate_hz / rate_hz),)`.
-    """
-    if rate_hz == target_rate_hz:
-        return audio
-    divisor = math.gcd(rate_hz, target_rate_hz)
-    up, down = target_rate_hz // divisor, rate_hz // divisor
-    return scipy.signal.resample_poly(
-        audio, up, down, window=resampling_filter(up, down)
-    ).astype("float32", copy=False)
 
 
 def load_audio(path, sample_rate_hz):

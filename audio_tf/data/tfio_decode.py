@@ -8,7 +8,7 @@ is read from the headers. A bad file raises when the graph runs.
 
 import tensorflow as tf
 
-from audio_tf.data import decode
+from audio_tf.data import decode, wav
 
 try:
     import tensorflow_io as tfio
@@ -16,9 +16,6 @@ except ImportError as error:
     raise ImportError(
         "decoder='tfio' needs tensorflow-io: pip install 'audio_tf[tfio]'"
     ) from error
-
-# (format tag, bits) of the WAV encodings that are read.
-WAV_ENCODINGS = ((1, 8), (1, 16), (1, 24), (1, 32), (3, 32), (3, 64))
 
 
 def load(path, sample_rate_hz):
@@ -73,7 +70,13 @@ def decode_bytes(contents):
     )
     audio = tf.reduce_mean(tf.ensure_shape(audio, (None, None)), axis=1)
     sound = tf.reduce_all(tf.math.is_finite(audio)) & (tf.size(audio) > 0)
-    with tf.control_dependencies([require(sound, "no samples, or NaN")]):
+    usual = (rate_hz >= decode.MIN_RATE_HZ) & (rate_hz <= decode.MAX_RATE_HZ)
+    with tf.control_dependencies(
+        [
+            require(sound, "no samples, or NaN"),
+            require(usual, wav.ERRORS[wav.WavError.RATE]),
+        ]
+    ):
         return tf.identity(audio), tf.ensure_shape(rate_hz, ())
 
 
@@ -95,71 +98,11 @@ def little_endian(data, start, count):
 
 
 def decode_wav(contents):
-    """Integer and float PCM, EXTENSIBLE too, by core ops."""
-    data = tf.io.decode_raw(contents, tf.uint8)
-    size = tf.size(data, tf.int64)
-    none = tf.constant(-1, tf.int64)
-
-    def next_chunk(position, header, start, length):
-        name = tf.strings.substr(contents, tf.cast(position, tf.int32), 4)
-        count = little_endian(data, position + 4, 4)
-        header = tf.where(name == b"fmt ", position + 8, header)
-        start = tf.where(name == b"data", position + 8, start)
-        # A writer that streams leaves 0xFFFFFFFF: take what is there.
-        length = tf.minimum(count, size - position - 8)
-        return position + 8 + count + count % 2, header, start, length
-
-    _, header, start, length = tf.while_loop(
-        lambda position, header, start, length: (
-            (start < 0) & (position + 8 <= size)
-        ),
-        next_chunk,
-        [tf.constant(12, tf.int64), none, none, none],
-    )
-    found = (header > 0) & (start > 0) & (header + 16 <= size)
-    with tf.control_dependencies([require(found, "WAV without its chunks")]):
-        tag = little_endian(data, header, 2)
-        channels = little_endian(data, header + 2, 2)
-        rate_hz = little_endian(data, header + 4, 4)
-        bits = little_endian(data, header + 14, 2)
-    extensible = (tag == 0xFFFE) & (header + 26 <= size)
-    tag_at = tf.where(extensible, header + 24, header)
-    encodings = tf.constant(WAV_ENCODINGS, tf.int64)
-    matches = tf.reduce_all(
-        encodings == [little_endian(data, tag_at, 2), bits], axis=1
-    )
-    known = tf.reduce_any(matches) & (channels > 0) & (rate_hz > 0)
-    with tf.control_dependencies([require(known, "unknown WAV encoding")]):
-        frame = channels * bits // 8
-        raw = tf.strings.substr(
-            contents,
-            tf.cast(start, tf.int32),
-            tf.cast(length // frame * frame, tf.int32),
-        )
-
-    def samples(dtype):
-        return tf.cast(tf.io.decode_raw(raw, dtype), tf.float32)
-
-    def samples_24():
-        triples = tf.cast(
-            tf.reshape(tf.io.decode_raw(raw, tf.uint8), (-1, 3)), tf.int32
-        )
-        shifted = tf.reduce_sum(triples * [2**8, 2**16, 2**24], axis=1)
-        return tf.cast(shifted, tf.float32) / 2.0**31
-
-    audio = tf.switch_case(
-        tf.argmax(matches, output_type=tf.int32),
-        [
-            lambda: (samples(tf.uint8) - 128.0) / 2.0**7,
-            lambda: samples(tf.int16) / 2.0**15,
-            samples_24,
-            lambda: samples(tf.int32) / 2.0**31,
-            lambda: samples(tf.float32),
-            lambda: samples(tf.float64),
-        ],
-    )
-    shape = tf.stack([-1, tf.cast(channels, tf.int32)])
-    return tf.reshape(audio, shape), tf.cast(rate_hz, tf.int32)
+    """What `wav.decode_wav` reads, its error code raised."""
+    audio, rate_hz, error = wav.decode_wav(contents)
+    reason = tf.gather(list(wav.ERRORS.values()), error)
+    with tf.control_dependencies([require(error == 0, reason)]):
+        return audio[:, None], tf.identity(rate_hz)
 
 
 def decode_flac(contents):

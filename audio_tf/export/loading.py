@@ -42,6 +42,8 @@ class ExportedClassifier:
         sample_rate_hz: int, the rate of the waveform.
         chunk_s: float or `None`, seconds that long clips are cut into.
         silence_db: float or `None`, peak below which chunks are left out.
+        metadata: dict of all that `assets.extra/audio_tf.json` holds.
+        signatures: the functions of the SavedModel by name.
 
     Raises:
         FileNotFoundError: if there is no SavedModel or it is not of `export`.
@@ -53,23 +55,82 @@ class ExportedClassifier:
             raise FileNotFoundError(
                 f"{path}: no SavedModel with {METADATA} there"
             )
-        metadata = json.loads((folder / METADATA).read_text())
-        self.labels = metadata["labels"]
-        self.num_classes = metadata["num_classes"]
-        self.sample_rate_hz = metadata["sample_rate_hz"]
-        self.chunk_s = metadata["chunk_s"]
-        self.silence_db = metadata["silence_db"]
+        self.metadata = json.loads((folder / METADATA).read_text())
+        self.labels = self.metadata["labels"]
+        self.num_classes = self.metadata["num_classes"]
+        self.sample_rate_hz = self.metadata["sample_rate_hz"]
+        self.chunk_s = self.metadata["chunk_s"]
+        self.silence_db = self.metadata["silence_db"]
         self._module = tf.saved_model.load(str(folder))
-        self._serve = self._module.signatures["serving_default"]
+        self.signatures = self._module.signatures
 
     def __call__(self, inputs):
         """Scores `(batch, classes)` of a waveform, or dict with lengths."""
+        return self.run("serving_default", inputs)["scores"]
+
+    def embed(self, inputs):
+        """Embeddings `(batch, dim)` of a waveform, or dict with lengths."""
+        return self.run("embed", inputs)["embedding"]
+
+    def frames(self, inputs):
+        """Scores over time, `(batch, frames, classes)`, and their mask."""
+        outputs = self.run("frames", inputs)
+        return outputs["scores"], outputs["mask"]
+
+    def run(self, signature, inputs):
+        """The outputs by name of a signature that takes a waveform."""
         if not isinstance(inputs, dict):
             inputs = {"waveform": inputs, "lengths": [-1]}
-        return self._serve(
+        return self.signatures[signature](
             waveform=tf.convert_to_tensor(inputs["waveform"], tf.float32),
             lengths=tf.convert_to_tensor(inputs["lengths"], tf.int32),
-        )["scores"]
+        )
+
+    def score_bytes(self, contents):
+        """Scores WAV files from their contents.
+
+        Args:
+            contents: list of bytes.
+
+        Returns:
+            Dict of `scores`, `valid` and `error`, as the signature
+            `serving_audio_bytes` gives them.
+        """
+        return self.signatures["serving_audio_bytes"](
+            audio_bytes=tf.constant(contents, tf.string, (len(contents),))
+        )
+
+    def stream(self):
+        """Begins a stream: a function of what comes, which keeps its state.
+
+        ```python
+        stream = classifier.stream()
+        for samples in microphone:  # float32 (batch, any number)
+            scores = stream(samples)  # (batch, new frames, classes)
+        scores = stream(samples, last=True)
+        ```
+
+        Raises:
+            ValueError: if the model was exported without `stream=True`.
+        """
+        if "stream" not in self.signatures:
+            raise ValueError(
+                "Streams need a causal model exported with stream=True. "
+                f"Received: signatures={sorted(self.signatures)}"
+            )
+        state = tf.zeros((1, 0))
+
+        def step(waveform, last=False):
+            nonlocal state
+            outputs = self.signatures["stream"](
+                waveform=tf.convert_to_tensor(waveform, tf.float32),
+                last=tf.constant(last),
+                state=state,
+            )
+            state = tf.zeros((1, 0)) if last else outputs["state"]
+            return outputs["scores"]
+
+        return step
 
     def predict(self, dataset, verbose="auto"):
         """Scores of all batches of a dataset, as `keras.Model.predict`."""

@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import create, find
+from audio_tf.attention import blocks, create, find
+from audio_tf.layers import activations
 
 # Keras' default of 1e-3 drowns quiet clips.
 LAYER_NORM_EPSILON = 1e-5
@@ -61,7 +62,7 @@ class FeedForward(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.hidden_dims = tuple(hidden_dims)
-        self.activation = keras.activations.get(activation)
+        self.activation = activations.get(activation)
         self.dropout = dropout
         self.hidden = [
             keras.layers.Dense(
@@ -99,7 +100,7 @@ class FeedForward(keras.layers.Layer):
         return {
             **super().get_config(),
             "hidden_dims": list(self.hidden_dims),
-            "activation": keras.activations.serialize(self.activation),
+            "activation": activations.serialize(self.activation),
             "dropout": self.dropout,
         }
 
@@ -154,7 +155,7 @@ class TransformerBlock(keras.layers.Layer):
         self.attention_name = attention
         self.attention_kwargs = dict(attention_kwargs or {})
         self.causal = causal
-        self.activation = keras.activations.get(activation)
+        self.activation = activations.get(activation)
         self.dropout = dropout
         sizes = {"num_heads": num_heads, "causal": causal, "dropout": dropout}
         if getattr(find(attention), "takes_key_dim", True):
@@ -208,10 +209,32 @@ class TransformerBlock(keras.layers.Layer):
         )
         if return_attention_scores:
             attended, weights = attended
+        x = self.after_attention(inputs, attended, training)
+        return (x, weights) if return_attention_scores else x
+
+    def after_attention(self, inputs, attended, training=False):
+        """The rest of the block, which takes each frame for itself."""
         attended = self.attention_dropout(attended, training=training)
         x = self.attention_norm(inputs + attended)
-        x = self.feed_forward_norm(x + self.feed_forward(x, training=training))
-        return (x, weights) if return_attention_scores else x
+        return self.feed_forward_norm(
+            x + self.feed_forward(x, training=training)
+        )
+
+    def call_last(self, inputs, count):
+        """Outputs of the last frames alone, for streams.
+
+        Args:
+            inputs: floating tensor `(batch, time, dim)`, all frames so far.
+            count: integer or scalar tensor, how many are new.
+
+        Returns:
+            Tensor `(batch, count, dim)`, the end of what `call` returns.
+        """
+        past = ops.shape(inputs)[1] - count
+        recent = blocks.narrow(inputs, 1, past, count)
+        return self.after_attention(
+            recent, self.attention.call_last(inputs, count)
+        )
 
     def compute_output_spec(
         self,
@@ -236,6 +259,6 @@ class TransformerBlock(keras.layers.Layer):
             "attention": attention,
             "attention_kwargs": self.attention_kwargs,
             "causal": self.causal,
-            "activation": keras.activations.serialize(self.activation),
+            "activation": activations.serialize(self.activation),
             "dropout": self.dropout,
         }

@@ -103,8 +103,9 @@ class AudioTransformerBackbone(AudioBackbone):
             dtype=dtype,
             name="frontend",
         )
-        blocks = [
-            TransformerBlock(
+        stages = []
+        for index in range(num_layers):
+            block = TransformerBlock(
                 num_heads=num_heads,
                 key_dim=key_dim,
                 feed_forward_dims=feed_forward_dims,
@@ -116,8 +117,24 @@ class AudioTransformerBackbone(AudioBackbone):
                 dtype=dtype,
                 name=f"block_{index}",
             )
-            for index in range(num_layers)
-        ]
+            stages.append(block)
+            if index == num_layers - 1:
+                break
+            if multiscale is not None:
+                average = MultiScaleAverage(
+                    causal=multiscale == "causal",
+                    dtype=dtype,
+                    name=f"multiscale_{index}",
+                )
+                stages.append(average)
+            if pool_every and (index + 1) % pool_every == 0:
+                pooling = TemporalAveragePooling(
+                    pool_size,
+                    pool_strides,
+                    dtype=dtype,
+                    name=f"pooling_{index}",
+                )
+                stages.append(pooling)
 
         # === Functional Model ===
         inputs = audio_inputs()
@@ -126,24 +143,9 @@ class AudioTransformerBackbone(AudioBackbone):
             inputs["waveform"], inputs["lengths"]
         )
         x = SinusoidalPositions(dtype=dtype, name="positions")(x)
-        for index, block in enumerate(blocks, start=1):
-            x = block(x, mask=mask)
-            if index == num_layers:
-                break
-            if multiscale is not None:
-                x = MultiScaleAverage(
-                    causal=multiscale == "causal",
-                    dtype=dtype,
-                    name=f"multiscale_{index - 1}",
-                )(x, mask=mask)
-            if pool_every and index % pool_every == 0:
-                pooling = TemporalAveragePooling(
-                    pool_size,
-                    pool_strides,
-                    dtype=dtype,
-                    name=f"pooling_{index - 1}",
-                )
-                x, mask = pooling(x, mask=mask), pooling.compute_mask(x, mask)
+        for stage in stages:
+            before, x = x, stage(x, mask=mask)
+            mask = stage.compute_mask(before, mask)
         super().__init__(
             inputs=inputs,
             outputs={"sequence_output": x, "frame_mask": mask},

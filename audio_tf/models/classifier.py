@@ -127,6 +127,18 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
         """Rate of the waveform that the backbone takes."""
         return self.backbone.sample_rate_hz
 
+    def score_frames(self, frames):
+        """Scores each frame for itself, by the head without its mean.
+
+        Args:
+            frames: floating tensor `(batch, frames, dim)`, the backbone's
+                `"sequence_output"`.
+
+        Returns:
+            Float32 tensor `(batch, frames, num_classes)`.
+        """
+        return self.output_activation(self.output_dense(frames))
+
     def fit(self, *args, **kwargs):
         """Trains the model; arguments and result of `keras.Model.fit`."""
         # KerasHub's own `fit` batches arrays in their order, unshuffled.
