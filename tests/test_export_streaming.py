@@ -34,7 +34,7 @@ def streamed(model, waveform, cuts):
     state, scores = tf.zeros((1, 0)), []
     pieces = np.split(waveform, cuts, axis=1)
     for number, piece in enumerate(pieces, start=1):
-        outputs = step(piece, tf.constant(number == len(pieces)), state)
+        outputs = step(piece, tf.constant([number == len(pieces)]), state)
         state = outputs["state"]
         scores.append(outputs["scores"].numpy())
     return scores

@@ -17,7 +17,7 @@ class ClipScorer:
     training did.
 
     Args:
-        score: function of a dict of `waveform` and `lengths` to scores.
+        score: function of `waveform` and `lengths` to scores.
         num_classes: int.
         sample_rate_hz: int, the rate that `score` takes.
         chunk_s: float, seconds of a window, or `None` for whole clips.
@@ -69,7 +69,10 @@ class ClipScorer:
             scores = self.score_whole(clips)
         else:
             scores = self.score_windows(clips)
-        valid = errors == wav.WavError.NONE
+        finite = tf.reduce_all(tf.math.is_finite(scores), 1)
+        sound = errors == wav.WavError.NONE
+        errors = tf.where(sound & ~finite, wav.WavError.OVERFLOW, errors)
+        valid = sound & finite
         return {
             "scores": tf.where(valid[:, None], scores, 0.0),
             "valid": valid,
@@ -98,7 +101,7 @@ class ClipScorer:
         waveform = clips.to_tensor()
         missing = tf.maximum(1 - tf.shape(waveform)[1], 0)
         waveform = tf.pad(waveform, [[0, 0], [0, missing]])
-        return self.score({"waveform": waveform, "lengths": lengths})
+        return self.score(waveform, lengths)
 
     def score_windows(self, clips):
         """Means over the windows of ragged clips `(batch, samples)`."""
@@ -150,7 +153,7 @@ class ClipScorer:
                 samples, tf.gather(clip_start, rows)[:, None] + places
             )
             full = tf.fill(tf.shape(rows), self.chunk_size)
-            found = self.score({"waveform": windows, "lengths": full})
+            found = self.score(windows, full)
             return (
                 block + 1,
                 scores.write(block, found),

@@ -124,7 +124,7 @@ class ExportedClassifier:
             nonlocal state
             outputs = self.signatures["stream"](
                 waveform=tf.convert_to_tensor(waveform, tf.float32),
-                last=tf.constant(last),
+                last=tf.constant([last]),
                 state=state,
             )
             state = tf.zeros((1, 0)) if last else outputs["state"]

@@ -148,31 +148,33 @@ def folded(model):
 def endpoints(model, max_clip_s):
     """Function and input specs of each signature by its name."""
 
-    def as_inputs(waveform, lengths):
+    # One function that all signatures call: its graph is written once.
+    @tf.function(input_signature=[WAVEFORM, LENGTHS], autograph=False)
+    def run_backbone(waveform, lengths):
+        inputs = {"waveform": waveform, "lengths": lengths}
+        features = model.backbone(inputs, training=False)
+        return features["sequence_output"], features["frame_mask"]
+
+    def run(waveform, lengths):
         samples = tf.shape(waveform)[1]
         lengths = tf.where(lengths < 0, samples, lengths)
         lengths = tf.broadcast_to(lengths, tf.shape(waveform)[:1])
-        return {"waveform": waveform, "lengths": lengths}
+        return run_backbone(waveform, lengths)
 
-    def score(inputs):
-        return tf.cast(model(inputs, training=False), tf.float32)
+    def score(waveform, lengths):
+        return tf.cast(model.score_clips(*run(waveform, lengths)), tf.float32)
 
     def serve(waveform, lengths=tf.constant([-1], tf.int32)):
-        return {"scores": score(as_inputs(waveform, lengths))}
+        return {"scores": score(waveform, lengths)}
 
     def embed(waveform, lengths=tf.constant([-1], tf.int32)):
-        features = model.backbone(as_inputs(waveform, lengths), training=False)
-        embedding = model.pooler(
-            features["sequence_output"], mask=features["frame_mask"]
-        )
+        frames, mask = run(waveform, lengths)
+        embedding = model.pooler(frames, mask=mask)
         return {"embedding": tf.cast(embedding, tf.float32)}
 
     def frames(waveform, lengths=tf.constant([-1], tf.int32)):
-        features = model.backbone(as_inputs(waveform, lengths), training=False)
-        return {
-            "scores": model.score_frames(features["sequence_output"]),
-            "mask": features["frame_mask"],
-        }
+        frames, mask = run(waveform, lengths)
+        return {"scores": model.score_frames(frames), "mask": mask}
 
     clips = audio_bytes.ClipScorer(
         score,

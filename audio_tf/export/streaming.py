@@ -19,7 +19,8 @@ class Stream:
 
     The state is opaque, float32 `(batch, n)`, and grows with the stream: it
     holds the samples that are no whole frame yet and, for each layer, the
-    past frames that it still looks at. All rows of a batch are equally long.
+    past frames that it still looks at. All rows of a batch are equally long
+    and end together: a server must not batch the steps of several streams.
 
     Args:
         model: an `AudioClassifier`.
@@ -52,8 +53,8 @@ class Stream:
 
         Args:
             waveform: float32 `(batch, samples)`, what has come since.
-            last: boolean scalar. If True, the stream ends here, and what is
-                left is filled up as in a clip that ends.
+            last: boolean `(batch,)`. If True, the stream ends here, and what
+                is left is filled up as in a clip that ends.
             state: float32 `(batch, n)` of the step before; `(batch, 0)` or
                 `(1, 0)` at the start.
 
@@ -63,6 +64,7 @@ class Stream:
         batch = tf.shape(waveform)[0]
         reader = StateReader(state, batch)
         waiting, past = reader.counts
+        last = tf.reduce_any(last)
         samples = tf.concat([reader.take(waiting, 1)[:, :, 0], waveform], 1)
         size = self.frontend.patch_size
         used = whole_windows(tf.shape(samples)[1], size, size, last)
@@ -204,12 +206,12 @@ def endpoint(model):
     step = Stream(model)
 
     def stream(
-        waveform, last=tf.constant(False), state=tf.zeros((1, 0), tf.float32)
+        waveform, last=tf.constant([False]), state=tf.zeros((1, 0), tf.float32)
     ):
         return step(waveform, last, state)
 
     return stream, [
         tf.TensorSpec((None, None), tf.float32, name="waveform"),
-        tf.TensorSpec((), tf.bool, name="last"),
+        tf.TensorSpec((None,), tf.bool, name="last"),
         tf.TensorSpec((None, None), tf.float32, name="state"),
     ]

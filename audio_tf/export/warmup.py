@@ -9,7 +9,8 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 REQUESTS = pathlib.Path("assets.extra", "tf_serving_warmup_requests")
-BATCH_SIZES = (1, 8)
+# Of bytes, which a server can merge; a waveform is much larger.
+BATCH_SIZES = {"serving_audio_bytes": (1, 8)}
 
 
 def example_inputs(sample_rate_hz, seconds, batch_size):
@@ -37,7 +38,7 @@ def example_inputs(sample_rate_hz, seconds, batch_size):
         "frames": waveform,
         "stream": {
             "waveform": noise,
-            "last": np.array(False),
+            "last": np.zeros(batch_size, bool),
             "state": np.zeros((batch_size, 0), np.float32),
         },
     }
@@ -59,9 +60,9 @@ def write_requests(folder, model_name, signatures, sample_rate_hz, seconds):
     path = pathlib.Path(folder, REQUESTS)
     path.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for batch_size in BATCH_SIZES:
-            examples = example_inputs(sample_rate_hz, seconds, batch_size)
-            for name in signatures:
+        for name in signatures:
+            for batch_size in BATCH_SIZES.get(name, (1,)):
+                examples = example_inputs(sample_rate_hz, seconds, batch_size)
                 request = predict_pb2.PredictRequest()
                 request.model_spec.name = model_name
                 request.model_spec.signature_name = name

@@ -100,13 +100,12 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
         # === Functional Model ===
         inputs = backbone.input
         features = backbone(inputs)
-        x = self.pooler(
-            features["sequence_output"], mask=features["frame_mask"]
+        scores = self.score_clips(
+            features["sequence_output"], features["frame_mask"]
         )
-        x = self.output_dense(self.output_dropout(x))
         super().__init__(
             inputs=inputs,
-            outputs=self.output_activation(x),
+            outputs=scores,
             compile=False,
             **kwargs,
         )
@@ -126,6 +125,20 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
     def sample_rate_hz(self):
         """Rate of the waveform that the backbone takes."""
         return self.backbone.sample_rate_hz
+
+    def score_clips(self, frames, mask):
+        """Scores clips by the head from what the backbone gives.
+
+        Args:
+            frames: floating tensor `(batch, frames, dim)`,
+                `"sequence_output"`.
+            mask: boolean `(batch, frames)`, `"frame_mask"`.
+
+        Returns:
+            Float32 tensor `(batch, num_classes)`.
+        """
+        x = self.pooler(frames, mask=mask)
+        return self.output_activation(self.output_dense(self.output_dropout(x)))
 
     def score_frames(self, frames):
         """Scores each frame for itself, by the head without its mean.

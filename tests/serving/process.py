@@ -1,0 +1,80 @@
+"""The KServe server as a process of its own, which other packages need."""
+
+import contextlib
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+SCRIPT = pathlib.Path(__file__).parent / "kserve_server.py"
+
+# A Python with kserve and TensorFlow; audio_tf need not be there.
+PYTHON = os.environ.get("KSERVE_PYTHON", sys.executable)
+
+
+def has_kserve(python=PYTHON):
+    """Whether a Python can import kserve."""
+    code = "import importlib.util; print(importlib.util.find_spec('kserve'))"
+    found = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    return found.returncode == 0 and found.stdout.strip() != "None"
+
+
+def free_port():
+    """A port of loopback that nobody listens on."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def serve(folder, log, python=PYTHON, wait_s=120.0):
+    """Runs the server on a free port until the block ends.
+
+    Args:
+        folder: of the SavedModel.
+        log: path of a file for what the server prints.
+        python: path of a Python with kserve.
+        wait_s: float, seconds until it must be ready.
+
+    Yields:
+        Pair of the `subprocess.Popen` and `http://127.0.0.1:PORT`.
+
+    Raises:
+        RuntimeError: if it is not ready in time; holds the end of the log.
+    """
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            [python, SCRIPT, folder, "--port", str(port)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        end = time.monotonic() + wait_s
+        while not is_ready(url):
+            if process.poll() is not None or time.monotonic() > end:
+                text = pathlib.Path(log).read_text(errors="replace")
+                raise RuntimeError(f"the server is not ready: {text[-3000:]}")
+            time.sleep(0.2)
+        yield process, url
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def is_ready(url):
+    """Whether the model's status is 200."""
+    try:
+        with urllib.request.urlopen(f"{url}/v1/models/audio_tf", timeout=5):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False

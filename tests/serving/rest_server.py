@@ -1,0 +1,68 @@
+"""An HTTP server in this process that answers as a test asks it to."""
+
+import http.server
+import json
+import threading
+
+from serving import served
+
+
+class RestServer(http.server.ThreadingHTTPServer):
+    """Answers with the model, after what a test asks for.
+
+    Attributes:
+        answers: list of pairs of status and body, `bytes`, or of `None` for
+            no answer before the server stops; each request takes the first.
+        requests: list of pairs of path and what the JSON body holds.
+        url: `http://127.0.0.1:PORT`.
+
+    Args:
+        model: `served.Served`, or `None` if `answers` are enough.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, model=None):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.model = model
+        self.answers = []
+        self.requests = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.stopped = threading.Event()
+        threading.Thread(
+            target=self.serve_forever, args=(0.01,), daemon=True
+        ).start()
+
+    def stop(self):
+        """Closes the port and lets waiting requests go."""
+        self.stopped.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        request = json.loads(body)
+        self.server.requests.append((self.path, request))
+        if self.server.answers:
+            answer = self.server.answers.pop(0)
+            if answer is None:
+                self.server.stopped.wait()
+                return
+            status, content = answer
+        else:
+            status, content = self.predict(request)
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def predict(self, request):
+        try:
+            return 200, json.dumps(self.server.model.answer(request)).encode()
+        except served.BadRequest as error:
+            return 400, json.dumps({"error": str(error)}).encode()
+
+    def log_message(self, *arguments):
+        """Nothing: the tests look into `requests`."""

@@ -1,0 +1,140 @@
+"""`audio-tf query` as a user types it, against servers of ours."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+import tiny
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("an export is TensorFlow's", allow_module_level=True)
+
+from audio_tf import cli
+from audio_tf import export as audio_export
+from audio_tf.client import transport
+from audio_tf.models import AudioClassifier
+from serving import grpc_server, rest_server, served
+
+LABELS = ["dog", "rain", "siren"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    backbone = tiny.backbone(sample_rate_hz=8_000)
+    classifier = AudioClassifier(backbone, labels=LABELS, chunk_s=0.5)
+    top = tmp_path_factory.mktemp("served")
+    return audio_export.export(classifier, top / "audio_tf")
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return served.Served(folder)
+
+
+@pytest.fixture
+def rest(model):
+    server = rest_server.RestServer(model)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def clip(tmp_path, rng):
+    file = tmp_path / "clip.wav"
+    audio = rng.uniform(-0.5, 0.5, 9_001)
+    soundfile.write(file, audio, 8_000, subtype="FLOAT")
+    return file
+
+
+def test_query_prints_what_classify_prints(rest, folder, clip, capsys):
+    """By REST and gRPC, with the labels of the export."""
+    service = grpc_server.PredictionService(rest.model, transport.MODEL_NAME)
+    server, port = grpc_server.start(service)
+    lines = []
+    labels = ["--labels", str(folder / "assets.extra" / "audio_tf.json")]
+    for arguments in (
+        ["classify", "--model", str(folder), str(clip)],
+        ["query", rest.url, str(clip), *labels],
+        ["query", f"grpc://127.0.0.1:{port}", str(clip), *labels],
+    ):
+        assert cli.main([*arguments, "--top", "2"]) == 0
+        lines.append(capsys.readouterr().out)
+        assert cli.main([*arguments, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["file"] == str(clip) and set(found["scores"]) == {*LABELS}
+    server.stop(0).wait()
+    assert lines[0] == lines[1] == lines[2]
+    assert lines[0].splitlines()[0] == str(clip)
+    assert len(lines[0].splitlines()) == 3
+
+
+def test_classes_are_numbered_without_labels(rest, model, clip, capsys):
+    assert cli.main(["query", rest.url, str(clip), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["scores"]
+    outputs = model.run(
+        "serving_audio_bytes", {"audio_bytes": [clip.read_bytes()]}
+    )
+    scores = [found[str(number)] for number in range(3)]
+    np.testing.assert_allclose(scores, outputs["scores"][0], atol=1e-5)
+
+
+def test_a_bad_file_is_named_and_the_others_scored(rest, clip, capsys):
+    bad, lost = clip.with_name("bad.wav"), clip.with_name("lost.flac")
+    bad.write_bytes(clip.read_bytes()[:2_000])
+    files = [str(file) for file in (bad, clip, lost)]
+    assert cli.main(["query", rest.url, *files, "--json"]) == 1
+    output = capsys.readouterr()
+    assert json.loads(output.out)["file"] == str(clip)
+    assert "2 files left out" in output.err
+    assert f"{bad}: cut off" in output.err
+    assert f"{lost}: no such file" in output.err
+
+
+def test_the_servers_words_reach_the_user(rest, clip, capsys):
+    arguments = ["query", rest.url, str(clip), "--signature", "sing"]
+    assert cli.main([*arguments, "--model-name", "birds"]) == 1
+    message = capsys.readouterr().err
+    assert f"{clip}: {rest.url}/v1/models/birds: status 400" in message
+    assert "sing" in message
+    (path, _), *others = rest.requests
+    assert path == "/v1/models/birds:predict" and not others
+
+
+def test_timeout_retries_and_batches_are_flags(rest, clip, capsys):
+    arguments = ["query", rest.url, *[str(clip)] * 3]
+    flags = ["--timeout", "60", "--retries", "0", "--batch-size", "2"]
+    rest.answers = [(503, b"")]
+    assert cli.main([*arguments, *flags, "--json"]) == 1
+    output = capsys.readouterr()
+    assert "status 503" in output.err and "1 attempts" in output.err
+    assert len(output.out.splitlines()) == 1
+    sizes = [len(body["inputs"]["audio_bytes"]) for _, body in rest.requests]
+    assert sizes == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (["--timeout", "0"], "timeout_s=0"),
+        (["--retries", "-1"], "retries=-1"),
+        (["--labels", "nowhere.txt"], "nowhere.txt"),
+    ],
+)
+def test_wrong_flags_are_named(flags, message, rest, clip, capsys):
+    assert cli.main(["query", rest.url, str(clip), *flags]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_labels_of_another_model_are_refused(rest, clip, tmp_path, capsys):
+    labels = tmp_path / "labels.txt"
+    labels.write_text("dog\nrain\n")
+    arguments = ["query", rest.url, str(clip), "--labels", str(labels)]
+    assert cli.main(arguments) == 2
+    assert "3 scores and 2 labels" in capsys.readouterr().err
+
+
+def test_a_wrong_url_is_named(clip, capsys):
+    assert cli.main(["query", "127.0.0.1:8501", str(clip)]) == 2
+    assert "127.0.0.1:8501" in capsys.readouterr().err
