@@ -10,7 +10,8 @@ BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test lint test-slow test-jax test-tfio benchmark clean
+.PHONY: demo test lint test-slow test-jax test-tfio test-serving \
+    test-formats benchmark clean
 
 demo: $(VENV)/.installed
 	@rm -rf $(DEMO)
@@ -42,6 +43,18 @@ test-tfio:
 	$(MAKE) VENV=$(VENV)-tfio EXTRAS=test,tfio $(VENV)-tfio/.installed
 	$(VENV)-tfio/bin/pytest tests/test_tfio.py
 
+# KServe wants an older protobuf, so an environment of its own.
+test-serving:
+	$(MAKE) VENV=$(VENV)-serving EXTRAS=test,serving \
+	    $(VENV)-serving/.installed
+	$(VENV)-serving/bin/pytest tests/serving/test_kserve.py \
+	    tests/test_client.py tests/test_query.py tests/test_serving_kit.py
+
+# ONNX Runtime, LiteRT and OpenVINO, all beside the newest TensorFlow.
+test-formats: $(VENV)/.installed
+	$(BIN)/pip install --quiet -e ".[formats]"
+	$(BIN)/pytest -n 2 tests/test_formats.py
+
 benchmark: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[benchmark]"
 	$(BIN)/python benchmarks/data.py
@@ -58,4 +71,4 @@ $(VENV)/.installed: setup.cfg pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-tfio $(DEMO)
+	rm -rf $(VENV) $(VENV)-tfio $(VENV)-serving $(DEMO)

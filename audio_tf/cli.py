@@ -1,4 +1,4 @@
-"""The command line: `audio-tf classify | export | presets | attentions`."""
+"""The command line: `audio-tf classify | query | export | ...`."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ def main(argv=None):
     arguments = parser().parse_args(argv)
     try:
         return arguments.run(arguments)
-    except (ValueError, OSError, RuntimeError) as error:
+    except (ValueError, OSError, RuntimeError, ImportError) as error:
         print(f"audio-tf: {error}", file=sys.stderr)
         return 2
 
@@ -28,25 +28,85 @@ def parser():
     )
     classify.add_argument("files", nargs="+", metavar="FILE")
     add_model(classify)
-    classify.add_argument(
-        "--top", type=int, default=5, help="labels per file (default: 5)"
-    )
-    classify.add_argument(
-        "--json", action="store_true", help="one JSON object per file"
-    )
+    add_output(classify)
     classify.add_argument(
         "--strict", action="store_true", help="stop at the first bad file"
     )
     classify.set_defaults(run=run_classify)
 
-    export = commands.add_parser(
-        "export", help="write a SavedModel for TensorFlow Serving"
+    query = commands.add_parser(
+        "query", help="classify by a server, TensorFlow Serving's REST or gRPC"
     )
-    export.add_argument("path", metavar="DIR", help="folder of the versions")
+    query.add_argument(
+        "url",
+        metavar="URL",
+        help="http://HOST:8501 or grpc://HOST:8500, with "
+        "/v1/models/NAME[/versions/N] after it or not",
+    )
+    query.add_argument("files", nargs="+", metavar="FILE")
+    add_output(query)
+    query.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="assets.extra/audio_tf.json of the export, or a label per line "
+        "(default: print numbers of classes)",
+    )
+    query.add_argument("--model-name", help="if URL does not say")
+    query.add_argument(
+        "--signature",
+        default="serving_audio_bytes",
+        help="one that takes audio_bytes (default: %(default)s)",
+    )
+    query.add_argument(
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="of one attempt; a batch has twice that with all its attempts "
+        "(default: %(default)g)",
+    )
+    query.add_argument(
+        "--retries",
+        type=int,
+        default=4,
+        help="after the first attempt (default: %(default)d)",
+    )
+    query.add_argument(
+        "--batch-size",
+        type=positive_int,
+        default=8,
+        help="files per request (default: %(default)d)",
+    )
+    query.set_defaults(run=run_query)
+
+    export = commands.add_parser(
+        "export", help="write a SavedModel or a file for another runtime"
+    )
+    export.add_argument(
+        "path",
+        metavar="DIR",
+        help="folder of a SavedModel's versions and of model.onnx, ...",
+    )
     add_model(export)
     export.add_argument(
-        "--version", type=int, help="number (default: the next free one)"
+        "--version",
+        type=int,
+        help="number of the SavedModel (default: the next free one)",
     )
+    export.add_argument(
+        "--stream",
+        action="store_true",
+        help="add the signature `stream` of a causal model to the SavedModel",
+    )
+    export.add_argument(
+        "--max-clip",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="longest clip that serving_audio_bytes scores "
+        "(default: %(default)g)",
+    )
+    add_formats(export)
     export.set_defaults(run=run_export)
 
     presets = commands.add_parser(
@@ -93,26 +153,80 @@ def positive_int(text):
     return number
 
 
+def add_formats(command):
+    command.add_argument(
+        "--format",
+        action="extend",
+        type=lambda text: text.split(","),
+        metavar="FORMAT[,...]",
+        help="savedmodel, onnx, litert or openvino (default: savedmodel)",
+    )
+    command.add_argument(
+        "--quantize",
+        choices=["int8", "dynamic"],
+        help="write quantized files beside, where the format can: dense "
+        "layers in int8 by Keras, or weights by the runtime's converter",
+    )
+    command.add_argument(
+        "--verify",
+        action="store_true",
+        help="report parity, size and latency of what was written; exit "
+        "with 1 if float32 scores differ from the model's",
+    )
+    command.add_argument(
+        "--clips",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="sound that --verify compares on (default: noise)",
+    )
+    command.add_argument(
+        "--dataset",
+        metavar="LAYOUT",
+        help="labelled clips, as training/evaluate.py takes them, whose test "
+        "split --verify scores: accuracy before and after",
+    )
+    command.add_argument("--data-dir", metavar="DIR", help="of --dataset")
+    command.add_argument(
+        "--test-folds", nargs="+", type=int, metavar="N", help="of ESC"
+    )
+
+
+def add_output(command):
+    command.add_argument(
+        "--top", type=int, default=5, help="labels per file (default: 5)"
+    )
+    command.add_argument(
+        "--json", action="store_true", help="one JSON object per file"
+    )
+
+
 def add_model(command):
     command.add_argument(
         "--model",
         required=True,
         metavar="DIR_OR_PRESET",
-        help="folder of a preset or of an exported SavedModel, or an "
-        "hf://, kaggle:// or gs:// address of a preset",
+        help="folder of a preset or of an exported SavedModel, an exported "
+        "file, or an hf://, kaggle:// or gs:// address of a preset",
     )
 
 
 def load_classifier(name):
-    """A classifier from a preset, or from the folder of a SavedModel.
+    """A classifier from a preset, or from what `audio-tf export` wrote.
 
     Raises:
         ValueError: if there is neither, or the model knows no labels.
     """
-    from audio_tf.export import ExportedClassifier, saved_model_folder
+    from audio_tf.export import (
+        ExportedClassifier,
+        runtimes,
+        saved_model_folder,
+    )
     from audio_tf.models import AudioBackbone, AudioClassifier
     from audio_tf.models.backbone import find_size
 
+    if name.endswith(tuple(runtimes.RUNTIMES)):
+        return runtimes.load(name)
     if saved_model_folder(name) is not None:
         return ExportedClassifier(name)
     if find_size(AudioBackbone, name) is not None:
@@ -144,26 +258,63 @@ def run_classify(arguments):
         )
         scores = data.score_clips(classifier, chunks, verbose=0)
     for file, row in zip(clips.corpus.files, scores, strict=True):
-        best = row.argsort()[::-1][: arguments.top]
-        ranked = {labels[index]: float(row[index]) for index in best}
-        if arguments.json:
-            print(json.dumps({"file": str(file), "scores": ranked}))
-            continue
-        print(file)
-        for label, score in ranked.items():
-            print(f"  {score:6.3f}  {label}")
+        print_scores(file, row, labels, arguments)
     if clips.failures:
         print(data.describe(clips.failures), file=sys.stderr)
     return 1 if clips.failures else 0
 
 
+def print_scores(file, row, labels, arguments):
+    """Prints the best labels of one file from its scores `(classes,)`."""
+    best = row.argsort()[::-1][: arguments.top]
+    ranked = {labels[index]: float(row[index]) for index in best}
+    if arguments.json:
+        print(json.dumps({"file": str(file), "scores": ranked}), flush=True)
+        return
+    print(file)
+    for label, score in ranked.items():
+        print(f"  {score:6.3f}  {label}")
+
+
+def run_query(arguments):
+    from audio_tf import client, data
+
+    labels, errors = None, None
+    if arguments.labels:
+        labels, errors = client.read_labels(arguments.labels)
+    failures = {}
+    with client.Client(
+        arguments.url,
+        arguments.model_name,
+        timeout_s=arguments.timeout,
+        retries=arguments.retries,
+        errors=errors,
+    ) as asked:
+        for result in asked.query(
+            arguments.files, arguments.signature, arguments.batch_size
+        ):
+            if not result.valid:
+                failures[result.file] = result.error
+                continue
+            names = labels or [str(n) for n in range(len(result.scores))]
+            if len(names) != len(result.scores):
+                raise ValueError(
+                    "the model has another number of classes than --labels. "
+                    f"Received: {len(result.scores)} scores and "
+                    f"{len(names)} labels"
+                )
+            print_scores(result.file, result.scores, names, arguments)
+    if failures:
+        print(data.describe(failures), file=sys.stderr)
+    return 1 if failures else 0
+
+
 def run_export(arguments):
     from audio_tf import models
-    from audio_tf.export import export
+    from audio_tf.export import command
 
     classifier = models.AudioClassifier.from_preset(arguments.model)
-    print(export(classifier, arguments.path, arguments.version))
-    return 0
+    return command.run(classifier, arguments)
 
 
 def run_presets(arguments):

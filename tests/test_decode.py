@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from audio_tf.data import decode
+from audio_tf.data import decode, resampling
 
 COUNT = 1_009
 
@@ -216,14 +216,14 @@ def test_nan_in_one_channel(tmp_path):
 
 
 def test_impossible_rate(tmp_path, monkeypatch):
-    make_filter = decode.resampling_filter
+    make_filter = resampling.resampling_filter
 
     def guarded(up, down):
         if max(up, down) > 1_000_000:
             raise MemoryError("kept off this machine")
         return make_filter(up, down)
 
-    monkeypatch.setattr(decode, "resampling_filter", guarded)
+    monkeypatch.setattr(resampling, "resampling_filter", guarded)
     path = tmp_path / "a.wav"
     content = bytearray(pcm_16_wav(np.arange(COUNT)))
     content[24:28] = struct.pack("<I", 2**31 - 1)

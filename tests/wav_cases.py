@@ -107,13 +107,14 @@ BAD = {
         simple(bytes(2_050), channels=1_025),
         3,
     ),
+    # The last byte is there, but as padding.
     "short_fmt": (
-        riff(chunk(b"fmt ", fmt()[:14]), chunk(b"data", SAMPLES)),
+        riff(chunk(b"fmt ", fmt(), 15), chunk(b"data", SAMPLES)),
         3,
     ),
     "short_extensible": (
         riff(
-            chunk(b"fmt ", fmt(tail=GUID_TAIL)[:38]),
+            chunk(b"fmt ", fmt(tail=GUID_TAIL), 39),
             chunk(b"data", SAMPLES),
         ),
         3,

@@ -229,14 +229,14 @@ def main(argv=None):
         print(metrics.format_report(report))
     preset = out / "preset"
     classifier.save_to_preset(str(preset))
-    (preset / "provenance.json").write_text(
-        json.dumps(provenance(settings, chunks, report), indent=2)
-    )
+    origin = provenance(settings, chunks, report)
+    (preset / "provenance.json").write_text(json.dumps(origin, indent=2))
     print(f"\npreset: {preset}")
     if settings.export:
         from audio_tf.export import export
 
-        print(f"SavedModel: {export(classifier, out / 'saved_model')}")
+        folder = out / "saved_model"
+        print(f"SavedModel: {export(classifier, folder, provenance=origin)}")
     if failures:
         print(data.describe(failures))
 

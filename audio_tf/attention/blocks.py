@@ -18,6 +18,14 @@ def narrow(x, axis, start, count):
     return ops.slice(x, starts, sizes)
 
 
+def count(length, size):
+    """Blocks of `size` that hold `length`, an integer or a scalar tensor.
+
+    Not `-(-length // size)`: ONNX rounds integer quotients towards zero.
+    """
+    return (length + size - 1) // size
+
+
 def cut(x, size):
     """Cuts `(B, H, T, V)` into blocks `(B, H, N, size, V)`."""
     return windows(x, size, 0, 0)
@@ -36,16 +44,17 @@ def windows(x, size, left, right):
         `(B, H, N, left + size + right, V)`.
     """
     length = ops.shape(x)[2]
-    count = -(-length // size)
-    further = -(-(left + right) // size)
-    padded = (count + further) * size
+    number, further = count(length, size), count(left + right, size)
+    padded = (number + further) * size
     x = ops.pad(x, [[0, 0], [0, 0], [left, padded - left - length], [0, 0]])
-    x = ops.reshape(x, (-1, x.shape[1], count + further, size, ops.shape(x)[3]))
+    x = ops.reshape(
+        x, (-1, x.shape[1], number + further, size, ops.shape(x)[3])
+    )
     if further == 0:
         return x
     rest = left + right - (further - 1) * size
-    pieces = [narrow(x, 2, index, count) for index in range(further)]
-    pieces.append(narrow(narrow(x, 2, further, count), 3, 0, rest))
+    pieces = [narrow(x, 2, index, number) for index in range(further)]
+    pieces.append(narrow(narrow(x, 2, further, number), 3, 0, rest))
     return ops.concatenate(pieces, axis=3)
 
 

@@ -126,7 +126,9 @@ def mix_with_rest(scores, value, mask, rest, count):
     top = ops.max(scores, axis=-1, keepdims=True)
     top = ops.where(others > 0, ops.maximum(top, 0.0), top)
     top = ops.stop_gradient(top)
-    rest_weight = ops.where(others > 0, ops.exp(-top), 0.0)
+    # Of a row that sees nothing, `top` is so low that the rest overflows.
+    rest_weight = ops.exp(-ops.where(others > 0, top, 0.0))
+    rest_weight = ops.where(others > 0, rest_weight, 0.0)
     weights = chosen * ops.exp(scores - top)
     total = ops.sum(weights, axis=-1, keepdims=True) + rest_weight * others
     # The rest is what all sum to, less what is chosen.

@@ -54,7 +54,7 @@ def residues(length, stride, causal):
     return Pattern(
         arrange,
         arrange,
-        masks.causal(-(-length // stride)) if causal else None,
+        masks.causal(blocks.count(length, stride)) if causal else None,
         lambda x: blocks.join(ops.swapaxes(x, 2, 3), length),
     )
 
@@ -80,7 +80,8 @@ def last_columns(length, stride, count, causal):
 
     allowed = None
     if causal:
-        columns = ops.arange(-(-length // stride) * stride, dtype="int32")
+        padded = blocks.count(length, stride) * stride
+        columns = ops.arange(padded, dtype="int32")
         columns = ops.reshape(columns, (-1, stride))[:, stride - count :]
         positions = ops.expand_dims(ops.arange(length, dtype="int32"), 1)
         allowed = ops.reshape(columns, (1, -1)) <= positions

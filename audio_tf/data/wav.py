@@ -35,6 +35,7 @@ class WavError(enum.IntEnum):
     NOT_FINITE = 6
     CUT_OFF = 7
     TOO_LONG = 8
+    OVERFLOW = 9
 
 
 ERRORS = {
@@ -47,6 +48,7 @@ ERRORS = {
     WavError.NOT_FINITE: "samples are NaN or infinite",
     WavError.CUT_OFF: "cut off",
     WavError.TOO_LONG: "longer than the server takes",
+    WavError.OVERFLOW: "samples so large that scores are not finite",
 }
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.attention import masks
+from audio_tf.layers import activations
 
 
 def mel_from_hz(frequency_hz):
@@ -182,7 +183,7 @@ class WaveformFrontend(keras.layers.Layer):
         self.embedding_dim = embedding_dim
         self.patch_s = patch_s
         self.sample_rate_hz = sample_rate_hz
-        self.activation = keras.activations.get(activation)
+        self.activation = activations.get(activation)
         self.filterbank = filterbank
         self.gain = gain
         self.patch_size = round(patch_s * sample_rate_hz)
@@ -239,7 +240,7 @@ class WaveformFrontend(keras.layers.Layer):
             "embedding_dim": self.embedding_dim,
             "patch_s": self.patch_s,
             "sample_rate_hz": self.sample_rate_hz,
-            "activation": keras.activations.serialize(self.activation),
+            "activation": activations.serialize(self.activation),
             "filterbank": self.filterbank,
             "gain": self.gain,
         }

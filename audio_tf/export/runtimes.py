@@ -1,0 +1,156 @@
+"""Classifiers written by `formats.convert`, run by their own runtimes.
+
+A runtime is imported when a file of its format is opened.
+"""
+
+import json
+import os
+import pathlib
+
+import numpy as np
+
+
+def metadata_file(path):
+    """The JSON beside a file, `model.onnx.json` for `model.onnx`."""
+    return path.with_name(path.name + ".json")
+
+
+class RuntimeClassifier:
+    """Base of the classifiers by runtime. `run` is left to the subclass.
+
+    Args:
+        path: file written by `formats.convert`.
+        num_threads: int or `None`, threads of one call; all cores if `None`.
+
+    Attributes:
+        labels: names of the classes, or `None`.
+        num_classes: int.
+        sample_rate_hz: int, the rate of the waveform.
+        chunk_s: float or `None`, seconds that long clips are cut into.
+        silence_db: float or `None`, peak below which chunks are left out.
+
+    Raises:
+        FileNotFoundError: if the file, or the JSON beside it, is not there.
+        ImportError: if the runtime is not installed.
+    """
+
+    def __init__(self, path, num_threads=None):
+        path = pathlib.Path(path)
+        for file in (path, metadata_file(path)):
+            if not file.is_file():
+                raise FileNotFoundError(f"{file}: no such file")
+        metadata = json.loads(metadata_file(path).read_text())
+        self.labels = metadata["labels"]
+        self.num_classes = metadata["num_classes"]
+        self.sample_rate_hz = metadata["sample_rate_hz"]
+        self.chunk_s = metadata["chunk_s"]
+        self.silence_db = metadata["silence_db"]
+        try:
+            self.open(path, num_threads or os.cpu_count())
+        except ImportError as error:
+            raise ImportError(
+                f"{path.name} needs its runtime: "
+                f"pip install 'audio_tf[formats]' ({error})"
+            ) from error
+
+    def open(self, path, num_threads):
+        raise NotImplementedError  # abstract
+
+    def run(self, waveform, lengths):
+        """Scores, float32 `(batch, classes)`, of numpy arrays."""
+        raise NotImplementedError  # abstract
+
+    def __call__(self, inputs):
+        """Scores `(batch, classes)` of a waveform, or dict with lengths."""
+        if not isinstance(inputs, dict):
+            inputs = {"waveform": inputs, "lengths": None}
+        waveform = np.ascontiguousarray(inputs["waveform"], "float32")
+        lengths = inputs["lengths"]
+        if lengths is None:
+            lengths = np.full(len(waveform), -1)
+        return self.run(waveform, np.ascontiguousarray(lengths, "int32"))
+
+    def predict(self, dataset, verbose="auto"):
+        """Scores of all batches of a dataset, as `keras.Model.predict`."""
+        del verbose
+        return np.concatenate([self(inputs) for inputs, _ in dataset])
+
+
+class ONNXClassifier(RuntimeClassifier):
+    """An ONNX file in ONNX Runtime, on the CPU."""
+
+    def open(self, path, num_threads):
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = num_threads
+        self.session = onnxruntime.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"]
+        )
+
+    def run(self, waveform, lengths):
+        return self.session.run(
+            ["scores"], {"waveform": waveform, "lengths": lengths}
+        )[0]
+
+
+class LiteRTClassifier(RuntimeClassifier):
+    """A `.tflite` file in LiteRT, on the CPU."""
+
+    def open(self, path, num_threads):
+        from ai_edge_litert.interpreter import Interpreter
+
+        # The interpreter owns what the runner runs.
+        self.interpreter = Interpreter(str(path), num_threads=num_threads)
+        self.runner = self.interpreter.get_signature_runner("serving_default")
+
+    def run(self, waveform, lengths):
+        return self.runner(waveform=waveform, lengths=lengths)["scores"]
+
+
+class OpenVINOClassifier(RuntimeClassifier):
+    """An OpenVINO file in OpenVINO, on the CPU."""
+
+    def open(self, path, num_threads):
+        import openvino
+
+        # Where the CPU has bfloat16, OpenVINO would compute in that.
+        self.compiled = openvino.Core().compile_model(
+            str(path),
+            "CPU",
+            {
+                "INFERENCE_PRECISION_HINT": "f32",
+                "INFERENCE_NUM_THREADS": num_threads,
+            },
+        )
+
+    def run(self, waveform, lengths):
+        results = self.compiled({"waveform": waveform, "lengths": lengths})
+        return results["scores"]
+
+
+RUNTIMES = {
+    ".onnx": ONNXClassifier,
+    ".tflite": LiteRTClassifier,
+    ".xml": OpenVINOClassifier,
+}
+
+
+def load(path, num_threads=None):
+    """Opens a SavedModel's folder, or a file by its suffix.
+
+    Raises:
+        FileNotFoundError: if it is not there, or not of `audio_tf`.
+        ValueError: if no runtime has that suffix.
+    """
+    path = pathlib.Path(path)
+    if path.is_dir():
+        from audio_tf.export.loading import ExportedClassifier
+
+        return ExportedClassifier(path)
+    if path.suffix not in RUNTIMES:
+        raise ValueError(
+            f"A model's file must end with one of {list(RUNTIMES)}. "
+            f"Received: {path.name}"
+        )
+    return RUNTIMES[path.suffix](path, num_threads)

@@ -1,0 +1,231 @@
+"""One report of parity, size, latency and accuracy over exported formats."""
+
+import dataclasses
+import pathlib
+import statistics
+import time
+
+import numpy as np
+import tensorflow as tf
+
+from audio_tf import data, metrics
+from audio_tf.export.formats import TOLERANCE
+from audio_tf.export.loading import saved_model_folder
+from audio_tf.export.runtimes import RuntimeClassifier, load
+
+# Calls of an engine in a round; each round gives one ratio.
+ROUNDS, CALLS = 9, 10
+
+
+@dataclasses.dataclass
+class Row:
+    """What was found of one format.
+
+    Attributes:
+        name: str, the format, with its quantization.
+        quantized: bool; scores need not be equal then.
+        size_mb: float, millions of bytes on disk.
+        max_difference: float, of any score from the model's own.
+        relative_difference: float, the same by the largest score.
+        agreement: float, share of clips with the same top class.
+        latency_ms: float, median of one call at batch 1.
+        ratio: float, median over the rounds of its time to TensorFlow's.
+        ratio_range: pair of floats, least and largest round.
+        scores: dict of `"accuracy"` and `"mAP"`, or `None` without labels.
+    """
+
+    name: str
+    quantized: bool
+    size_mb: float
+    max_difference: float
+    relative_difference: float
+    agreement: float
+    latency_ms: float = float("nan")
+    ratio: float = float("nan")
+    ratio_range: tuple = (float("nan"), float("nan"))
+    scores: dict | None = None
+
+    @property
+    def passed(self):
+        """Whether scores are equal; quantized ones have to be finite."""
+        if self.quantized:
+            return bool(np.isfinite(self.max_difference))
+        return self.max_difference <= TOLERANCE
+
+
+class TensorFlowClassifier(RuntimeClassifier):
+    """The model itself as a graph: what the others are compared with."""
+
+    def __init__(self, model):
+        self._serve = tf.function(
+            lambda waveform, lengths: model(
+                {"waveform": waveform, "lengths": lengths}, training=False
+            ),
+            input_signature=[
+                tf.TensorSpec((None, None), tf.float32),
+                tf.TensorSpec((None,), tf.int32),
+            ],
+        )
+
+    def run(self, waveform, lengths):
+        lengths = np.where(lengths < 0, waveform.shape[1], lengths)
+        return self._serve(waveform, lengths).numpy()
+
+
+def verify(model, files, waveforms, chunks=None, rounds=ROUNDS, calls=CALLS):
+    """Compares exported files with the model that they were written from.
+
+    Every waveform is scored alone and all as one padded batch. Latency is
+    that of the first waveform alone. TensorFlow is timed right before each
+    engine, in an order that rotates from round to round: machines slow down
+    for seconds, and medians over all of an engine's calls then misled.
+
+    Args:
+        model: the `AudioClassifier`.
+        files: dict of path by name; a name such as `"litert dynamic"` with
+            two words is of a quantized file.
+        waveforms: float32 arrays `(samples,)` at the model's rate.
+        chunks: `audio_tf.data.Chunks` of labelled clips, or `None`.
+        rounds: int, ratios taken; 0 for no latency.
+        calls: int, calls of a round.
+
+    Returns:
+        List of `Row`, `"tensorflow"` first, then as in `files`.
+
+    Raises:
+        ValueError: if there is no waveform.
+    """
+    if not waveforms:
+        raise ValueError("At least one waveform is needed.")
+    reference = TensorFlowClassifier(model)
+    runtimes = {name: load(path) for name, path in files.items()}
+    engines = {"tensorflow": reference, **runtimes}
+    batches = alone_and_together(waveforms)
+    expected = [reference(batch) for batch in batches]
+    rows = []
+    for name, engine in engines.items():
+        found = [np.asarray(engine(batch)) for batch in batches]
+        path = files.get(name)
+        rows.append(compared(name, found, expected, path))
+        if chunks is not None:
+            rows[-1].scores = accuracy(engine, chunks)
+    if rounds:
+        time_in_rounds(rows, engines, batches[0], rounds, calls)
+    return rows
+
+
+def alone_and_together(waveforms):
+    """Inputs of each waveform alone, then of all, padded, as one batch."""
+    batches = [
+        {
+            "waveform": np.asarray(waveform, "float32")[np.newaxis],
+            "lengths": np.array([-1], "int32"),
+        }
+        for waveform in waveforms
+    ]
+    lengths = np.array([len(w) for w in waveforms], "int32")
+    padded = np.zeros((len(waveforms), lengths.max()), "float32")
+    for row, waveform in zip(padded, waveforms, strict=True):
+        row[: len(waveform)] = waveform
+    return [*batches, {"waveform": padded, "lengths": lengths}]
+
+
+def compared(name, found, expected, path):
+    found, expected = np.concatenate(found), np.concatenate(expected)
+    # A NaN stays one: `max` of Python would lose it.
+    difference = float(np.max(np.abs(found - expected)))
+    return Row(
+        name,
+        " " in name,
+        size_mb(path) if path is not None else float("nan"),
+        difference,
+        difference / float(np.max(np.abs(expected))),
+        float(np.mean(found.argmax(-1) == expected.argmax(-1))),
+    )
+
+
+def size_mb(path):
+    """Megabytes of a SavedModel's folder, or of a file and its weights."""
+    path = pathlib.Path(path)
+    files = [path]
+    if path.is_dir():
+        files = saved_model_folder(path).rglob("*")
+    elif path.suffix == ".xml":
+        files = [path, path.with_suffix(".bin")]
+    return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
+
+
+def accuracy(engine, chunks):
+    """`"accuracy"` where clips have one label each, and `"mAP"`."""
+    scores = data.score_clips(engine, chunks, verbose=0)
+    report = metrics.evaluate(
+        chunks.targets, scores, chunks.clips.corpus.vocabulary
+    )
+    return {key: report[key] for key in ("accuracy", "mAP") if key in report}
+
+
+def time_in_rounds(rows, engines, inputs, rounds, calls):
+    """Writes latencies and ratios of batch 1 into the rows."""
+
+    def time_ms(engine):
+        times = []
+        for _ in range(calls):
+            start = time.perf_counter()
+            engine(inputs)
+            times.append(1e3 * (time.perf_counter() - start))
+        return statistics.median(times)
+
+    others = [name for name in engines if name != "tensorflow"]
+    times = {name: [] for name in engines}
+    ratios = {name: [] for name in others}
+    for engine in engines.values():
+        engine(inputs)
+    for number in range(rounds):
+        turn = number % max(len(others), 1)
+        for name in others[turn:] + others[:turn] or [None]:
+            base = time_ms(engines["tensorflow"])
+            times["tensorflow"].append(base)
+            if name is not None:
+                times[name].append(time_ms(engines[name]))
+                ratios[name].append(times[name][-1] / base)
+    for row in rows:
+        row.latency_ms = statistics.median(times[row.name])
+        ratio = ratios.get(row.name, [1.0])
+        row.ratio = statistics.median(ratio)
+        row.ratio_range = (min(ratio), max(ratio))
+
+
+def format_rows(rows):
+    """The report as a table of Markdown, one line a format."""
+    scored = rows[0].scores or {}
+    titles = [
+        "format",
+        "MB",
+        "max diff",
+        "relative",
+        "same top-1",
+        "ms at batch 1",
+        "to TensorFlow",
+        *scored,
+        "parity",
+    ]
+    lines = [titles, ["---"] * len(titles)]
+    for row in rows:
+        parity = "equal" if row.passed else f"DIFFERS (over {TOLERANCE:.0e})"
+        if row.quantized and row.passed:
+            parity = "quantized"
+        low, high = row.ratio_range
+        lines.append(
+            [
+                row.name,
+                "" if np.isnan(row.size_mb) else f"{row.size_mb:.2f}",
+                f"{row.max_difference:.1e}",
+                f"{row.relative_difference:.1e}",
+                f"{row.agreement:.3f}",
+                f"{row.latency_ms:.2f}",
+                f"{row.ratio:.2f} [{low:.2f}-{high:.2f}]",
+                *(f"{value:.4f}" for value in (row.scores or {}).values()),
+                parity,
+            ]
+        )
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
