@@ -18,7 +18,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from audio_tf import attention, data
 from audio_tf import export as audio_export
 from audio_tf.data.wav import ERRORS, WavError
-from audio_tf.export import warmup
+from audio_tf.export import streaming, warmup
 from audio_tf.models import AudioClassifier, AudioTransformerBackbone
 
 SIGNATURES = {"serving_default", "serving_audio_bytes", "embed", "frames"}
@@ -61,6 +61,15 @@ def pipeline_scores(model, files, tmp_path):
     return data.score_clips(model, chunks, verbose=0)
 
 
+def heard(file, model):
+    """Samples of a file at the model's rate, by soundfile and scipy."""
+    audio, rate_hz = soundfile.read(
+        io.BytesIO(file), dtype="float32", always_2d=True
+    )
+    audio = audio.mean(axis=1, dtype="float32")
+    return data.resample(audio, rate_hz, model.sample_rate_hz)
+
+
 def expected_cases(model, inputs, clips):
     """Signature, inputs and outputs of each, from the Keras model alone."""
     features = model.backbone(inputs)
@@ -73,9 +82,9 @@ def expected_cases(model, inputs, clips):
     over_time = 1.0 / (1.0 + np.exp(-(frames @ kernel + bias)))
     whole = model.predict(inputs, verbose=0)
     size = round(model.chunk_s * model.sample_rate_hz)
+    files = [wav_file(clip, *kind) for clip, kind in clips]
     # Shorter clips are repeated up to a chunk.
-    chunks = np.stack([np.resize(clip, size) for clip in clips])
-    files = [wav_file(clip, model.sample_rate_hz) for clip in clips]
+    chunks = np.stack([np.resize(heard(file, model), size) for file in files])
     refused = np.zeros((1, model.num_classes), "float32")
     scores = [refused, model.predict(chunks, verbose=0)]
     return {
@@ -97,7 +106,7 @@ def assert_served(cases, model, tmp_path, **kwargs):
     """All signatures from Python and, where it can be built, from C++."""
     folder = audio_export.export(model, tmp_path / "model", **kwargs)
     signatures = tf.saved_model.load(str(folder)).signatures
-    assert set(signatures) == SIGNATURES
+    assert set(signatures) == set(cases)
     for name, (inputs, outputs) in cases.items():
         found = signatures[name](**{k: tf.constant(inputs[k]) for k in inputs})
         assert set(found) == set(outputs)
@@ -116,11 +125,39 @@ def test_every_attention_is_served(mechanism, rng, tmp_path):
     model = classifier(attention=mechanism, attention_kwargs=kwargs)
     x = noise(rng, 283, 3)
     inputs = {"waveform": x, "lengths": np.array([283, 97, 1], "int32")}
-    cases = expected_cases(model, inputs, [x[0, :97], x[1, :275]])
+    clips = [
+        (x[0, :97], (RATE_HZ, "FLOAT")),
+        (x[1, :281], (1_200, "PCM_24")),
+        (x.T, (22_050, "ULAW")),
+    ]
+    cases = expected_cases(model, inputs, clips)
     np.testing.assert_array_equal(
         cases["frames"][1]["mask"].sum(axis=1), [26, 9, 1]
     )
+    assert set(cases) == SIGNATURES
     assert_served(cases, model, tmp_path)
+
+
+def test_a_stream_is_served(rng, tmp_path):
+    model = classifier()
+    inputs = {
+        "waveform": noise(rng, 283, 1),
+        "lengths": np.array([283], "int32"),
+    }
+    clips = [(inputs["waveform"][0], (RATE_HZ, "FLOAT"))]
+    cases = expected_cases(model, inputs, clips)
+    step, _ = streaming.endpoint(model)
+    piece, last = inputs["waveform"], np.array([False])
+    begun = step(piece[:, :125], last, tf.zeros((1, 0)))["state"].numpy()
+    cases["stream"] = (
+        {"waveform": piece[:, 125:], "last": last, "state": begun},
+        {
+            # 11 samples make a frame, and the last one is not whole.
+            "scores": cases["frames"][1]["scores"][:, 125 // 11 : 283 // 11],
+            "state": step(piece[:, 125:], last, begun)["state"].numpy(),
+        },
+    )
+    assert_served(cases, model, tmp_path, stream=True)
 
 
 @pytest.mark.parametrize("size", AudioTransformerBackbone.sizes)
@@ -128,7 +165,12 @@ def test_every_size_is_served(size, rng, tmp_path):
     model = AudioClassifier.from_preset(size, labels=list("abc"))
     x = noise(rng, 16_001, 2)
     inputs = {"waveform": x, "lengths": np.array([16_001, 5_003], "int32")}
-    cases = expected_cases(model, inputs, [x[0, :7919], x[1, :16_000]])
+    clips = [
+        (x[0, :7919], (8_000, "PCM_U8")),
+        (x.T, (44_100, "PCM_16")),
+        (x[1, :16_000], (16_000, "DOUBLE")),
+    ]
+    cases = expected_cases(model, inputs, clips)
     assert_served(cases, model, tmp_path)
 
 

@@ -110,3 +110,20 @@ def test_streams_have_to_be_asked_for(tmp_path):
     served = audio_export.ExportedClassifier(tmp_path)
     with pytest.raises(ValueError, match="stream=True"):
         served.stream()
+
+
+def test_a_made_up_state_is_refused(rng):
+    function, specs = streaming.endpoint(classifier())
+    step = tf.function(function, input_signature=specs)
+    waveform = tf.zeros((1, 30))
+    for state in ([3e9, 3e9], [5.0, 7.0, 0.0], [-1.0, 1e9, 2.0, 3.0]):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            step(waveform, tf.constant([False]), tf.constant([state]))
+
+
+def test_other_backbones_are_refused(tmp_path):
+    class Other:
+        layers = []
+
+    with pytest.raises(ValueError, match="Received: backbone=Other"):
+        streaming.Stream(type("Model", (), {"backbone": Other()}))

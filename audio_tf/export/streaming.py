@@ -33,8 +33,11 @@ class Stream:
     def __init__(self, model):
         self.model = model
         backbone = model.backbone
-        parts = {TransformerBlock: BlockStage, MultiScaleAverage: AverageStage}
-        parts[TemporalAveragePooling] = PoolingStage
+        parts = {
+            TransformerBlock: BlockStage,
+            MultiScaleAverage: AverageStage,
+            TemporalAveragePooling: PoolingStage,
+        }
         self.frontend = of_type(backbone, WaveformFrontend)
         self.positions = of_type(backbone, SinusoidalPositions)
         self.stages = [
@@ -44,7 +47,7 @@ class Stream:
         ]
         if not self.stages or self.frontend is None or self.positions is None:
             raise ValueError(
-                "`stream` is known for the layers of AudioTransformerBackbone. "
+                "A stream is known for AudioTransformerBackbone's layers. "
                 f"Received: backbone={type(backbone).__name__}"
             )
 
@@ -73,17 +76,16 @@ class Stream:
         blank = tf.zeros((batch, past, x.shape[-1]), x.dtype)
         x = self.positions(tf.concat([blank, x], 1))[:, past:]
 
-        kept = [rest]
-        frames = past
+        kept, frames = [rest], past
         for stage in self.stages:
             history = reader.take(stage.remembered(frames), x.shape[-1])
             seen = tf.concat([tf.cast(history, x.dtype), x], 1)
-            before = frames
-            frames = stage.outputs(frames)
-            count, x = tf.shape(x)[1], stage.step(seen, tf.shape(x)[1], last)
-            memory = stage.remembered(before + count)
+            new = tf.shape(x)[1]
+            x = stage.step(seen, new, last)
+            memory = stage.remembered(frames + new)
             seen = seen[:, tf.shape(seen)[1] - memory :]
             kept.append(tf.reshape(seen, (batch, memory * seen.shape[-1])))
+            frames = stage.outputs(frames)
         counts = tf.stack([tf.shape(rest)[1], past + used])
         counts = tf.tile(tf.cast(counts, tf.float32)[None], (batch, 1))
         kept = [tf.cast(part, tf.float32) for part in kept]
@@ -106,7 +108,9 @@ class StateReader:
     def counts(self):
         # All rows are equally long; of an empty batch there is none.
         counts = tf.reduce_max(self.state[:, :COUNTS], 0)
-        counts = tf.maximum(tf.cast(tf.round(counts), tf.int32), 0)
+        # A made-up state must not ask for more memory than it takes.
+        width = tf.cast(tf.shape(self.state)[1], tf.float32)
+        counts = tf.cast(tf.clip_by_value(counts, 0.0, width), tf.int32)
         return counts[0], counts[1]
 
     def take(self, length, dim):
