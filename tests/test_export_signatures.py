@@ -144,7 +144,7 @@ def test_a_stream_is_served(rng, tmp_path):
         "waveform": noise(rng, 283, 1),
         "lengths": np.array([283], "int32"),
     }
-    clips = [(inputs["waveform"][0], (RATE_HZ, "FLOAT"))]
+    clips = [(inputs["waveform"][0, :97], (RATE_HZ, "FLOAT"))]
     cases = expected_cases(model, inputs, clips)
     step, _ = streaming.endpoint(model)
     piece, last = inputs["waveform"], np.array([False])
