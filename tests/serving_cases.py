@@ -17,6 +17,7 @@ import tempfile
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 SOURCES = pathlib.Path(__file__).resolve().parent / "serving"
 LIBRARIES = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
@@ -126,6 +127,22 @@ def write_case(folder, signature, inputs, outputs):
             proto = tf.make_tensor_proto(value).SerializeToString()
             (folder / kind / f"{name}.pb").write_bytes(proto)
     (folder / "signature").write_text(f"{signature}\n")
+
+
+def rename_op(model, old, new):
+    """Gives the operations of one kind in a SavedModel another name."""
+    path = model / "saved_model.pb"
+    proto = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    nodes = [
+        node
+        for function in proto.meta_graphs[0].graph_def.library.function
+        for node in function.node_def
+        if node.op == old
+    ]
+    assert nodes
+    for node in nodes:
+        node.op = new
+    path.write_bytes(proto.SerializeToString())
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ import sys
 import keras
 import numpy as np
 import pytest
+import serving_cases
 import tiny
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
 
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
 
 from audio_tf import export as audio_export
 from audio_tf.export import gate
@@ -75,21 +75,6 @@ def only_problem(folder):
         gate.check(folder)
     assert texts[0] in str(raised.value)
     return texts[0]
-
-
-def rename_op(model, old, new):
-    path = model / "saved_model.pb"
-    proto = saved_model_pb2.SavedModel.FromString(path.read_bytes())
-    nodes = [
-        node
-        for function in proto.meta_graphs[0].graph_def.library.function
-        for node in function.node_def
-        if node.op == old
-    ]
-    assert nodes
-    for node in nodes:
-        node.op = new
-    path.write_bytes(proto.SerializeToString())
 
 
 def test_an_export_has_no_problems(exported):
@@ -155,7 +140,7 @@ def test_python_calls(call, tmp_path):
 
 def test_an_unknown_op(tmp_path):
     model = saved(tmp_path)
-    rename_op(model, "Tanh", "IO>AudioDecodeMP3")
+    serving_cases.rename_op(model, "Tanh", "IO>AudioDecodeMP3")
     text = only_problem(model)
     assert text.startswith("IO>AudioDecodeMP3 is not of core TensorFlow")
 
@@ -186,7 +171,7 @@ def test_xla_of_a_function(tmp_path):
 
 def test_an_xla_op(tmp_path):
     model = saved(tmp_path)
-    rename_op(model, "Tanh", "XlaOptimizationBarrier")
+    serving_cases.rename_op(model, "Tanh", "XlaOptimizationBarrier")
     assert "is compiled by XLA" in only_problem(model)
 
 

@@ -3,8 +3,9 @@
 import json
 import pathlib
 
-import numpy as np
 import tensorflow as tf
+
+from audio_tf.export.runtimes import StoredClassifier
 
 # The folder `assets.extra` is TensorFlow Serving's own for warm-up records.
 METADATA = pathlib.Path("assets.extra", "audio_tf.json")
@@ -30,20 +31,15 @@ def saved_model_folder(path):
     return newest if (newest / "saved_model.pb").is_file() else None
 
 
-class ExportedClassifier:
+class ExportedClassifier(StoredClassifier):
     """A SavedModel written by `export`, loaded for scoring.
 
     Args:
         path: the model's folder or that of one version.
 
     Attributes:
-        labels: names of the classes, or `None`.
-        num_classes: int.
-        sample_rate_hz: int, the rate of the waveform.
-        chunk_s: float or `None`, seconds that long clips are cut into.
-        silence_db: float or `None`, peak below which chunks are left out.
-        metadata: dict of all that `assets.extra/audio_tf.json` holds.
-        signatures: the functions of the SavedModel by name.
+        signatures: the functions of the SavedModel by name. The others are
+            those of `StoredClassifier`.
 
     Raises:
         FileNotFoundError: if there is no SavedModel or it is not of `export`.
@@ -55,17 +51,11 @@ class ExportedClassifier:
             raise FileNotFoundError(
                 f"{path}: no SavedModel with {METADATA} there"
             )
-        self.metadata = json.loads((folder / METADATA).read_text())
-        self.labels = self.metadata["labels"]
-        self.num_classes = self.metadata["num_classes"]
-        self.sample_rate_hz = self.metadata["sample_rate_hz"]
-        self.chunk_s = self.metadata["chunk_s"]
-        self.silence_db = self.metadata["silence_db"]
+        super().__init__(json.loads((folder / METADATA).read_text()))
         self._module = tf.saved_model.load(str(folder))
         self.signatures = self._module.signatures
 
     def __call__(self, inputs):
-        """Scores `(batch, classes)` of a waveform, or dict with lengths."""
         return self.run("serving_default", inputs)["scores"]
 
     def embed(self, inputs):
@@ -131,8 +121,3 @@ class ExportedClassifier:
             return outputs["scores"]
 
         return step
-
-    def predict(self, dataset, verbose="auto"):
-        """Scores of all batches of a dataset, as `keras.Model.predict`."""
-        del verbose
-        return np.concatenate([self(inputs) for inputs, _ in dataset])
