@@ -56,8 +56,9 @@ test-formats: $(VENV)/.installed
 	$(BIN)/pytest -n 2 tests/test_formats.py
 
 benchmark: $(VENV)/.installed
-	$(BIN)/pip install --quiet -e ".[benchmark]"
+	$(BIN)/pip install --quiet -e ".[benchmark,formats]"
 	$(BIN)/python benchmarks/data.py
+	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/attention_forms.py
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/attention_report.py runs/attention.jsonl \

@@ -87,7 +87,7 @@ def parser():
         metavar="DIR",
         help="folder of a SavedModel's versions and of model.onnx, ...",
     )
-    add_model(export)
+    add_preset(export)
     export.add_argument(
         "--version",
         type=int,
@@ -198,6 +198,15 @@ def add_output(command):
     )
     command.add_argument(
         "--json", action="store_true", help="one JSON object per file"
+    )
+
+
+def add_preset(command):
+    command.add_argument(
+        "--model",
+        required=True,
+        metavar="PRESET",
+        help="folder of a preset, or its hf://, kaggle:// or gs:// address",
     )
 
 

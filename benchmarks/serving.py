@@ -21,6 +21,7 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import keras  # noqa: E402
 import numpy as np  # noqa: E402
 import soundfile  # noqa: E402
 import tensorflow as tf  # noqa: E402
@@ -80,6 +81,7 @@ def main(argv=None):
     parser.add_argument("--out", help="file that the tables are appended to")
     arguments = parser.parse_args(argv)
 
+    keras.utils.set_random_seed(0)
     model = models.AudioClassifier.from_preset(arguments.model, num_classes=50)
     lines = [
         f"    python benchmarks/serving.py {' '.join(sys.argv[1:])}",
