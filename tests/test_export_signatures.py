@@ -18,7 +18,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from audio_tf import attention, data
 from audio_tf import export as audio_export
 from audio_tf.data.wav import ERRORS, WavError
-from audio_tf.export import streaming, warmup
+from audio_tf.export import gate, streaming, warmup
 from audio_tf.models import AudioClassifier, AudioTransformerBackbone
 
 SIGNATURES = {"serving_default", "serving_audio_bytes", "embed", "frames"}
@@ -325,3 +325,11 @@ def test_weights_are_all_there_is(tmp_path):
     weights = sum(int(np.prod(w.shape)) for w in model.weights) * 4
     assert weights < variables < 1.02 * weights
     assert graph < 0.2 * weights
+
+
+def test_what_a_server_would_refuse_is_not_exported(tmp_path, monkeypatch):
+    monkeypatch.setattr(gate, "problems", lambda folder: ["a fault"])
+    with pytest.raises(ValueError, match="a fault"):
+        audio_export.export(classifier(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert audio_export.export(classifier(), tmp_path, check=False).is_dir()

@@ -60,7 +60,8 @@ def test_every_causal_attention_streams(mechanism, rng):
 @pytest.mark.parametrize(
     "kwargs",
     [
-        {"multiscale": "causal"},
+        # So many features reach the largest window of 32 frames.
+        {"multiscale": "causal", "embedding_dim": 72},
         {"pool_every": 1},
         {"pool_every": 1, "pool_size": 3, "pool_strides": 2},
         {"pool_every": 1, "pool_size": 3, "pool_strides": 1},
@@ -96,6 +97,7 @@ def test_a_stream_begins_anew_after_its_last_piece(rng, tmp_path):
     [
         {"causal": False},
         {"attention": "xbox"},
+        {"attention": "gaussian_adaptive"},
         {"multiscale": "block"},
     ],
 )

@@ -196,13 +196,12 @@ def longest_clip_s(model):
     """Seconds that a model takes whole, by the tables of its attentions."""
     if model.chunk_s is not None:
         return math.inf
-    longest_s, frame_s = math.inf, model.backbone.patch_s
-    for layer in model.backbone.layers:
-        table = getattr(getattr(layer, "attention", None), "max_length", None)
-        if table is not None:
-            longest_s = min(longest_s, table * frame_s)
-        frame_s *= getattr(layer, "strides", 1)
-    return longest_s
+    tables = [
+        getattr(getattr(layer, "attention", None), "max_length", None)
+        for layer in model.backbone.layers
+    ]
+    frames = min((t for t in tables if t is not None), default=math.inf)
+    return frames * model.backbone.patch_s
 
 
 def metadata(model):
