@@ -5,17 +5,30 @@ from audio_tf.layers.encoder import (
     SinusoidalPositions,
     TransformerBlock,
 )
+from audio_tf.layers.frames import Deltas, FrameStacking, UtteranceNorm
 from audio_tf.layers.frontend import FrameMask, WaveformFrontend
+from audio_tf.layers.masking import MASKING_POLICIES, FrameMasking
 from audio_tf.layers.multiscale import MultiScaleAverage
 from audio_tf.layers.pooling import MaskedMean, TemporalAveragePooling
+from audio_tf.layers.spectral import DecibelSpectrogram, LogMel, Spectrogram
+from audio_tf.layers.speech import SpeechFeatures
 
 __all__ = [
+    "MASKING_POLICIES",
+    "DecibelSpectrogram",
+    "Deltas",
     "FeedForward",
     "FrameMask",
+    "FrameMasking",
+    "FrameStacking",
+    "LogMel",
     "MaskedMean",
     "MultiScaleAverage",
     "SinusoidalPositions",
+    "Spectrogram",
+    "SpeechFeatures",
     "TemporalAveragePooling",
     "TransformerBlock",
+    "UtteranceNorm",
     "WaveformFrontend",
 ]

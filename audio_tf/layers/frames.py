@@ -1,0 +1,291 @@
+"""Slopes, normalisation and stacks of the frames of padded clips."""
+
+import keras
+from keras import ops
+
+from audio_tf.attention import blocks, masks
+from audio_tf.layers import spectral
+
+EDGES = ("interp", "nearest")
+
+
+def real_lengths(x, mask):
+    """Real frames of each clip; a mask is True for the first ones."""
+    if mask is not None:
+        mask = ops.sum(ops.cast(mask, "int32"), axis=1)
+    return spectral.clip_lengths(x, mask)
+
+
+def only_real(x, lengths):
+    """Zeros in `(batch, time, dim)` behind the end of each clip."""
+    mask = masks.from_lengths(lengths, ops.shape(x)[1])
+    return ops.where(ops.expand_dims(mask, -1), x, 0.0)
+
+
+def weighted_sums(x, reach, weight):
+    """`sum of weight(k) * x[t + k]` over `-reach <= k <= reach`.
+
+    Args:
+        x: `(batch, frames + 2 * reach, dim)`.
+        weight: function of `k`.
+
+    Returns:
+        `(batch, frames, dim)`.
+    """
+    frames = ops.shape(x)[1] - 2 * reach
+    return sum(
+        weight(k) * blocks.narrow(x, 1, reach + k, frames)
+        for k in range(-reach, reach + 1)
+    )
+
+
+def slopes(x, lengths, width=9, edges="interp"):
+    """Slope of a line fitted to `width` frames around each.
+
+    Args:
+        x: float32 `(batch, time, dim)`.
+        lengths: int32 `(batch,)`, real frames of each clip.
+        width: int, odd, frames of a fit.
+        edges: as of `Deltas`.
+
+    Returns:
+        `(batch, time, dim)`; any values behind the end of a clip.
+    """
+    reach, frames = width // 2, ops.shape(x)[1]
+    last = ops.expand_dims(ops.maximum(lengths - 1, 0), 1)
+    # What does not vary has no slope of rounding either.
+    x = x - x[:, :1]
+    if edges == "nearest":
+        positions = ops.arange(frames + 2 * reach, dtype="int32") - reach
+        x = spectral.take_frames(x, spectral.clamp(positions, 0, last))
+        squares = sum(k * k for k in range(-reach, reach + 1))
+        return weighted_sums(x, reach, float) / squares
+    # Ones beside the features: sums over `k` alone come out as well.
+    x = ops.concatenate([x, ops.ones_like(x[:, :, :1])], axis=-1)
+    padding = [[0, 0], [reach, reach], [0, 0]]
+    x = ops.pad(only_real(x, lengths), padding)
+    first_moment = weighted_sums(x, reach, float)
+    total = weighted_sums(x, reach, lambda k: 1.0)
+    squares = weighted_sums(x[:, :, -1:], reach, lambda k: float(k * k))
+    count = ops.maximum(total[:, :, -1:], 1.0)
+    mean_k = first_moment[:, :, -1:] / count
+    covariance = first_moment[:, :, :-1] - mean_k * total[:, :, :-1]
+    # Two frames have 1/2; one has 0, over 0.
+    variance = squares - mean_k * first_moment[:, :, -1:]
+    fitted = covariance / ops.maximum(variance, 0.5)
+    # The fits nearest to the ends count for all frames beyond them. A clip
+    # shorter than a fit has one that sees all of it, in its middle.
+    centers = spectral.clamp(
+        ops.expand_dims(ops.arange(frames, dtype="int32"), 0),
+        reach,
+        ops.maximum(last // 2, last - reach),
+    )
+    return spectral.take_frames(fitted, centers)
+
+
+def standardize(x, lengths, unbiased=False, epsilon=1e-16, min_deviation=1e-4):
+    """Mean 0 and deviation 1 of each feature over the real frames.
+
+    Args:
+        x: float32 `(batch, time, dim)`.
+        lengths: int32 `(batch,)`, real frames of each clip.
+        unbiased: bool, divide the variance by one less than the frames.
+        epsilon: float, added to the deviation.
+        min_deviation: float, what smaller deviations count as.
+
+    Returns:
+        `(batch, time, dim)`, zeros behind the end of a clip.
+    """
+    count = ops.cast(ops.reshape(lengths, (-1, 1, 1)), "float32")
+    # What hardly varies keeps its digits for that.
+    x = only_real(x - x[:, :1], lengths)
+    mean = ops.sum(x, axis=1, keepdims=True) / ops.maximum(count, 1.0)
+    x = only_real(x - mean, lengths)
+    squares = ops.sum(ops.square(x), axis=1, keepdims=True)
+    variance = squares / ops.maximum(count - float(unbiased), 1.0)
+    # A root has no gradient at 0, and float32 no square much smaller.
+    least = max(min_deviation**2, 1e-30)
+    return x / (ops.sqrt(ops.maximum(variance, least)) + epsilon)
+
+
+def stacked_length(frames, size):
+    """Stacks that so many frames fill; one, if they fill none.
+
+    Args:
+        frames: integer, or integer tensor of any shape.
+    """
+    if isinstance(frames, int):
+        return max(frames // size, 1)
+    return ops.maximum(frames // size, 1)
+
+
+def stacked_lengths(lengths, size):
+    """Real stacks of clips of so many real frames, `int32 (batch,)`."""
+    return ops.where(lengths > 0, stacked_length(lengths, size), 0)
+
+
+def stack(x, lengths, size):
+    """Joins frames: `(B, T, F)` to `(B, max(T // size, 1), size * F)`."""
+    dim, count = x.shape[-1], stacked_length(ops.shape(x)[1], size)
+    x = ops.pad(only_real(x, lengths), [[0, 0], [0, size], [0, 0]])
+    x = blocks.narrow(x, 1, 0, count * size)
+    x = ops.reshape(x, (-1, count, size * dim))
+    return only_real(x, stacked_lengths(lengths, size))
+
+
+class FrameLayer(keras.layers.Layer):
+    """Base of layers on frames: float32 inside, zeros behind each clip."""
+
+    def __init__(self, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.supports_masking = True
+
+    def call(self, inputs, mask=None):
+        lengths = real_lengths(inputs, mask)
+        x = self.transform(ops.cast(inputs, "float32"), lengths)
+        return ops.cast(x, self.compute_dtype)
+
+    def compute_output_spec(self, inputs, mask=None):
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class Deltas(FrameLayer):
+    """Slopes over time: of a line fitted to `width` frames around each.
+
+    `delta[t] = sum_k k x[t + k] / sum_k k^2`, `|k| <= width // 2`:
+    `librosa.feature.delta` and, with `edges="nearest"` and a width of 5,
+    torchaudio's `compute_deltas`. For second deltas, twice.
+
+    Args:
+        width: int, odd and at least 3, frames of a fit; 9 is librosa's.
+        edges: `"interp"`, librosa's default: frames near the ends have the
+            slope of the first or last `width` frames. A clip shorter than
+            that, which librosa refuses, has one slope, of the line through
+            all of it. `"nearest"`: the first and last frames are repeated.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, True for the first, real, frames of
+            each clip, or `None`.
+
+    Returns:
+        Tensor `(batch, time, dim)`, per frame, without the inputs.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(self, width=9, edges="interp", **kwargs):
+        super().__init__(**kwargs)
+        if width < 3 or width % 2 == 0 or edges not in EDGES:
+            raise ValueError(
+                "`width` must be odd and at least 3, and `edges` one of "
+                f"{list(EDGES)}. Received: width={width}, edges={edges!r}"
+            )
+        self.width = width
+        self.edges = edges
+
+    def transform(self, x, lengths):
+        return only_real(slopes(x, lengths, self.width, self.edges), lengths)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "width": self.width,
+            "edges": self.edges,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class UtteranceNorm(FrameLayer):
+    """Mean and variance normalisation of each clip (CMVN).
+
+    `(x - mean) / (deviation + epsilon)` of each feature over the real frames
+    of its clip. Features that do not vary become next to zero.
+
+    Args:
+        unbiased: bool. If True, the variance is divided by `frames - 1`, as
+            torch does, else by `frames`, as numpy does.
+        epsilon: float, added to the deviation.
+        min_deviation: float, what smaller deviations count as. The frames of
+            silence differ by a rounding of the logarithm, 2e-6, which would
+            come out as noise of size 1; of sound, log-mel, its slopes and
+            decibels over 100 deviate by 0.01 or more. 0 for none.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, True for the first, real, frames of
+            each clip, or `None`.
+    """
+
+    def __init__(
+        self, unbiased=False, epsilon=1e-16, min_deviation=1e-4, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.unbiased = unbiased
+        self.epsilon = epsilon
+        self.min_deviation = min_deviation
+
+    def transform(self, x, lengths):
+        return standardize(
+            x, lengths, self.unbiased, self.epsilon, self.min_deviation
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "unbiased": self.unbiased,
+            "epsilon": self.epsilon,
+            "min_deviation": self.min_deviation,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class FrameStacking(FrameLayer):
+    """Joins `size` frames into one, of `size` times the features.
+
+    `(batch, time, dim)` -> `(batch, max(time // size, 1), size * dim)`. What
+    is left at the end of a clip is dropped (FACTS 1.1, line 61); a clip of
+    fewer than `size` frames is filled up with zeros instead.
+
+    Args:
+        size: int, frames of a stack.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, True for the first, real, frames of
+            each clip, or `None`. `compute_mask` gives the mask of stacks.
+
+    Raises:
+        ValueError: if `size` is less than 1.
+    """
+
+    def __init__(self, size=3, **kwargs):
+        super().__init__(**kwargs)
+        if size < 1:
+            raise ValueError(f"`size` must be positive. Received: size={size}")
+        self.size = size
+
+    def transform(self, x, lengths):
+        return stack(x, lengths, self.size)
+
+    def compute_mask(self, inputs, mask=None):
+        if mask is None:
+            return None
+        lengths = stacked_lengths(real_lengths(inputs, mask), self.size)
+        count = stacked_length(ops.shape(inputs)[1], self.size)
+        return masks.from_lengths(lengths, count)
+
+    def compute_output_spec(self, inputs, mask=None):
+        batch, length, dim = inputs.shape
+        length = None if length is None else stacked_length(length, self.size)
+        return keras.KerasTensor(
+            (batch, length, self.size * dim), dtype=self.compute_dtype
+        )
+
+    def get_config(self):
+        return {**super().get_config(), "size": self.size}

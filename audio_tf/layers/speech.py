@@ -1,0 +1,217 @@
+"""Features of speech models, by the name of a preset."""
+
+import keras
+from keras import ops
+
+from audio_tf.attention import masks
+from audio_tf.layers import frames, spectral
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class SpeechFeatures(keras.layers.Layer):
+    """What Audio ALBERT is trained on, from the waveform.
+
+    `(batch, samples)` -> `(batch, steps, dim)`: level, spectrogram, slopes,
+    normalisation over the clip, stacks of frames, in that order.
+    `frames = 1 + samples // hop_size`, `steps = max(frames // stack, 1)`.
+    Real steps do not depend on padding; those behind a clip are zeros.
+
+    | | `paper` | `paper_target` | `s3prl` |
+    |---|---|---|---|
+    | FACTS | 1.1, lines 58, 59, 61 | 1.1, line 60 | 1, column D; line 63 |
+    | level | as it is | as it is | -25 dB |
+    | window, hop, transform | 50 ms, 12.5 ms, 2048 | the same | 25, 10, 400 |
+    | features | ln(mel + 1e-6), 80 | decibels, 1025 | ln(mel + 1e-10), 80 |
+    | mel scale and area | Slaney's | | HTK's, heights of 1 |
+    | pre-emphasis | 0 | 0.97 | 0 |
+    | slopes | 9 frames | none | none |
+    | deviation | of `frames` | of `frames` | of `frames - 1` |
+    | stack, dim, step | 3, 480, 37.5 ms | 3, 3075, 37.5 ms | 1, 80, 10 ms |
+
+    `paper` is what the authors' own branch has, the default among four that
+    disagree (FACTS 12, question 1), and `paper_target` what its model
+    reconstructs, frame by frame beside it; `s3prl`'s target is its input.
+    FACTS does not have s3prl's mel scale: `MelScale`'s defaults in torchaudio
+    apply, in its `upstream/baseline/preprocessor.py`, whose epsilon serves
+    logarithm and deviation alike. Where the sources are silent: clips of a
+    few samples are mirrored more than once, and see `Deltas`,
+    `FrameStacking` and `UtteranceNorm`.
+
+    Args:
+        preset: `"paper"`, `"paper_target"` or `"s3prl"`.
+        sample_rate_hz: int, rate of the waveform.
+        options: dict that replaces values of the preset, see `PRESETS`:
+            `level_db`, `None` for none; `delta_width`, 0 for none;
+            `delta_edges`; `normalize`, `unbiased`, `epsilon` and
+            `min_deviation`; `stack`; and arguments of `LogMel` or
+            `DecibelSpectrogram`.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        waveform: floating tensor `(batch, samples)`, full scale 1.
+        lengths: integer `(batch,)`, real samples of each clip, or `None`
+            where all are real.
+        return_mask: bool. If True, also return the mask of the steps,
+            boolean `(batch, steps)`.
+
+    Returns:
+        Tensor `(batch, steps, dim)`, computed in float32 and cast to the
+        policy, or a pair with the mask.
+
+    Raises:
+        ValueError: if there is no such preset or option, or a value is out
+            of range.
+    """
+
+    def __init__(
+        self, preset="paper", sample_rate_hz=16_000, options=None, **kwargs
+    ):
+        super().__init__(autocast=False, **kwargs)
+        if preset not in PRESETS:
+            raise ValueError(
+                f"`preset` must be one of {list(PRESETS)}. "
+                f"Received: preset={preset!r}"
+            )
+        unknown = set(options or {}) - set(PRESETS[preset])
+        if unknown:
+            raise ValueError(
+                f"`options` of {preset!r} are {sorted(PRESETS[preset])}. "
+                f"Received: {sorted(unknown)}"
+            )
+        self.preset = preset
+        self.sample_rate_hz = sample_rate_hz
+        self.options = {**PRESETS[preset], **(options or {})}
+        own = dict(self.options)
+        self.level_db = own.pop("level_db")
+        width, edges = own.pop("delta_width"), own.pop("delta_edges")
+        normalize = own.pop("normalize")
+        deviation = {key: own.pop(key) for key in DEVIATION}
+        size = own.pop("stack")
+        spectrogram = SPECTROGRAMS[own.pop("spectrogram")]
+        self.spectrogram = spectrogram(
+            sample_rate_hz=sample_rate_hz,
+            **own,
+            dtype="float32",
+            name="spectrogram",
+        )
+        self.deltas = (
+            frames.Deltas(width, edges, dtype="float32") if width else None
+        )
+        self.norm = (
+            frames.UtteranceNorm(**deviation, dtype="float32")
+            if normalize
+            else None
+        )
+        self.stacking = frames.FrameStacking(size, dtype="float32")
+
+    @property
+    def dim(self):
+        """Features of a step."""
+        per_frame = self.spectrogram.dim * (2 if self.deltas else 1)
+        return self.stacking.size * per_frame
+
+    @property
+    def step_size(self):
+        """Samples from one step to the next."""
+        return self.spectrogram.hop_size * self.stacking.size
+
+    def step_lengths(self, lengths):
+        """Real steps, `int32 (batch,)`, of clips of so many samples."""
+        lengths = self.spectrogram.frame_lengths(lengths)
+        return frames.stacked_lengths(lengths, self.stacking.size)
+
+    def build(self, input_shape):
+        self.spectrogram.build(input_shape)
+
+    def call(self, waveform, lengths=None, return_mask=False):
+        lengths = spectral.clip_lengths(waveform, lengths)
+        waveform = ops.cast(waveform, "float32")
+        if self.level_db is not None:
+            waveform = spectral.set_level(waveform, lengths, self.level_db)
+        x = self.spectrogram(waveform, lengths)
+        # Not by calling the layers: masks would cling to what they return.
+        lengths = self.spectrogram.frame_lengths(lengths)
+        if self.deltas is not None:
+            slopes = self.deltas.transform(x, lengths)
+            x = ops.concatenate([x, slopes], axis=-1)
+        if self.norm is not None:
+            x = self.norm.transform(x, lengths)
+        x = ops.cast(self.stacking.transform(x, lengths), self.compute_dtype)
+        if not return_mask:
+            return x
+        lengths = frames.stacked_lengths(lengths, self.stacking.size)
+        return x, masks.from_lengths(lengths, ops.shape(x)[1])
+
+    def compute_output_spec(self, waveform, lengths=None, return_mask=False):
+        x = self.spectrogram.compute_output_spec(waveform)
+        batch, steps, _ = self.stacking.compute_output_spec(x).shape
+        x = keras.KerasTensor(
+            (batch, steps, self.dim), dtype=self.compute_dtype
+        )
+        mask = keras.KerasTensor((batch, steps), dtype="bool")
+        return (x, mask) if return_mask else x
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "preset": self.preset,
+            "sample_rate_hz": self.sample_rate_hz,
+            "options": self.options,
+        }
+
+
+DEVIATION = ("unbiased", "epsilon", "min_deviation")
+
+SPECTROGRAMS = {
+    "log_mel": spectral.LogMel,
+    "decibel": spectral.DecibelSpectrogram,
+}
+
+PAPER = {
+    "level_db": None,
+    "spectrogram": "log_mel",
+    "window_s": 0.05,
+    "hop_s": 0.0125,
+    "fft_size": 2048,
+    "padding": "reflect",
+    "pre_emphasis": 0.0,
+    "bands": 80,
+    "scale": "slaney",
+    "norm": "slaney",
+    "low_hz": 0.0,
+    "high_hz": None,
+    "floor": 1e-6,
+    "delta_width": 9,
+    "delta_edges": "interp",
+    "normalize": True,
+    "unbiased": False,
+    "epsilon": 1e-16,
+    "min_deviation": 1e-4,
+    "stack": 3,
+}
+
+MEL_OPTIONS = ("bands", "scale", "norm", "low_hz", "high_hz", "floor")
+
+PRESETS = {
+    "paper": PAPER,
+    "paper_target": {
+        **{key: PAPER[key] for key in PAPER if key not in MEL_OPTIONS},
+        "spectrogram": "decibel",
+        "pre_emphasis": 0.97,
+        "delta_width": 0,
+    },
+    "s3prl": {
+        **PAPER,
+        "level_db": -25.0,
+        "window_s": 0.025,
+        "hop_s": 0.01,
+        "fft_size": 400,
+        "scale": "htk",
+        "norm": None,
+        "floor": 1e-10,
+        "delta_width": 0,
+        "unbiased": True,
+        "epsilon": 1e-10,
+        "stack": 1,
+    },
+}

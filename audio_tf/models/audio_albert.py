@@ -1,0 +1,389 @@
+"""Audio ALBERT: one transformer layer, applied over and over."""
+
+import keras
+import keras_hub
+import numpy as np
+from keras import ops
+
+from audio_tf.attention import find
+from audio_tf.attention.base import HasProjections, check_sizes
+from audio_tf.layers import FrameMask, SinusoidalPositions, TransformerBlock
+
+
+def feature_inputs(feature_dim):
+    """The symbolic inputs of a model: `features` and optional `lengths`."""
+    return {
+        "features": keras.Input(
+            (None, feature_dim), dtype="float32", name="features"
+        ),
+        "lengths": keras.Input(
+            (), dtype="int32", name="lengths", optional=True
+        ),
+    }
+
+
+def as_feature_inputs(inputs):
+    """Completes features, or a dict with a mask, to features and lengths.
+
+    Raises:
+        ValueError: if a dict has no `features`, both `lengths` and
+            `frame_mask`, or keys beyond these three.
+    """
+    if not isinstance(inputs, dict):
+        return {"features": inputs, "lengths": None}
+    lengths, mask = inputs.get("lengths"), inputs.get("frame_mask")
+    unknown = set(inputs) - {"features", "lengths", "frame_mask"}
+    both = lengths is not None and mask is not None
+    if "features" not in inputs or unknown or both:
+        raise ValueError(
+            "Inputs must be features, or a dict of `features` and, "
+            "optionally, either `lengths` or `frame_mask`. "
+            f"Received: keys={sorted(inputs)}"
+        )
+    if isinstance(mask, np.ndarray):
+        # Keras takes no mixture of arrays and tensors.
+        lengths = mask.astype("bool").sum(axis=1, dtype="int32")
+    elif mask is not None:
+        lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
+    return {"features": inputs["features"], "lengths": lengths}
+
+
+def frame_mask(inputs):
+    """`FrameMask` of features: boolean `(batch, frames)`."""
+    layer = FrameMask(1, name="frame_mask")
+    return layer(inputs["features"][:, :, 0], inputs["lengths"])
+
+
+class TakesFeatures:
+    """Lets a functional model take features where it has two inputs."""
+
+    def __call__(self, inputs, *args, **kwargs):
+        return super().__call__(as_feature_inputs(inputs), *args, **kwargs)
+
+    def call(self, inputs, training=None, mask=None, **kwargs):
+        # JAX' stateless calls do not come through `__call__`.
+        return super().call(
+            as_feature_inputs(inputs), training=training, mask=mask, **kwargs
+        )
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class AlbertBlock(TransformerBlock):
+    """`TransformerBlock` with BERT's LayerNorms and initial weights.
+
+    Kernels of dense layers begin normally distributed, if the attention's
+    `kernel_initializer` says nothing else; tables of Synthesizers begin as
+    theirs do.
+
+    Args:
+        layer_norm_epsilon: float, what LayerNorms add to the variance.
+        initializer_range: float, the standard deviation.
+        attention: as `TransformerBlock` has it.
+        attention_kwargs: as `TransformerBlock` has it.
+        **kwargs: further arguments of `TransformerBlock`.
+
+    Call arguments and result are those of `TransformerBlock`.
+    """
+
+    def __init__(
+        self,
+        layer_norm_epsilon=1e-12,
+        initializer_range=0.02,
+        attention="full",
+        attention_kwargs=None,
+        **kwargs,
+    ):
+        attention_kwargs = dict(attention_kwargs or {})
+        if issubclass(find(attention), HasProjections):
+            normal = keras.initializers.RandomNormal(stddev=initializer_range)
+            attention_kwargs.setdefault(
+                "kernel_initializer", keras.initializers.serialize(normal)
+            )
+        super().__init__(
+            attention=attention, attention_kwargs=attention_kwargs, **kwargs
+        )
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.initializer_range = initializer_range
+        for norm in (self.attention_norm, self.feed_forward_norm):
+            norm.epsilon = layer_norm_epsilon
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        # `FeedForward` has no initializer to be told; int8 kernels are
+        # those of a file that is about to be loaded.
+        for dense in self.feed_forward._flatten_layers(include_self=False):
+            if isinstance(dense, keras.layers.Dense):
+                if dense.quantization_mode is None:
+                    dense.kernel.assign(
+                        keras.random.normal(
+                            dense.kernel.shape, stddev=self.initializer_range
+                        )
+                    )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "initializer_range": self.initializer_range,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class WeightedSum(keras.layers.Layer):
+    """Mixes the hidden states of all layers by learned weights.
+
+    `(batch, layers, frames, dim)` to `(batch, frames, dim)`. The weights
+    begin equal, so that the mean is what it begins with.
+
+    Args:
+        normalized: bool. If True, the weights are the softmax of what is
+            learned; if False, they are learned themselves, from
+            `1 / layers`, and need not sum to one.
+        **kwargs: arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(self, normalized=True, **kwargs):
+        super().__init__(**kwargs)
+        self.normalized = normalized
+
+    def build(self, input_shape):
+        layers = input_shape[1]
+        self.layer_weights = self.add_weight(
+            shape=(layers,),
+            initializer=keras.initializers.Constant(
+                0.0 if self.normalized else 1.0 / layers
+            ),
+            autocast=False,
+            name="layer_weights",
+        )
+
+    def call(self, inputs):
+        weights = ops.convert_to_tensor(self.layer_weights)
+        if self.normalized:
+            weights = ops.softmax(weights)
+        return ops.einsum(
+            "bltd,l->btd", inputs, ops.cast(weights, inputs.dtype)
+        )
+
+    def compute_output_spec(self, inputs):
+        batch, _, frames, dim = inputs.shape
+        return keras.KerasTensor((batch, frames, dim), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "normalized": self.normalized}
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
+    """The encoder of Audio ALBERT (arXiv 2005.08575), over any features.
+
+    Dense -> sinusoidal positions -> LayerNorm -> post-norm transformer layer,
+    applied `num_layers` times with the same weights. Defaults are those of
+    the authors' code (s3prl's branch AlbertNew): 12 heads of 64, feed-forward
+    of 3072, exact GELU, three stacked frames of 160 features, no dropout.
+    "Input-independent Attention Weights Are Expressive Enough"
+    (arXiv 2006.05174) trains it with each attention, 6 layers deep.
+
+    Args:
+        num_layers: int, how often a layer is applied: 3, 6 or 12.
+        share_layers: bool. If False, each layer has weights of its own, as
+            in Mockingjay (arXiv 1910.12638).
+        num_heads: int, attention heads.
+        key_dim: int, size of each head.
+        embedding_dim: int, size of a frame's embedding.
+        feed_forward_dims: units of the feed-forward's hidden layers.
+        feature_dim: int, features of a frame.
+        attention: name in `audio_tf.attention.ATTENTIONS`, registered name,
+            or Layer class.
+        attention_kwargs: dict of further arguments of the attention.
+        activation: activation of the feed-forward; `"gelu"` is the exact one.
+        dropout: float, dropout rate of the embedding, of attention weights
+            and of both branches.
+        layer_norm_epsilon: float, what LayerNorms add to the variance.
+        initializer_range: float, standard deviation of the initial kernels.
+        return_hidden_states: bool, whether the outputs have
+            `"hidden_states"`.
+        dtype: dtype policy of all layers.
+        **kwargs: arguments of `keras_hub.models.Backbone`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, frames, feature_dim)`, or a dict of
+            it as `features` with either `lengths` `(batch,)`, the real frames
+            of each padded clip, or `frame_mask` `(batch, frames)`, True for
+            the real frames, which come first.
+
+    Returns:
+        Dict of `"sequence_output"`, `(batch, frames, embedding_dim)`;
+        `"frame_mask"`, boolean `(batch, frames)`, True where a frame is real;
+        and, if asked for, `"hidden_states"`,
+        `(batch, num_layers + 1, frames, embedding_dim)`: the embedding and
+        what each layer gives. Real frames do not depend on the padding.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    sizes = {}
+
+    def __init__(
+        self,
+        num_layers=6,
+        share_layers=True,
+        num_heads=12,
+        key_dim=64,
+        embedding_dim=768,
+        feed_forward_dims=(3072,),
+        feature_dim=480,
+        attention="full",
+        attention_kwargs=None,
+        activation="gelu",
+        dropout=0.0,
+        layer_norm_epsilon=1e-12,
+        initializer_range=0.02,
+        return_hidden_states=False,
+        dtype=None,
+        **kwargs,
+    ):
+        check_sizes(
+            num_layers=num_layers,
+            embedding_dim=embedding_dim,
+            feature_dim=feature_dim,
+        )
+        # === Layers ===
+        embedding = [
+            keras.layers.Dense(
+                embedding_dim,
+                kernel_initializer=keras.initializers.RandomNormal(
+                    stddev=initializer_range
+                ),
+                dtype=dtype,
+                name="input_projection",
+            ),
+            SinusoidalPositions(dtype=dtype, name="positions"),
+            keras.layers.LayerNormalization(
+                epsilon=layer_norm_epsilon, dtype=dtype, name="input_norm"
+            ),
+            keras.layers.Dropout(dropout, dtype=dtype, name="input_dropout"),
+        ]
+        blocks = [
+            AlbertBlock(
+                layer_norm_epsilon=layer_norm_epsilon,
+                initializer_range=initializer_range,
+                num_heads=num_heads,
+                key_dim=key_dim,
+                feed_forward_dims=feed_forward_dims,
+                attention=attention,
+                attention_kwargs=attention_kwargs,
+                activation=activation,
+                dropout=dropout,
+                dtype=dtype,
+                name="block" if share_layers else f"block_{index}",
+            )
+            for index in range(1 if share_layers else num_layers)
+        ]
+        if share_layers:
+            blocks = blocks * num_layers
+
+        # === Functional Model ===
+        inputs = feature_inputs(feature_dim)
+        mask = frame_mask(inputs)
+        states = all_states(inputs["features"], mask, embedding, blocks)
+        outputs = {"sequence_output": states[-1], "frame_mask": mask}
+        if return_hidden_states:
+            outputs["hidden_states"] = ops.stack(states, axis=1)
+        super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, **kwargs)
+        if not kwargs.get("trainable", True):
+            # Keras has set it before there were layers to be frozen, and a
+            # model around this one would train them.
+            for layer in self.layers:
+                layer.trainable = False
+
+        # === Config ===
+        self.embedding = embedding
+        self.blocks = blocks
+        self.num_layers = num_layers
+        self.share_layers = share_layers
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.embedding_dim = embedding_dim
+        self.feed_forward_dims = tuple(feed_forward_dims)
+        self.feature_dim = feature_dim
+        self.attention = attention
+        self.attention_kwargs = dict(attention_kwargs or {})
+        self.activation = keras.activations.get(activation)
+        self.dropout = dropout
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.initializer_range = initializer_range
+        self.return_hidden_states = return_hidden_states
+
+    def hidden_states(self, inputs):
+        """`"hidden_states"` of the outputs, in inference, without asking.
+
+        Args:
+            inputs: as the model takes them.
+
+        Returns:
+            Tensor `(batch, num_layers + 1, frames, embedding_dim)`.
+        """
+        inputs = as_feature_inputs(inputs)
+        features = ops.convert_to_tensor(inputs["features"], "float32")
+        inputs = {"features": features, "lengths": inputs["lengths"]}
+        states = all_states(
+            features, frame_mask(inputs), self.embedding, self.blocks
+        )
+        return ops.stack(states, axis=1)
+
+    @classmethod
+    def from_preset(cls, preset, load_weights=True, **kwargs):
+        """As `AudioBackbone.from_preset`, for sizes that take features."""
+        if preset in cls.sizes:
+            return cls(**{**cls.sizes[preset], **kwargs})
+        return super().from_preset(preset, load_weights, **kwargs)
+
+    def get_config(self):
+        attention = self.attention
+        if isinstance(attention, type):
+            attention = keras.saving.get_registered_name(attention)
+        return {
+            **super().get_config(),
+            "num_layers": self.num_layers,
+            "share_layers": self.share_layers,
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "embedding_dim": self.embedding_dim,
+            "feed_forward_dims": list(self.feed_forward_dims),
+            "feature_dim": self.feature_dim,
+            "attention": attention,
+            "attention_kwargs": dict(self.attention_kwargs),
+            "activation": keras.activations.serialize(self.activation),
+            "dropout": self.dropout,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "initializer_range": self.initializer_range,
+            "return_hidden_states": self.return_hidden_states,
+        }
+
+
+def all_states(features, mask, embedding, blocks):
+    """The embedding and what each block gives, as a list."""
+    x = features
+    for layer in embedding:
+        x = layer(x)
+    states = [x]
+    for block in blocks:
+        states.append(block(states[-1], mask=mask))
+    return states
+
+
+AudioAlbertBackbone.sizes = {
+    "audio_albert_3": {"num_layers": 3},
+    "audio_albert_6": {"num_layers": 6},
+    "audio_albert_12": {"num_layers": 12},
+    # Mockingjay's form on the same features.
+    "audio_albert_6_unshared": {"num_layers": 6, "share_layers": False},
+    # s3prl's HEAD, `audio_albert`: 80 log-mel bands, no stacking.
+    "audio_albert_s3prl": {
+        "num_layers": 3,
+        "feature_dim": 80,
+        "dropout": 0.1,
+    },
+}

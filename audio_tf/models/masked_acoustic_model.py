@@ -1,0 +1,218 @@
+"""Masked acoustic modelling: a backbone learns by filling in frames."""
+
+import keras
+from keras import ops
+
+from audio_tf.layers import activations
+from audio_tf.layers.masking import MASKING_POLICIES, FrameMasking
+from audio_tf.models.audio_albert import (
+    TakesFeatures,
+    as_feature_inputs,
+    frame_mask,
+)
+
+
+def masked_l1(targets, outputs, masked, weights=None):
+    """Mean absolute difference over the masked frames and all features.
+
+    In float32. Without any masked frame it is 0.
+
+    Args:
+        targets: floating tensor `(batch, frames, dim)`.
+        outputs: floating tensor `(batch, frames, dim)`.
+        masked: boolean `(batch, frames)`, True for the frames that count.
+        weights: floating `(batch,)`, how much each clip counts, or `None`.
+
+    Returns:
+        Float32 scalar.
+
+    Raises:
+        ValueError: if the features of `targets` and `outputs` differ.
+    """
+    if targets.shape[-1] != outputs.shape[-1]:
+        raise ValueError(
+            "The targets must have `target_dim` features. Received: "
+            f"{targets.shape[-1]} features, target_dim={outputs.shape[-1]}"
+        )
+    difference = ops.cast(targets, "float32") - ops.cast(outputs, "float32")
+    by_frame = ops.mean(ops.abs(difference), axis=-1)  # (B, T)
+    counts = ops.cast(masked, "float32")
+    if weights is not None:
+        weights = ops.cast(ops.reshape(weights, (-1, 1)), "float32")
+        counts = counts * weights
+    # What is not counted may be anything, not even finite.
+    by_frame = ops.where(masked, by_frame, 0.0)
+    total = ops.sum(counts)
+    return ops.sum(by_frame * counts) / ops.where(total > 0.0, total, 1.0)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class MaskedAcousticModel(TakesFeatures, keras.Model):
+    """Pre-trains an Audio ALBERT to fill in the frames that it hides.
+
+    ```python
+    backbone = AudioAlbertBackbone.from_preset("audio_albert_6")
+    model = MaskedAcousticModel(backbone, masking="paper")
+    model.fit(features)
+    backbone.save_to_preset("pretrained")
+    ```
+
+    The loss is the L1 distance over masked frames (Mockingjay,
+    arXiv 1910.12638), `masked_l1`, of this batch; `compile` takes no other.
+    `fit` sees plain features, padded clips with their `lengths`: masks are
+    drawn inside, at random in training, and from a fixed seed in `evaluate`
+    and `predict`, so that batches of equal sizes have equal masks and losses
+    of epochs compare. The backbone alone never masks.
+
+    Args:
+        backbone: an `AudioAlbertBackbone`.
+        target_dim: int, features of the targets `y` that `fit` is given,
+            3075 for the authors' linear spectrogram; `None` to rebuild the
+            inputs, without a `y`.
+        masking: `"paper"` or `"s3prl"`, a key of
+            `audio_tf.layers.MASKING_POLICIES`.
+        masking_kwargs: dict of further arguments of `FrameMasking`.
+        compile: bool, whether to compile the model with Adam at the paper's
+            learning rate of 5e-5 and the authors' clipping at a norm of 10.
+        **kwargs: `name` and `trainable`.
+
+    Call arguments:
+        inputs: as `AudioAlbertBackbone` takes them.
+
+    Returns:
+        Dict of `"reconstruction"`, `(batch, frames, target_dim)`;
+        `"masked_features"`, `(batch, frames, feature_dim)`, what the backbone
+        was given; `"masked_frames"`, boolean `(batch, frames)`, True where a
+        frame counts in the loss; and `"frame_mask"`, boolean
+        `(batch, frames)`, True where a frame is real.
+
+    Raises:
+        ValueError: if there is no such `masking`, or targets of another size
+            than `target_dim` are given.
+    """
+
+    def __init__(
+        self,
+        backbone,
+        target_dim=None,
+        masking="paper",
+        masking_kwargs=None,
+        compile=True,
+        **kwargs,
+    ):
+        if masking not in MASKING_POLICIES:
+            raise ValueError(
+                f"`masking` must be one of {sorted(MASKING_POLICIES)}. "
+                f"Received: masking={masking!r}"
+            )
+        dtype = backbone.dtype_policy
+        # === Layers ===
+        mask_frames = FrameMasking(
+            **{
+                **MASKING_POLICIES[masking],
+                "evaluation_seed": 0,
+                **(masking_kwargs or {}),
+            },
+            dtype=dtype,
+            name="masking",
+        )
+        head = [
+            keras.layers.Dense(
+                backbone.embedding_dim,
+                activation=activations.gelu,
+                kernel_initializer=initializer_of(backbone),
+                dtype=dtype,
+                name="head_dense",
+            ),
+            keras.layers.LayerNormalization(
+                epsilon=backbone.layer_norm_epsilon,
+                dtype=dtype,
+                name="head_norm",
+            ),
+            keras.layers.Dense(
+                target_dim or backbone.feature_dim,
+                kernel_initializer=initializer_of(backbone),
+                dtype=dtype,
+                name="head_output",
+            ),
+        ]
+
+        # === Functional Model ===
+        inputs = backbone.input
+        mask = frame_mask(inputs)
+        features, masked = mask_frames(inputs["features"], mask=mask)
+        x = backbone({"features": features, "lengths": inputs["lengths"]})
+        x = x["sequence_output"]
+        for layer in head:
+            x = layer(x)
+        super().__init__(
+            inputs=inputs,
+            outputs={
+                "reconstruction": x,
+                "masked_features": features,
+                "masked_frames": masked,
+                "frame_mask": mask,
+            },
+            **kwargs,
+        )
+
+        # === Config ===
+        self.backbone = backbone
+        self.head = head
+        self.target_dim = target_dim
+        self.masking = masking
+        self.masking_kwargs = dict(masking_kwargs or {})
+        if compile:
+            self.compile(keras.optimizers.Adam(5e-5, global_clipnorm=10.0))
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        """`masked_l1` of the batch, and what layers add to it."""
+        targets = as_feature_inputs(x)["features"] if y is None else y
+        loss = masked_l1(
+            targets,
+            y_pred["reconstruction"],
+            y_pred["masked_frames"],
+            sample_weight,
+        )
+        for added in self.losses:
+            loss = loss + ops.cast(ops.sum(added), "float32")
+        return loss
+
+    def reconstruct(self, features):
+        """What the model makes of the clips that it masks as in evaluation.
+
+        Args:
+            features: as the model takes them.
+
+        Returns:
+            The model's outputs as numpy arrays.
+        """
+        outputs = self(features, training=False)
+        return {
+            name: ops.convert_to_numpy(output)
+            for name, output in outputs.items()
+        }
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "backbone": keras.saving.serialize_keras_object(self.backbone),
+            "target_dim": self.target_dim,
+            "masking": self.masking,
+            "masking_kwargs": dict(self.masking_kwargs),
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        backbone = keras.saving.deserialize_keras_object(
+            config["backbone"], custom_objects=custom_objects
+        )
+        return cls(**{**config, "backbone": backbone})
+
+
+def initializer_of(backbone):
+    """A new initializer of the backbone's kind."""
+    return keras.initializers.RandomNormal(stddev=backbone.initializer_range)

@@ -1,0 +1,452 @@
+"""Audio ALBERT: counts, shared weights, hidden states, any attention."""
+
+import json
+import math
+
+import keras
+import naive
+import numpy as np
+import pytest
+
+from audio_tf import attention
+from audio_tf.models import AudioAlbertBackbone, WeightedSum
+
+LENGTHS = np.array([29, 13, 1], "int32")
+
+
+def backbone(**kwargs):
+    return AudioAlbertBackbone(
+        **{
+            "num_layers": 3,
+            "num_heads": 2,
+            "key_dim": 5,
+            "embedding_dim": 12,
+            "feed_forward_dims": (7,),
+            "feature_dim": 11,
+            # At 0.02 so small a model hardly sees its inputs.
+            "initializer_range": 0.3,
+            **kwargs,
+        }
+    )
+
+
+def clips(rng, frames=29, batch=3, dim=11):
+    return rng.standard_normal((batch, frames, dim)).astype("float32")
+
+
+# FACTS 1.2, each counted there by hand: one layer, then what is around it.
+LAYER, SHARED_QK_LAYER = 7_087_872, 6_497_280
+INPUT = 370_944
+
+
+@pytest.mark.parametrize(
+    "count, arguments",
+    [
+        (7_458_816, {}),
+        (7_458_816, {"num_layers": 3}),
+        (7_458_816, {"num_layers": 12}),
+        (6_868_224, {"attention": "shared_qk"}),
+        (
+            9_277_632,
+            {
+                "attention": "random_synthesizer",
+                "attention_kwargs": {"max_length": 500},
+            },
+        ),
+        (18_277_632, {"attention": "random_synthesizer"}),
+        (18_277_632, {"attention": "crafted_synthesizer"}),
+        (7_151_616, {"feature_dim": 80}),
+        (INPUT + 6 * LAYER, {"share_layers": False}),
+        (
+            INPUT + 3 * SHARED_QK_LAYER,
+            {"share_layers": False, "num_layers": 3, "attention": "shared_qk"},
+        ),
+    ],
+)
+def test_parameter_counts_of_the_authors_code(count, arguments):
+    assert AudioAlbertBackbone(**arguments).count_params() == count
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in attention.ATTENTIONS
+        if "lsh" in name or "xbox" in name or "sparse" in name
+    ],
+)
+def test_shared_qk_is_under_sparse_and_hashed_attention(name):
+    model = AudioAlbertBackbone(attention=name, num_layers=1)
+    trained = sum(math.prod(w.shape) for w in model.trainable_weights)
+    assert trained == 6_868_224
+
+
+@pytest.mark.parametrize("size", AudioAlbertBackbone.sizes)
+def test_sizes_by_name(size):
+    model = AudioAlbertBackbone.from_preset(
+        size, num_heads=1, key_dim=1, embedding_dim=2, feed_forward_dims=(3,)
+    )
+    assert model.get_config()["embedding_dim"] == 2
+    for name, value in AudioAlbertBackbone.sizes[size].items():
+        assert model.get_config()[name] == value
+
+
+def test_defaults_are_the_papers():
+    config = AudioAlbertBackbone(num_layers=1).get_config()
+    assert config["layer_norm_epsilon"] == 1e-12
+    assert config["dropout"] == 0.0 and config["activation"] == "gelu"
+
+
+def test_one_layer_is_applied_again_and_again(rng):
+    once, thrice = backbone(num_layers=1), backbone()
+    assert once.count_params() == thrice.count_params()
+    thrice.set_weights(once.get_weights())
+    x = clips(rng)
+    states = np.asarray(thrice.hidden_states(x))
+    np.testing.assert_allclose(
+        once(x)["sequence_output"], states[:, 1], atol=1e-6
+    )
+    block = once.get_layer("block")
+    np.testing.assert_allclose(block(states[:, 1]), states[:, 2], atol=1e-6)
+    assert np.abs(states[:, 2] - states[:, 1]).max() > 0.1
+
+
+def test_unshared_layers_have_their_own_weights():
+    shared, unshared = backbone(), backbone(share_layers=False)
+    kernels = [
+        np.asarray(
+            unshared.get_layer(f"block_{i}").feed_forward.hidden[0].kernel
+        )
+        for i in range(3)
+    ]
+    assert np.abs(kernels[0] - kernels[1]).max() > 0.01
+    per_layer = shared.get_layer("block").count_params()
+    assert unshared.count_params() == shared.count_params() + 2 * per_layer
+
+
+def test_kernels_begin_as_berts():
+    model = AudioAlbertBackbone(num_layers=1, feature_dim=160)
+    for weight in model.weights:
+        value = np.asarray(weight)
+        if weight.path.endswith("kernel"):
+            assert 0.0195 < value.std() < 0.0205, weight.path
+            assert np.abs(value).max() < 0.15
+        else:
+            expected = 1.0 if weight.path.endswith("gamma") else 0.0
+            np.testing.assert_array_equal(value, expected, weight.path)
+    block = model.get_layer("block")
+    for norm in (block.attention_norm, block.feed_forward_norm):
+        assert norm.epsilon == 1e-12
+    assert model.get_layer("input_norm").epsilon == 1e-12
+
+
+def test_an_initializer_of_the_users_stays():
+    kwargs = {"kernel_initializer": "ones"}
+    model = backbone(attention_kwargs=kwargs)
+    kernel = model.get_layer("block").attention.query_dense.kernel
+    np.testing.assert_array_equal(kernel, 1.0)
+
+
+def layer_norm(x, weights):
+    gamma, beta = weights
+    x = x - x.mean(axis=-1, keepdims=True)
+    scale = np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-12)
+    return gamma * x / scale + beta
+
+
+def naive_states(model, x):
+    """BERT's post-norm encoder of one clip `(T, F)`, in float64."""
+
+    def dense(x, layer):
+        kernel, bias = (np.asarray(w, "float64") for w in layer.weights)
+        return x @ kernel + bias
+
+    def norm(x, layer):
+        return layer_norm(x, [np.asarray(w, "float64") for w in layer.weights])
+
+    erf = np.vectorize(math.erf)
+    block, dim = model.get_layer("block"), model.embedding_dim
+    x = dense(x.astype("float64"), model.get_layer("input_projection"))
+    for time in range(len(x)):
+        for i in range(dim):
+            angle = time / 10_000 ** (2 * (i // 2) / dim)
+            x[time, i] += math.cos(angle) if i % 2 else math.sin(angle)
+    states = [norm(x, model.get_layer("input_norm"))]
+    for _ in range(model.num_layers):
+        x, mixed = states[-1], []
+        q, k, v = (
+            dense(x, getattr(block.attention, f"{name}_dense"))
+            for name in ("query", "key", "value")
+        )
+        for head in range(model.num_heads):
+            part = slice(head * model.key_dim, (head + 1) * model.key_dim)
+            scores = q[:, part] @ k[:, part].T / math.sqrt(model.key_dim)
+            weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+            weights /= weights.sum(axis=1, keepdims=True)
+            mixed.append(weights @ v[:, part])
+        mixed = np.concatenate(mixed, axis=1)
+        x = norm(
+            x + dense(mixed, block.attention.output_dense), block.attention_norm
+        )
+        hidden = dense(x, block.feed_forward.hidden[0])
+        hidden = 0.5 * hidden * (1.0 + erf(hidden / math.sqrt(2.0)))
+        states.append(
+            norm(
+                x + dense(hidden, block.feed_forward.output_dense),
+                block.feed_forward_norm,
+            )
+        )
+    return np.stack(states)
+
+
+def test_hidden_states_are_those_of_a_naive_encoder(rng):
+    model = backbone(return_hidden_states=True)
+    model.set_weights(
+        [w + 0.1 * rng.standard_normal(w.shape) for w in model.get_weights()]
+    )
+    x = clips(rng)
+    outputs = model({"features": x, "lengths": LENGTHS})
+    states = np.asarray(outputs["hidden_states"])
+    assert states.shape == (3, 4, 29, 12)
+    for clip, length in enumerate(LENGTHS):
+        np.testing.assert_allclose(
+            states[clip, :, :length],
+            naive_states(model, x[clip, :length]),
+            atol=2e-5,
+        )
+    np.testing.assert_array_equal(states[:, -1], outputs["sequence_output"])
+    by_method = backbone()
+    by_method.set_weights(model.get_weights())
+    np.testing.assert_allclose(
+        by_method.hidden_states({"features": x, "lengths": LENGTHS}),
+        states,
+        atol=1e-6,
+    )
+    assert "hidden_states" not in by_method(x)
+
+
+def test_hidden_states_of_unshared_layers_in_their_order(rng):
+    model, x = backbone(share_layers=False), clips(rng)
+    states = np.asarray(model.hidden_states(x))
+    for index in range(3):
+        block = model.get_layer(f"block_{index}")
+        np.testing.assert_allclose(
+            block(states[:, index]), states[:, index + 1], atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_weighted_sum(normalized, rng):
+    layer = WeightedSum(normalized=normalized)
+    states = rng.standard_normal((2, 5, 7, 3)).astype("float32")
+    np.testing.assert_allclose(layer(states), states.mean(axis=1), atol=1e-6)
+    logits = rng.standard_normal(5).astype("float32")
+    layer.set_weights([logits])
+    weights = logits
+    if normalized:
+        weights = np.exp(logits) / np.exp(logits).sum()
+    np.testing.assert_allclose(
+        layer(states), (states * weights[:, None, None]).sum(axis=1), atol=1e-5
+    )
+    assert naive.missing_from_config(layer) == []
+    assert layer.get_config()["normalized"] is normalized
+
+
+def test_weighted_sum_learns_the_layer_that_serves(rng, tmp_path):
+    model = backbone(return_hidden_states=True)
+    model.trainable = False
+    x = clips(rng, batch=16)
+    y = np.asarray(model(x)["hidden_states"])[:, 1]
+    inputs = model.input
+    mixed = WeightedSum(name="mix")(model(inputs)["hidden_states"])
+    probe = keras.Model(inputs, mixed)
+    probe.compile(keras.optimizers.Adam(0.4), "mse")
+    probe.fit(
+        {"features": x, "lengths": np.full(16, 29)}, y, epochs=12, verbose=0
+    )
+    logits = np.asarray(probe.get_layer("mix").layer_weights)
+    assert (
+        logits.argmax() == 1 and np.exp(logits)[1] > 0.8 * np.exp(logits).sum()
+    )
+    assert len(probe.trainable_weights) == 1
+    probe.save(tmp_path / "probe.keras")
+    loaded = keras.saving.load_model(tmp_path / "probe.keras")
+    assert len(loaded.trainable_weights) == 1
+    inputs = {"features": x, "lengths": np.full(16, 29)}
+    np.testing.assert_array_equal(
+        loaded.predict(inputs, verbose=0), probe.predict(inputs, verbose=0)
+    )
+
+
+@pytest.mark.parametrize("name", attention.ATTENTIONS)
+def test_any_attention_and_any_padding(name, rng):
+    model = backbone(attention=name, num_layers=2)
+    x = clips(rng)
+    inputs = {"features": x.copy(), "lengths": LENGTHS}
+    outputs = model(inputs)
+    frames = np.asarray(outputs["sequence_output"])
+    np.testing.assert_array_equal(
+        outputs["frame_mask"], np.arange(29) < LENGTHS[:, None]
+    )
+    for clip, length in enumerate(LENGTHS[1:], 1):
+        alone = model(x[clip : clip + 1, :length])["sequence_output"]
+        np.testing.assert_allclose(frames[clip, :length], alone[0], atol=2e-5)
+        inputs["features"][clip, length:] = 9.0
+    other = np.asarray(model(inputs)["sequence_output"])
+    real = np.arange(29) < LENGTHS[:, None]
+    np.testing.assert_allclose(frames[real], other[real], atol=2e-5)
+    config = json.loads(json.dumps(model.get_config()))
+    assert AudioAlbertBackbone.from_config(config).get_config() == config
+
+
+def test_a_mask_says_what_lengths_say(rng):
+    model, x = backbone(), clips(rng)
+    mask = np.arange(29) < LENGTHS[:, None]
+    by_mask = model({"features": x, "frame_mask": mask})
+    tensors = {"features": x, "frame_mask": mask}
+    tensors = {k: keras.ops.convert_to_tensor(v) for k, v in tensors.items()}
+    np.testing.assert_array_equal(
+        model(tensors)["sequence_output"], by_mask["sequence_output"]
+    )
+    by_lengths = model({"features": x, "lengths": LENGTHS})
+    np.testing.assert_array_equal(
+        by_mask["sequence_output"], by_lengths["sequence_output"]
+    )
+    plain, full = model(x), model({"features": x, "lengths": np.full(3, 29)})
+    np.testing.assert_allclose(
+        plain["sequence_output"], full["sequence_output"], atol=1e-6
+    )
+
+
+def test_file_and_preset_round_trip(rng, tmp_path):
+    model, x = (
+        backbone(
+            attention="random_synthesizer",
+            attention_kwargs={"max_length": 31},
+            activation="relu",
+            dropout=0.1,
+        ),
+        clips(rng),
+    )
+    expected = model(x)["sequence_output"]
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(x)["sequence_output"], expected)
+    assert loaded.get_config() == model.get_config()
+    model.save_to_preset(str(tmp_path / "preset"))
+    loaded = AudioAlbertBackbone.from_preset(
+        str(tmp_path / "preset"), return_hidden_states=True
+    )
+    states = np.asarray(loaded(x)["hidden_states"])
+    np.testing.assert_array_equal(states[:, -1], expected)
+    bare = AudioAlbertBackbone.from_preset(
+        str(tmp_path / "preset"), load_weights=False
+    )
+    assert np.abs(bare(x)["sequence_output"] - expected).max() > 1e-3
+
+
+def test_int8_weights_survive_a_file(rng, tmp_path):
+    model, x = backbone(), clips(rng)
+    before = np.asarray(model(x)["sequence_output"])
+    model.quantize("int8")
+    expected = np.asarray(model(x)["sequence_output"])
+    np.testing.assert_allclose(expected, before, atol=0.3)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(x)["sequence_output"], expected)
+
+
+def test_config_is_complete():
+    changed = {
+        "num_layers": 2,
+        "share_layers": False,
+        "attention": "sparse_strided",
+        "attention_kwargs": {"stride": 5},
+        "activation": "relu",
+        "dropout": 0.25,
+        "layer_norm_epsilon": 1e-6,
+        "initializer_range": 0.1,
+        "return_hidden_states": True,
+        "feature_dim": 13,
+    }
+    model = backbone(**changed)
+    assert naive.missing_from_config(model) == []
+    for name, value in changed.items():
+        assert model.get_config()[name] == value, name
+    block = model.get_layer("block_1")
+    assert naive.missing_from_config(block) == []
+    assert block.attention.stride == 5 and block.dropout == 0.25
+    again = type(block).from_config(block.get_config())
+    assert again.attention_norm.epsilon == 1e-6
+    assert again.get_config() == block.get_config()
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_mixed_precision(policy, rng):
+    model, x = backbone(), clips(rng)
+    half = backbone(dtype=policy)
+    half.set_weights(model.get_weights())
+    assert half.get_layer("block").compute_dtype == policy[6:]
+    inputs = {"features": x, "lengths": LENGTHS}
+    outputs = keras.ops.cast(half(inputs)["sequence_output"], "float32")
+    np.testing.assert_allclose(
+        outputs, model(inputs)["sequence_output"], atol=0.15
+    )
+    assert np.isfinite(outputs).all()
+
+
+def test_time_is_dynamic_in_a_graph(rng):
+    tf = pytest.importorskip("tensorflow")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("graphs are TensorFlow's")
+    model = backbone(return_hidden_states=True)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec((None, None, 11)),
+            tf.TensorSpec((None,), tf.int32),
+        ]
+    )
+    def graph(features, lengths):
+        return model({"features": features, "lengths": lengths})
+
+    for frames, batch in ((29, 3), (7, 2), (1, 1)):
+        x = clips(rng, frames, batch)
+        lengths = np.full(batch, frames, "int32")
+        outputs, expected = graph(x, lengths), model(x)
+        for name in expected:
+            np.testing.assert_allclose(outputs[name], expected[name], atol=1e-5)
+
+
+def test_dropout_is_drawn_anew_for_each_application(rng):
+    model, x = backbone(dropout=0.5), clips(rng)
+    one = np.asarray(model(x, training=True)["sequence_output"])
+    two = np.asarray(model(x, training=True)["sequence_output"])
+    assert np.abs(one - two).max() > 0.1
+    np.testing.assert_array_equal(
+        model(x)["sequence_output"], model(x)["sequence_output"]
+    )
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: backbone(num_layers=0), "num_layers=0"),
+        (lambda: backbone(attention="none"), "attention='none'"),
+        (lambda: AudioAlbertBackbone.from_preset("audio_albert_7"), "albert_7"),
+        (lambda: backbone()({"waveform": np.zeros((1, 9))}), "waveform"),
+        (
+            lambda: backbone()(
+                {
+                    "features": np.zeros((1, 2, 11)),
+                    "lengths": [2],
+                    "frame_mask": [[True, True]],
+                }
+            ),
+            "either",
+        ),
+    ],
+)
+def test_mistakes_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
