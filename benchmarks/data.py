@@ -30,8 +30,8 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from audio_tf import data  # noqa: E402
+from audio_tf.data.chunks import chunk_starts  # noqa: E402
 from audio_tf.data.corpora import AUDIO_SUFFIXES  # noqa: E402
-from audio_tf.data.pipeline import chunk_starts  # noqa: E402
 from audio_tf.models import AudioClassifier  # noqa: E402
 
 SAMPLE_RATE_HZ = 16_000

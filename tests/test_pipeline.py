@@ -17,6 +17,7 @@ import tensorflow as tf
 from hypothesis import strategies
 
 from audio_tf.data import cache, corpora, decode, pipeline, resampling
+from audio_tf.data import chunks as chunking
 
 RATE_HZ = 1_009
 # 0.01 s, half a second, one second exactly, and longer ones.
@@ -555,7 +556,7 @@ sizes = strategies.integers(1, 401)
 @hypothesis.settings(deadline=None, database=None)
 @hypothesis.given(strategies.integers(1, 3_001), sizes, sizes)
 def test_chunk_starts(length, size, hop):
-    starts = pipeline.chunk_starts(length, size, hop)
+    starts = chunking.chunk_starts(length, size, hop)
     assert starts.dtype == "int64"
     assert len(starts) >= 1
     assert starts[0] == 0
@@ -589,7 +590,7 @@ def test_chunk_starts(length, size, hop):
     ],
 )
 def test_chunk_starts_by_hand(length, size, hop, starts):
-    assert pipeline.chunk_starts(length, size, hop).tolist() == starts
+    assert chunking.chunk_starts(length, size, hop).tolist() == starts
 
 
 def naive_chunks(audio, size, hop):
@@ -621,7 +622,7 @@ def test_every_chunk_is_a_piece_of_its_clip(
     clips_and_audio, chunk_s, hop_s, size, hop
 ):
     clips, audio = clips_and_audio
-    chunks = pipeline.Chunks(clips, chunk_s, hop_s)
+    chunks = chunking.Chunks(clips, chunk_s, hop_s)
     expected = naive_chunks(audio, size, hop)
     assert len(chunks) == len(expected)
     assert chunks.clip_index.tolist() == [clip for clip, _ in expected]
@@ -632,7 +633,7 @@ def test_every_chunk_is_a_piece_of_its_clip(
 
 
 def test_chunks_are_of_one_second_unless_told(clips_and_audio):
-    chunks = pipeline.Chunks(clips_and_audio[0])
+    chunks = chunking.Chunks(clips_and_audio[0])
     assert chunks.size == RATE_HZ
     # 11, 503, 1009 | 2017 -> 2 | 3539 -> 4 | 1511 -> 2 | 4036 = 4 * 1009.
     assert chunks.clip_index.tolist() == [
@@ -651,14 +652,14 @@ def test_chunks_are_of_one_second_unless_told(clips_and_audio):
 def test_short_clip_is_repeated_to_the_full_length(clips_and_audio):
     clips, audio = clips_and_audio
     assert len(audio[0]) == 11  # 0.01 s
-    chunk = pipeline.Chunks(clips).read(0)
+    chunk = chunking.Chunks(clips).read(0)
     for index in range(RATE_HZ):
         assert chunk[index] == audio[0][index % 11]
 
 
 def test_chunks_inherit_the_labels(clips_and_audio):
     clips, _ = clips_and_audio
-    chunks = pipeline.Chunks(clips, 0.25)
+    chunks = chunking.Chunks(clips, 0.25)
     rows = np.array([1, len(chunks) - 1, 3, 2])
     _, lengths, targets = chunks.read_batch(rows, np.zeros(4, np.int64))
     assert lengths.tolist() == [252] * 4
@@ -673,12 +674,12 @@ def test_chunks_inherit_the_labels(clips_and_audio):
 def test_chunks_without_a_sample(clips_and_audio, chunk_s, hop_s):
     message = f"Received: chunk_s={chunk_s}, hop_s={hop_s}"
     with pytest.raises(ValueError, match=message):
-        pipeline.Chunks(clips_and_audio[0], chunk_s, hop_s)
+        chunking.Chunks(clips_and_audio[0], chunk_s, hop_s)
 
 
 def test_hop_of_zero(clips_and_audio):
     with pytest.raises(ValueError, match="Received: chunk_s=1.0, hop_s=0"):
-        pipeline.Chunks(clips_and_audio[0], 1.0, 0)
+        chunking.Chunks(clips_and_audio[0], 1.0, 0)
 
 
 # Batches of chunks.
@@ -688,7 +689,7 @@ CHUNK_S, SIZE, BATCH = 0.25, 252, 7
 
 @pytest.fixture
 def chunks(clips_and_audio):
-    return pipeline.Chunks(clips_and_audio[0], CHUNK_S)
+    return chunking.Chunks(clips_and_audio[0], CHUNK_S)
 
 
 def rows_of(chunks, waveforms):
@@ -744,7 +745,7 @@ def test_shuffled_pass_visits_each_chunk_once(chunks):
 
 def test_shuffle_reaches_over_the_whole_corpus(clips_and_audio):
     """No buffer: any chunk may come first."""
-    chunks = pipeline.Chunks(clips_and_audio[0], 0.02)
+    chunks = chunking.Chunks(clips_and_audio[0], 0.02)
     count = len(chunks)
     waveforms, _ = one_pass(chunks.dataset(BATCH, shuffle=True, seed=3))
     order = np.array(rows_of(chunks, waveforms))
@@ -881,7 +882,7 @@ def whole(tmp_path):
     lengths = np.random.default_rng(5).permutation(np.arange(101, 1_300, 53))
     corpus, audio = make_corpus(tmp_path / "whole", lengths.tolist())
     clips = prepare(corpus, tmp_path / "cache")
-    return pipeline.Chunks(clips, chunk_s=None), audio
+    return chunking.Chunks(clips, chunk_s=None), audio
 
 
 def check_whole_batches(chunks, audio, batches):
@@ -943,7 +944,7 @@ def test_whole_clips_of_like_length_meet(whole):
 
 def test_whole_clips_of_one_length(tmp_path):
     corpus, audio = make_corpus(tmp_path / "clips", [503] * 7)
-    chunks = pipeline.Chunks(prepare(corpus, tmp_path / "cache"), None)
+    chunks = chunking.Chunks(prepare(corpus, tmp_path / "cache"), None)
     batches = list(chunks.dataset(3).as_numpy_iterator())
     assert [inputs["waveform"].shape for inputs, _ in batches] == [
         (3, 503),
@@ -1003,7 +1004,7 @@ def test_score_of_a_clip_is_the_mean_over_its_chunks(
         ]
         expected.append(sum(map(np.array, scores)) / len(scores))
     model = FakeModel()
-    scores = pipeline.score_clips(model, chunks, batch_size, verbose=0)
+    scores = chunking.score_clips(model, chunks, batch_size, verbose=0)
     assert scores.shape == (len(audio), 3)
     np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-9)
     assert model.verbose == 0
@@ -1012,7 +1013,7 @@ def test_score_of_a_clip_is_the_mean_over_its_chunks(
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_score_of_a_whole_clip(whole, batch_size):
     chunks, audio = whole
-    scores = pipeline.score_clips(FakeModel(), chunks, batch_size)
+    scores = chunking.score_clips(FakeModel(), chunks, batch_size)
     expected = [naive_score(samples) for samples in audio]
     np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-9)
 
@@ -1104,7 +1105,7 @@ def test_fit_and_score_whole_clips(whole):
     assert np.isfinite(history.history["loss"]).all()
     kernel, bias = model.get_weights()
     expected = [samples.mean() * kernel[0] + bias for samples in audio]
-    scores = pipeline.score_clips(model, chunks, batch_size=3, verbose=0)
+    scores = chunking.score_clips(model, chunks, batch_size=3, verbose=0)
     np.testing.assert_allclose(scores, expected, atol=1e-5)
 
 
@@ -1122,9 +1123,9 @@ def test_silence_is_left_out_but_for_one_chunk_a_clip(tmp_path):
         soundfile.write(files[-1], audio, rate_hz, subtype="FLOAT")
     corpus = corpora.Corpus(files, [["a"], ["b"], ["c"]], CLASSES)
     prepared = prepare(corpus, tmp_path / "cache", rate_hz)
-    every = pipeline.Chunks(prepared)
+    every = chunking.Chunks(prepared)
     assert every.silent == 0 and len(every) == 3 + 2 + 2
-    heard = pipeline.Chunks(prepared, silence_db=-60)
+    heard = chunking.Chunks(prepared, silence_db=-60)
     assert heard.silent == 3
     np.testing.assert_array_equal(heard.clip_index, [0, 1, 2, 2])
     np.testing.assert_array_equal(heard.starts, [0, rate_hz, 0, rate_hz])

@@ -1,6 +1,15 @@
 """Audio files to batches: decode, resample, cache, chunk; needs TensorFlow."""
 
+from audio_tf.data.alignments import (
+    PADDING_LABEL,
+    PHONE_RATE_HZ,
+    align_labels,
+    read_phone_names,
+    read_phones,
+    read_utterance_list,
+)
 from audio_tf.data.cache import AudioCache, default_cache_dir
+from audio_tf.data.chunks import Chunks, score_clips
 from audio_tf.data.corpora import (
     Corpus,
     load_corpus,
@@ -16,36 +25,69 @@ from audio_tf.data.decode import (
     read_audio,
     resample,
 )
+from audio_tf.data.feature_cache import FeatureClips, cache_features
 from audio_tf.data.pipeline import (
     DECODERS,
-    Chunks,
     Clips,
     decode_dataset,
     describe,
     prepare,
-    score_clips,
+)
+from audio_tf.data.speech import SpeechCorpus
+from audio_tf.data.speech_readers import (
+    FSDD_OFFICIAL_SPLITS,
+    FSDD_SPLITS,
+    LIBRISPEECH_SUBSETS,
+    load_speech,
+    read_fsdd,
+    read_librispeech,
+    read_librispeech_speakers,
+    read_speech_folder,
+    read_tfds_librispeech,
 )
 from audio_tf.data.synthetic import write_synthetic_corpus
+from audio_tf.data.utterances import Frames, Utterances, limit_lengths
 
 __all__ = [
     "DECODERS",
+    "FSDD_OFFICIAL_SPLITS",
+    "FSDD_SPLITS",
+    "LIBRISPEECH_SUBSETS",
+    "PADDING_LABEL",
+    "PHONE_RATE_HZ",
     "RESAMPLER",
     "AudioCache",
     "AudioError",
     "Chunks",
     "Clips",
     "Corpus",
+    "FeatureClips",
+    "Frames",
+    "SpeechCorpus",
+    "Utterances",
+    "align_labels",
+    "cache_features",
     "decode_dataset",
     "default_cache_dir",
     "describe",
+    "limit_lengths",
     "load_audio",
     "load_corpus",
+    "load_speech",
     "prepare",
     "read_audio",
     "read_csv",
     "read_esc",
     "read_folders",
     "read_fsd50k",
+    "read_fsdd",
+    "read_librispeech",
+    "read_librispeech_speakers",
+    "read_phone_names",
+    "read_phones",
+    "read_speech_folder",
+    "read_tfds_librispeech",
+    "read_utterance_list",
     "resample",
     "score_clips",
     "write_synthetic_corpus",

@@ -1,0 +1,257 @@
+"""Cached clips to batches for training and scoring, through tf.data."""
+
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+from audio_tf.data.cache import read_entry
+from audio_tf.metrics import clip_scores
+
+
+def chunk_starts(length, size, hop):
+    """Where the chunks of a clip begin.
+
+    Chunks follow each other by `hop`; one more ends with the clip if a rest
+    is left, so that every sample is in a chunk and none holds silence that
+    the clip has not. A clip of at most `size` is one chunk.
+
+    Returns:
+        Int64 array, at least one start.
+    """
+    if length <= size:
+        return np.zeros(1, np.int64)
+    starts = np.arange(0, length - size + 1, hop, dtype=np.int64)
+    if starts[-1] + size < length:
+        starts = np.append(starts, length - size)
+    return starts
+
+
+class Chunks:
+    """Pieces of equal length of all clips, each with its clip's labels.
+
+    Section 2 of "Audio Transformers" (arXiv 2105.00335): clips are cut into
+    chunks of 1 s, labels are inherited, and shorter clips are repeated to
+    the full length. Without `chunk_s`, clips are taken whole and padded.
+
+    Args:
+        clips: `Clips`.
+        chunk_s: float, seconds, or `None` for whole clips.
+        hop_s: float, seconds from chunk to chunk, at most and by default
+            `chunk_s`.
+        silence_db: float or `None`. If given, chunks whose peak is below so
+            many dB of full scale are left out, but for the loudest of a clip:
+            corpora that fill clips up with digital silence, ESC-50 among
+            them, would teach that silence is each of the classes.
+
+    Attributes:
+        clip_index: int64 `(chunks,)`, the clip of each chunk.
+        targets: float32 `(clips, classes)`.
+        silent: int, how many chunks were left out.
+    """
+
+    def __init__(self, clips, chunk_s=1.0, hop_s=None, silence_db=None):
+        self.clips = clips
+        self.targets = self.clip_targets()
+        self.size = None
+        self.silent = 0
+        if chunk_s is None:
+            self.clip_index = np.arange(len(clips))
+            self.starts = np.zeros(len(clips), np.int64)
+            return
+        self.size = round(chunk_s * clips.sample_rate_hz)
+        hop = self.size
+        if hop_s is not None:
+            hop = round(hop_s * clips.sample_rate_hz)
+        if self.size < 1 or not 1 <= hop <= self.size:
+            raise ValueError(
+                "Chunks must hold at least one sample and leave no gaps. "
+                f"Received: chunk_s={chunk_s}, hop_s={hop_s}"
+            )
+        starts = [chunk_starts(n, self.size, hop) for n in clips.lengths]
+        counts = [len(each) for each in starts]
+        self.clip_index = np.repeat(np.arange(len(clips)), counts)
+        self.starts = np.concatenate(starts)
+        if silence_db is not None:
+            self.leave_out_silence(10.0 ** (silence_db / 20.0))
+
+    def leave_out_silence(self, threshold):
+        """Drops chunks whose peak is below the threshold, one a clip stays."""
+        peaks = [np.abs(self.read(row)).max() for row in range(len(self))]
+        loudest = np.zeros(len(self.clips))
+        np.maximum.at(loudest, self.clip_index, peaks)
+        kept = peaks >= np.minimum(threshold, loudest[self.clip_index])
+        self.silent = int(np.count_nonzero(~kept))
+        self.clip_index = self.clip_index[kept]
+        self.starts = self.starts[kept]
+
+    def __len__(self):
+        return len(self.starts)
+
+    def clip_targets(self):
+        """What each clip is trained on, `(clips, classes)`."""
+        return self.clips.corpus.targets()
+
+    def batch_targets(self, clips, width):
+        """Targets of a batch of these clips, padded to `width` samples."""
+        return self.targets[clips]
+
+    def target_spec(self):
+        """Shape and dtype of what `batch_targets` returns."""
+        return tf.TensorSpec((None, self.targets.shape[1]), tf.float32)
+
+    def input_spec(self):
+        """Name of the input, and shape and dtype of a batch."""
+        return "waveform", tf.TensorSpec((None, self.size), tf.float32)
+
+    def read(self, row, offset=0):
+        """Samples of one chunk, begun `offset` later; float32 `(size,)`."""
+        clip = self.clip_index[row]
+        entry, length = self.clips.entries[clip], self.clips.lengths[clip]
+        if self.size is None:
+            return read_entry(entry)
+        if length <= self.size:
+            return np.roll(np.resize(read_entry(entry), self.size), -offset)
+        start = np.clip(self.starts[row] + offset, 0, length - self.size)
+        return read_entry(entry, start, self.size)
+
+    def num_batches(self, batch_size):
+        """Batches of one pass."""
+        if self.size is not None:
+            return -(-len(self) // batch_size)
+        return len(self.batch_rows(np.arange(len(self)), batch_size))
+
+    def batch_rows(self, order, batch_size):
+        """Cuts an order of chunks into batches; clips of like length meet."""
+        if self.size is not None:
+            return np.split(order, range(batch_size, len(order), batch_size))
+        bounds = self.length_bounds()
+        buckets = np.searchsorted(bounds, self.clips.lengths[order])
+        batches = []
+        for bucket in range(len(bounds)):
+            rows = order[buckets == bucket]
+            if len(rows):
+                cuts = range(batch_size, len(rows), batch_size)
+                batches += np.split(rows, cuts)
+        return batches
+
+    def length_bounds(self, count=5):
+        """Lengths that whole clips are padded to: few shapes, little waste."""
+        quantiles = np.linspace(0, 1, count + 1)[1:]
+        return np.unique(
+            np.quantile(self.clips.lengths, quantiles, method="higher")
+        )
+
+    def read_batch(self, rows, offsets):
+        """Waveforms, lengths and targets of some chunks."""
+        pieces = [
+            self.read(row, offset)
+            for row, offset in zip(rows, offsets, strict=True)
+        ]
+        lengths = np.array([len(piece) for piece in pieces], np.int32)
+        width = self.size
+        if width is None:
+            bounds = self.length_bounds()
+            width = bounds[np.searchsorted(bounds, lengths.max())]
+        shape = (len(rows), width, *pieces[0].shape[1:])
+        waveform = np.zeros(shape, np.float32)
+        for row, piece in enumerate(pieces):
+            waveform[row, : len(piece)] = piece
+        targets = self.batch_targets(self.clip_index[rows], width)
+        return waveform, lengths, targets
+
+    def epoch_batches(self, epoch, batch_size, shuffle, seed, jitter):
+        """Rows and offsets of each batch of one pass."""
+        rng = np.random.default_rng([seed, epoch])
+        order = rng.permutation(len(self)) if shuffle else np.arange(len(self))
+        reach = self.size // 2 if jitter and self.size else 0
+        offsets = rng.integers(-reach, reach + 1, len(self))
+        batches = self.batch_rows(order, batch_size)
+        if shuffle:
+            batches = [batches[i] for i in rng.permutation(len(batches))]
+        for rows in batches:
+            yield rows, offsets[rows]
+
+    def dataset(
+        self, batch_size, shuffle=False, seed=0, jitter=False, first_epoch=None
+    ):
+        """Batches for `fit`, `evaluate` and `predict`.
+
+        Args:
+            batch_size: int.
+            shuffle: bool. If True, each pass has an order of its own over
+                the whole corpus, drawn from `seed` and the pass.
+            seed: int.
+            jitter: bool. If True, each chunk of a longer clip begins up to
+                half of its length earlier or later, anew in each pass; a
+                repeated clip is turned by as much.
+            first_epoch: int or `None`. If given, the dataset never ends and
+                begins with that pass: training that is resumed with
+                `steps_per_epoch=num_batches(batch_size)` sees what unbroken
+                training would have seen.
+
+        Returns:
+            `tf.data.Dataset` of `(waveform, targets)`, float32
+            `(batch, size)` and `(batch, classes)`. For whole clips
+            `waveform` is a dict with `lengths`, and without `shuffle` too
+            clips of like length are batched together: the rows are those of
+            `scoring_order`.
+        """
+        passes = itertools.count()
+        name, input_spec = self.input_spec()
+        target_spec = self.target_spec()
+
+        def generate():
+            epochs = [next(passes)]
+            if first_epoch is not None:
+                epochs = itertools.count(first_epoch)
+            for epoch in epochs:
+                yield from self.epoch_batches(
+                    epoch, batch_size, shuffle, seed, jitter
+                )
+
+        def read(rows, offsets):
+            waveform, lengths, targets = tf.numpy_function(
+                self.read_batch,
+                [rows, offsets],
+                (tf.float32, tf.int32, target_spec.dtype),
+                stateful=False,
+            )
+            waveform = tf.ensure_shape(waveform, input_spec.shape)
+            targets = tf.ensure_shape(targets, target_spec.shape)
+            if self.size is None:
+                lengths = tf.ensure_shape(lengths, (None,))
+                waveform = {name: waveform, "lengths": lengths}
+            return waveform, targets
+
+        rows = tf.TensorSpec((None,), tf.int64)
+        dataset = tf.data.Dataset.from_generator(
+            generate, output_signature=(rows, rows)
+        )
+        count = tf.data.INFINITE_CARDINALITY
+        if first_epoch is None:
+            count = self.num_batches(batch_size)
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
+        return dataset.map(read, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+    def scoring_order(self, batch_size):
+        """The chunk of each row of the dataset without `shuffle`."""
+        batches = self.batch_rows(np.arange(len(self)), batch_size)
+        return np.concatenate(batches)
+
+
+def score_clips(model, chunks, batch_size=64, verbose="auto"):
+    """Scores each clip by the mean over its chunks.
+
+    Args:
+        model: a Keras model that scores waveforms.
+        chunks: `Chunks`.
+        batch_size: int.
+        verbose: as `keras.Model.predict` takes it.
+
+    Returns:
+        Float32 array `(clips, classes)`.
+    """
+    scores = model.predict(chunks.dataset(batch_size), verbose=verbose)
+    order = chunks.scoring_order(batch_size)
+    return clip_scores(scores, chunks.clip_index[order], len(chunks.clips))
