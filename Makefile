@@ -54,7 +54,7 @@ test-serving:
 # ONNX Runtime, LiteRT and OpenVINO, all beside the newest TensorFlow.
 test-formats: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[formats]"
-	$(BIN)/pytest -n 2 tests/test_formats.py
+	$(BIN)/pytest -n 2 -m "not slow" tests/test_formats.py
 
 benchmark: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[benchmark,formats]"
