@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from audio_tf.attention import blocks, create, find
+from audio_tf.attention.base import HasProjections
 from audio_tf.layers import activations
 
 # Keras' default of 1e-3 drowns quiet clips.
@@ -46,6 +47,8 @@ class FeedForward(keras.layers.Layer):
             "3-layer 128 neuron" network of "Audio Transformers".
         activation: activation of the hidden layers.
         dropout: float, dropout rate of the output.
+        kernel_initializer: initializer of the dense layers, Glorot uniform
+            if `None`.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -57,21 +60,36 @@ class FeedForward(keras.layers.Layer):
     """
 
     def __init__(
-        self, hidden_dims=(128, 128), activation="relu", dropout=0.0, **kwargs
+        self,
+        hidden_dims=(128, 128),
+        activation="relu",
+        dropout=0.0,
+        kernel_initializer=None,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.hidden_dims = tuple(hidden_dims)
         self.activation = activations.get(activation)
         self.dropout = dropout
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.hidden = [
-            keras.layers.Dense(
-                units, dtype=self.dtype_policy, name=f"hidden_{index}"
-            )
+            self.dense(units, f"hidden_{index}")
             for index, units in enumerate(self.hidden_dims)
         ]
         self.output_dropout = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="output_dropout"
+        )
+
+    def dense(self, units, name):
+        initializer = self.kernel_initializer
+        return keras.layers.Dense(
+            units,
+            kernel_initializer=initializer.clone()
+            if initializer
+            else "glorot_uniform",
+            dtype=self.dtype_policy,
+            name=name,
         )
 
     def build(self, input_shape):
@@ -79,9 +97,7 @@ class FeedForward(keras.layers.Layer):
         for dense in self.hidden:
             dense.build(shape)
             shape = (*shape[:-1], dense.units)
-        self.output_dense = keras.layers.Dense(
-            input_shape[-1], dtype=self.dtype_policy, name="output"
-        )
+        self.output_dense = self.dense(input_shape[-1], "output")
         self.output_dense.build(shape)
 
     def call(self, inputs, training=None):
@@ -102,6 +118,9 @@ class FeedForward(keras.layers.Layer):
             "hidden_dims": list(self.hidden_dims),
             "activation": activations.serialize(self.activation),
             "dropout": self.dropout,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
         }
 
 
@@ -122,6 +141,10 @@ class TransformerBlock(keras.layers.Layer):
         activation: activation of the feed-forward.
         dropout: float, dropout rate of attention weights and of both
             branches.
+        kernel_initializer: initializer of the feed-forward and, where its
+            arguments do not say otherwise, of the attention's projections;
+            `None` for their own.
+        layer_norm_epsilon: float, what LayerNorms add to the variance.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -145,6 +168,8 @@ class TransformerBlock(keras.layers.Layer):
         causal=False,
         activation="relu",
         dropout=0.0,
+        kernel_initializer=None,
+        layer_norm_epsilon=LAYER_NORM_EPSILON,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -157,9 +182,15 @@ class TransformerBlock(keras.layers.Layer):
         self.causal = causal
         self.activation = activations.get(activation)
         self.dropout = dropout
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.layer_norm_epsilon = layer_norm_epsilon
         sizes = {"num_heads": num_heads, "causal": causal, "dropout": dropout}
         if getattr(find(attention), "takes_key_dim", True):
             sizes["key_dim"] = key_dim
+        if kernel_initializer is not None and issubclass(
+            find(attention), HasProjections
+        ):
+            sizes["kernel_initializer"] = self.kernel_initializer
         self.attention = create(
             attention,
             **{**sizes, **self.attention_kwargs},
@@ -170,7 +201,7 @@ class TransformerBlock(keras.layers.Layer):
             dropout, dtype=self.dtype_policy, name="attention_dropout"
         )
         self.attention_norm = keras.layers.LayerNormalization(
-            epsilon=LAYER_NORM_EPSILON,
+            epsilon=layer_norm_epsilon,
             dtype=self.dtype_policy,
             name="attention_norm",
         )
@@ -178,11 +209,12 @@ class TransformerBlock(keras.layers.Layer):
             self.feed_forward_dims,
             activation=self.activation,
             dropout=dropout,
+            kernel_initializer=self.kernel_initializer,
             dtype=self.dtype_policy,
             name="feed_forward",
         )
         self.feed_forward_norm = keras.layers.LayerNormalization(
-            epsilon=LAYER_NORM_EPSILON,
+            epsilon=layer_norm_epsilon,
             dtype=self.dtype_policy,
             name="feed_forward_norm",
         )
@@ -261,4 +293,8 @@ class TransformerBlock(keras.layers.Layer):
             "causal": self.causal,
             "activation": activations.serialize(self.activation),
             "dropout": self.dropout,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+            "layer_norm_epsilon": self.layer_norm_epsilon,
         }

@@ -5,8 +5,7 @@ import keras_hub
 import numpy as np
 from keras import ops
 
-from audio_tf.attention import find
-from audio_tf.attention.base import HasProjections, check_sizes
+from audio_tf.attention.base import check_sizes
 from audio_tf.layers import FrameMask, SinusoidalPositions, TransformerBlock
 
 
@@ -65,67 +64,6 @@ class TakesFeatures:
         return super().call(
             as_feature_inputs(inputs), training=training, mask=mask, **kwargs
         )
-
-
-@keras.saving.register_keras_serializable("audio_tf")
-class AlbertBlock(TransformerBlock):
-    """`TransformerBlock` with BERT's LayerNorms and initial weights.
-
-    Kernels of dense layers begin normally distributed, if the attention's
-    `kernel_initializer` says nothing else; tables of Synthesizers begin as
-    theirs do.
-
-    Args:
-        layer_norm_epsilon: float, what LayerNorms add to the variance.
-        initializer_range: float, the standard deviation.
-        attention: as `TransformerBlock` has it.
-        attention_kwargs: as `TransformerBlock` has it.
-        **kwargs: further arguments of `TransformerBlock`.
-
-    Call arguments and result are those of `TransformerBlock`.
-    """
-
-    def __init__(
-        self,
-        layer_norm_epsilon=1e-12,
-        initializer_range=0.02,
-        attention="full",
-        attention_kwargs=None,
-        **kwargs,
-    ):
-        attention_kwargs = dict(attention_kwargs or {})
-        if issubclass(find(attention), HasProjections):
-            normal = keras.initializers.RandomNormal(stddev=initializer_range)
-            attention_kwargs.setdefault(
-                "kernel_initializer", keras.initializers.serialize(normal)
-            )
-        super().__init__(
-            attention=attention, attention_kwargs=attention_kwargs, **kwargs
-        )
-        self.layer_norm_epsilon = layer_norm_epsilon
-        self.initializer_range = initializer_range
-        for norm in (self.attention_norm, self.feed_forward_norm):
-            norm.epsilon = layer_norm_epsilon
-
-    def build(self, input_shape):
-        super().build(input_shape)
-        # `FeedForward` has no initializer to be told; int8 kernels are
-        # those of a file that is about to be loaded.
-        for dense in self.feed_forward._flatten_layers(include_self=False):
-            if isinstance(dense, keras.layers.Dense):
-                if dense.quantization_mode is None:
-                    dense.kernel.assign(
-                        keras.random.normal(
-                            dense.kernel.shape, stddev=self.initializer_range
-                        )
-                    )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "layer_norm_epsilon": self.layer_norm_epsilon,
-            "initializer_range": self.initializer_range,
-        }
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -266,9 +204,7 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
             keras.layers.Dropout(dropout, dtype=dtype, name="input_dropout"),
         ]
         blocks = [
-            AlbertBlock(
-                layer_norm_epsilon=layer_norm_epsilon,
-                initializer_range=initializer_range,
+            TransformerBlock(
                 num_heads=num_heads,
                 key_dim=key_dim,
                 feed_forward_dims=feed_forward_dims,
@@ -276,6 +212,10 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
                 attention_kwargs=attention_kwargs,
                 activation=activation,
                 dropout=dropout,
+                kernel_initializer=keras.initializers.RandomNormal(
+                    stddev=initializer_range
+                ),
+                layer_norm_epsilon=layer_norm_epsilon,
                 dtype=dtype,
                 name="block" if share_layers else f"block_{index}",
             )
