@@ -1,0 +1,279 @@
+"""The optimiser and the learning rate that the papers pre-train with."""
+
+import math
+
+import keras
+from keras import ops
+
+# What the papers' text says, and what the authors' code really runs.
+PRETRAINING = {
+    "lamb": {
+        "trust_ratio": True,
+        "bias_correction": None,
+        "epsilon": 1e-8,
+        "weight_decay": 0.01,
+    },
+    "adamw": {
+        "trust_ratio": False,
+        "bias_correction": "step_size",
+        "epsilon": 1e-9,
+        "weight_decay": 0.01,
+    },
+}
+BIAS_CORRECTIONS = (None, "moments", "step_size")
+
+
+def create(name, /, learning_rate=5e-5, **kwargs):
+    """Builds the optimiser of that name.
+
+    Args:
+        name: `"lamb"` or `"adamw"`, a key of `PRETRAINING`. Positional only,
+            since `name` is the Keras name of the optimiser.
+        learning_rate: as `Lamb` takes it.
+        **kwargs: further arguments of `Lamb`; they win over the table's.
+
+    Returns:
+        A new `Lamb`.
+
+    Raises:
+        ValueError: if there is no such optimiser.
+    """
+    if name not in PRETRAINING:
+        raise ValueError(
+            f"The optimiser must be one of {sorted(PRETRAINING)}. "
+            f"Received: {name!r}"
+        )
+    return Lamb(learning_rate, **{**PRETRAINING[name], **kwargs})
+
+
+def norm(x):
+    """Euclidean norm of a whole tensor, as a scalar."""
+    return ops.sqrt(ops.sum(ops.square(x)))
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class Lamb(keras.optimizers.Optimizer):
+    """LAMB: Adam whose step is scaled by each tensor's own norm.
+
+    "Large Batch Optimization for Deep Learning" (arXiv 1904.00962),
+    algorithm 2, as s3prl's `Lamb` has it. For each tensor `w`:
+
+        u = m / (sqrt(v) + epsilon) + weight_decay * w
+        w = w - learning_rate * ratio * u,  ratio = |w| / |u|
+
+    where `m` and `v` are Adam's moments and the ratio is 1 if a norm is 0.
+    `keras.optimizers.Lamb` differs: its moments are always corrected for
+    their bias, its epsilon is 1e-7, and it takes
+    `learning_rate * weight_decay * w` off beforehand, outside the ratio.
+
+    The readings of Adam's bias correction, `c = 1 - beta ** step`:
+
+    - `None`: there is none, as in s3prl's LAMB;
+    - `"moments"`: `m / c_1` and `v / c_2` replace the moments, as in the
+      paper's algorithm 2;
+    - `"step_size"`: the learning rate is multiplied by `sqrt(c_2) / c_1`, so
+      that the weight decay is, too. This without the ratio is what s3prl's
+      branch AlbertNew runs under LAMB's name.
+
+    `PRETRAINING` has the two settings of the papers.
+
+    All is computed in float32. The learning rate, clipping and accumulation
+    of gradients are those of Keras: a schedule counts batches, not updates.
+
+    Args:
+        learning_rate: float, a schedule or a callable without arguments.
+        beta_1: float, decay of the first moment.
+        beta_2: float, decay of the second moment.
+        epsilon: float, what is added to the root of the second moment.
+        weight_decay: float or `None`, share of the weights in the step.
+        trust_ratio: bool, whether to scale steps by the ratio of the norms.
+        bias_correction: one of `BIAS_CORRECTIONS`.
+        exclude_from_weight_decay: sequence of strings; a variable with one
+            of them in its name has no weight decay. It keeps its ratio.
+        **kwargs: arguments of `keras.optimizers.Optimizer`, such as
+            `global_clipnorm` and `gradient_accumulation_steps`.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        learning_rate=5e-5,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-8,
+        weight_decay=0.01,
+        trust_ratio=True,
+        bias_correction=None,
+        exclude_from_weight_decay=("bias", "gamma", "beta"),
+        **kwargs,
+    ):
+        super().__init__(learning_rate, weight_decay=weight_decay, **kwargs)
+        if not (0.0 < beta_1 < 1.0 and 0.0 < beta_2 < 1.0):
+            raise ValueError(
+                "`beta_1` and `beta_2` must be between 0 and 1. "
+                f"Received: beta_1={beta_1}, beta_2={beta_2}"
+            )
+        if epsilon < 0.0 or (weight_decay or 0.0) < 0.0:
+            raise ValueError(
+                "`epsilon` and `weight_decay` must not be negative. Received: "
+                f"epsilon={epsilon}, weight_decay={weight_decay}"
+            )
+        if bias_correction not in BIAS_CORRECTIONS:
+            raise ValueError(
+                f"`bias_correction` must be one of {BIAS_CORRECTIONS}. "
+                f"Received: bias_correction={bias_correction!r}"
+            )
+        if isinstance(exclude_from_weight_decay, str):
+            raise ValueError(
+                "`exclude_from_weight_decay` must be a sequence of strings. "
+                "Received: exclude_from_weight_decay="
+                f"{exclude_from_weight_decay!r}"
+            )
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.trust_ratio = trust_ratio
+        self.bias_correction = bias_correction
+        self.exclude_from_weight_decay(var_names=exclude_from_weight_decay)
+
+    def exclude_from_weight_decay(self, var_list=None, var_names=None):
+        """As in Keras, but a saved optimiser keeps the names."""
+        if self.built:
+            raise ValueError(
+                "Variables must be excluded from weight decay before the "
+                f"optimizer is built. Received: var_names={var_names}"
+            )
+        super().exclude_from_weight_decay(var_list, var_names)
+        self.excluded_names = tuple(var_names or ())
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        self.momentums, self.velocities = self.add_optimizer_variables(
+            variables, ["momentum", "velocity"]
+        )
+        # Decided here: TensorFlow's own variables, which `update_step` gets,
+        # have the names of their layers in theirs.
+        self.decays = [
+            (self.weight_decay or 0.0) * self._use_weight_decay(variable)
+            for variable in variables
+        ]
+
+    def _apply_weight_decay(self, variables):
+        # Keras would take it off the weights before the step, too.
+        pass
+
+    def update_step(self, gradient, variable, learning_rate):
+        index = self._get_variable_index(variable)
+        momentum, velocity = self.momentums[index], self.velocities[index]
+        weights = ops.cast(variable, "float32")
+        # The sum makes a dense gradient of TensorFlow's sparse ones.
+        gradient = ops.add(
+            ops.zeros_like(weights), ops.cast(gradient, "float32")
+        )
+        m = ops.cast(momentum, "float32")
+        v = ops.cast(velocity, "float32")
+        m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
+        v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
+        self.assign(momentum, ops.cast(m, momentum.dtype))
+        self.assign(velocity, ops.cast(v, velocity.dtype))
+
+        rate = ops.cast(learning_rate, "float32")
+        step = ops.cast(self.iterations + 1, "float32")
+        # 1 - beta ** step; float32 would lose digits in the difference.
+        correction_1 = -ops.expm1(step * math.log(self.beta_1))
+        correction_2 = -ops.expm1(step * math.log(self.beta_2))
+        if self.bias_correction == "moments":
+            m, v = m / correction_1, v / correction_2
+        elif self.bias_correction == "step_size":
+            rate = rate * ops.sqrt(correction_2) / correction_1
+
+        update = m / (ops.sqrt(v) + self.epsilon) + self.decays[index] * weights
+        if self.trust_ratio:
+            size, update_size = norm(weights), norm(update)
+            known = ops.logical_and(size > 0.0, update_size > 0.0)
+            ratio = size / ops.where(known, update_size, 1.0)
+            rate = rate * ops.where(known, ratio, 1.0)
+        self.assign(variable, ops.cast(weights - rate * update, variable.dtype))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "trust_ratio": self.trust_ratio,
+            "bias_correction": self.bias_correction,
+            "exclude_from_weight_decay": list(self.excluded_names),
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """A learning rate that rises in a line, then falls in a line to 0.
+
+    At step `t`, from 0, it is `peak * (t + 1) / warmup_steps` below
+    `warmup_steps`, then
+    `peak * (total_steps - t) / (total_steps - warmup_steps)`, and 0 from
+    `total_steps` on. No step is lost: as in s3prl's `Lamb`, which counts a
+    step before it asks for its rate, the first has one above 0; unlike
+    there, the last has, too. The papers' authors warm up for 10 % of all
+    steps (s3prl's branch AlbertNew).
+
+    Keras counts batches, also with `gradient_accumulation_steps`: there,
+    multiply both numbers of steps by it.
+
+    Args:
+        peak: float, the highest rate, at steps `warmup_steps - 1` and
+            `warmup_steps`.
+        total_steps: int.
+        warmup_steps: int below `total_steps`; `None` for 10 % of them,
+            rounded down. With 0, the first step has the highest rate.
+
+    Call arguments:
+        step: integer scalar tensor, the steps before this one.
+
+    Returns:
+        Float32 scalar.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(self, peak, total_steps, warmup_steps=None):
+        super().__init__()
+        if not peak > 0.0:
+            raise ValueError(f"`peak` must be positive. Received: peak={peak}")
+        if warmup_steps is None:
+            warmup_steps = total_steps // 10
+        if (
+            not isinstance(total_steps, int)
+            or not isinstance(warmup_steps, int)
+            or not 0 <= warmup_steps < total_steps
+        ):
+            raise ValueError(
+                "`warmup_steps` and `total_steps` must be integers, with "
+                "0 <= warmup_steps < total_steps. Received: "
+                f"warmup_steps={warmup_steps!r}, total_steps={total_steps!r}"
+            )
+        self.peak = peak
+        self.total_steps = total_steps
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32")
+        rising = (step + 1.0) / max(self.warmup_steps, 1)
+        falling = (self.total_steps - step) / (
+            self.total_steps - self.warmup_steps
+        )
+        return self.peak * ops.maximum(ops.minimum(rising, falling), 0.0)
+
+    def get_config(self):
+        return {
+            "peak": self.peak,
+            "total_steps": self.total_steps,
+            "warmup_steps": self.warmup_steps,
+        }
