@@ -5,6 +5,7 @@ from audio_tf.models.audio_transformer import AudioTransformerBackbone
 from audio_tf.models.backbone import AudioBackbone
 from audio_tf.models.classifier import AudioClassifier
 from audio_tf.models.masked_acoustic_model import MaskedAcousticModel
+from audio_tf.models.speech_encoder import SpeechEncoder
 
 __all__ = [
     "AudioAlbertBackbone",
@@ -12,5 +13,6 @@ __all__ = [
     "AudioClassifier",
     "AudioTransformerBackbone",
     "MaskedAcousticModel",
+    "SpeechEncoder",
     "WeightedSum",
 ]

@@ -1,0 +1,112 @@
+"""Features and encoder as one backbone of waveforms."""
+
+import keras
+import numpy as np
+import pytest
+
+from audio_tf import layers, models
+
+RATE_HZ = 1_100
+
+
+def features(**options):
+    options = {"bands": 7, "fft_size": 64, "stack": 2, **options}
+    return layers.SpeechFeatures("s3prl", RATE_HZ, options)
+
+
+def albert(**kwargs):
+    return models.AudioAlbertBackbone(
+        **{
+            "num_layers": 2,
+            "num_heads": 3,
+            "key_dim": 5,
+            "embedding_dim": 12,
+            "feed_forward_dims": (11,),
+            "feature_dim": 14,
+            "initializer_range": 0.5,
+            **kwargs,
+        }
+    )
+
+
+@pytest.fixture
+def clips(rng):
+    return 0.1 * rng.standard_normal((3, 701)).astype("float32")
+
+
+def test_it_is_features_then_encoder(clips):
+    encoder, own = albert(), features()
+    both = models.SpeechEncoder(encoder, own)
+    lengths = np.array([701, 401, 173], "int32")
+    outputs = both({"waveform": clips, "lengths": lengths})
+    x, mask = own(clips, lengths, return_mask=True)
+    parts = encoder({"features": x, "frame_mask": mask})
+    for name in ("sequence_output", "frame_mask"):
+        np.testing.assert_allclose(
+            keras.ops.convert_to_numpy(outputs[name]),
+            keras.ops.convert_to_numpy(parts[name]),
+            atol=1e-6,
+        )
+    assert both.sample_rate_hz == RATE_HZ
+
+
+def test_padding_changes_nothing(clips):
+    both = models.SpeechEncoder(albert(), features())
+    alone = both(clips[:1, :401])["sequence_output"]
+    lengths = np.array([401, 701, 701], "int32")
+    outputs = both({"waveform": clips, "lengths": lengths})
+    mask = keras.ops.convert_to_numpy(outputs["frame_mask"])
+    assert mask.sum(axis=1).tolist() == [alone.shape[1], 32, 32]
+    np.testing.assert_allclose(
+        keras.ops.convert_to_numpy(outputs["sequence_output"])[0][mask[0]],
+        keras.ops.convert_to_numpy(alone)[0],
+        atol=2e-5,
+    )
+
+
+@pytest.mark.parametrize("weighted_sum", [False, True])
+def test_a_preset_brings_features_and_weights_back(
+    weighted_sum, clips, tmp_path
+):
+    both = models.SpeechEncoder(
+        albert(return_hidden_states=weighted_sum), features(), weighted_sum
+    )
+    if weighted_sum:
+        both.mixture.layer_weights.assign([3.0, -1.0, 0.5])
+    both.save_to_preset(str(tmp_path / "preset"))
+    again = models.AudioBackbone.from_preset(str(tmp_path / "preset"))
+    assert isinstance(again, models.SpeechEncoder)
+    assert again.features.get_config() == both.features.get_config()
+    np.testing.assert_array_equal(
+        keras.ops.convert_to_numpy(again(clips)["sequence_output"]),
+        keras.ops.convert_to_numpy(both(clips)["sequence_output"]),
+    )
+    if weighted_sum:
+        states = keras.ops.convert_to_numpy(both(clips)["hidden_states"])
+        weights = np.exp([3.0, -1.0, 0.5]) / np.exp([3.0, -1.0, 0.5]).sum()
+        mixed = sum(w * states[:, i] for i, w in enumerate(weights))
+        np.testing.assert_allclose(
+            keras.ops.convert_to_numpy(both(clips)["sequence_output"]),
+            mixed,
+            atol=1e-5,
+        )
+
+
+def test_frozen_under_a_classifier_that_learns(clips):
+    both = models.SpeechEncoder(albert(), features(), trainable=False)
+    classifier = models.AudioClassifier(both, labels=["a", "b"])
+    before = [keras.ops.convert_to_numpy(w) for w in both.weights]
+    head = classifier.get_weights()[-1].copy()
+    classifier.fit(clips, np.eye(2)[[0, 1, 0]], epochs=3, verbose=0)
+    for one, other in zip(before, both.weights, strict=True):
+        np.testing.assert_array_equal(one, keras.ops.convert_to_numpy(other))
+    assert np.abs(classifier.get_weights()[-1] - head).max() > 0
+    free = models.SpeechEncoder(albert(), features())
+    assert len(free.trainable_weights) == len(both.weights)
+
+
+def test_parts_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="Received: 7 features"):
+        models.SpeechEncoder(albert(), features(stack=1))
+    with pytest.raises(ValueError, match="return_hidden_states=False"):
+        models.SpeechEncoder(albert(), features(), weighted_sum=True)
