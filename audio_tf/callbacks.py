@@ -3,12 +3,15 @@
 import csv
 import os
 import pathlib
+import zipfile
 
 import keras
 import numpy as np
 
 from audio_tf import metrics
 from audio_tf.data import score_clips
+
+EPOCHS_DONE = "epochs_done.txt"
 
 
 class ClipValidation(keras.callbacks.Callback):
@@ -67,6 +70,9 @@ class EpochSeeds(keras.callbacks.Callback):
 class LastCheckpoint(keras.callbacks.Callback):
     """Saves model and optimizer after each epoch, whole or not at all.
 
+    The number of epochs is kept inside, since an optimizer does not know it:
+    it leaves out batches whose gradients overflow.
+
     Args:
         path: the `.keras` file.
     """
@@ -78,15 +84,24 @@ class LastCheckpoint(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         temporary = self.path.with_name(f".{self.path.name}")
         self.model.save(temporary)
+        with zipfile.ZipFile(temporary, "a") as file:
+            file.writestr(EPOCHS_DONE, str(epoch + 1))
         os.replace(temporary, self.path)
 
 
-def epochs_done(model, steps_per_epoch):
-    """Whole epochs that a loaded model has been trained for."""
-    return int(model.optimizer.iterations) // steps_per_epoch
+def epochs_done(path):
+    """Epochs that a model was trained for when `LastCheckpoint` saved it.
+
+    Args:
+        path: the `.keras` file; 0 if it is not there.
+    """
+    if not pathlib.Path(path).is_file():
+        return 0
+    with zipfile.ZipFile(path) as file:
+        return int(file.read(EPOCHS_DONE))
 
 
-def rewind_history(path, epoch, monitor):
+def rewind_history(path, epoch, monitor=None):
     """Drops rows of a history from `epoch` on; best of `monitor` before.
 
     A run that was killed between its log and its checkpoint has logged an

@@ -13,8 +13,20 @@ import pathlib
 import types
 import typing
 
-from audio_tf.data import DECODERS, load_corpus
-from audio_tf.data.cache import default_cache_dir
+from audio_tf.data import (
+    DECODERS,
+    SpeechCorpus,
+    default_cache_dir,
+    limit_lengths,
+    load_corpus,
+    load_speech,
+    prepare,
+)
+from audio_tf.data.speech_readers import READERS
+from audio_tf.layers import SpeechFeatures
+
+# `paper_target` is what is rebuilt, never what is listened to.
+FEATURES = ["paper", "s3prl"]
 
 
 def setting(default, help, choices=None):
@@ -28,7 +40,25 @@ def setting(default, help, choices=None):
 
 
 @dataclasses.dataclass
-class DataSettings:
+class AudioSettings:
+    """How audio is read, from whatever corpus."""
+
+    cache_dir: str | None = setting(None, "folder of the decoded audio")
+    decoder: str = setting("soundfile", "what decodes audio", list(DECODERS))
+    strict: bool = setting(False, "stop at the first bad file")
+    seed: int = setting(0, "seed of all that is drawn")
+
+    def prepare_arguments(self):
+        """Keyword arguments of `audio_tf.data.prepare`."""
+        return {
+            "cache_dir": self.cache_dir or default_cache_dir(),
+            "decoder": self.decoder,
+            "strict": self.strict,
+        }
+
+
+@dataclasses.dataclass
+class DataSettings(AudioSettings):
     """Where labelled audio comes from."""
 
     dataset: str = setting(
@@ -43,10 +73,6 @@ class DataSettings:
     train_folds: list[int] = setting([1, 2, 3], "folds for training, for ESC")
     val_folds: list[int] = setting([4], "folds for validation, for ESC")
     test_folds: list[int] = setting([5], "folds for the test, for ESC")
-    cache_dir: str | None = setting(None, "folder of the decoded audio")
-    decoder: str = setting("soundfile", "what decodes audio", list(DECODERS))
-    strict: bool = setting(False, "stop at the first bad file")
-    seed: int = setting(0, "seed of all that is drawn")
 
     def load(self):
         """Dict of `Corpus` by split.
@@ -57,10 +83,7 @@ class DataSettings:
         data_dir = self.data_dir
         if data_dir is None:
             if self.dataset != "synthetic":
-                raise ValueError(
-                    "--data-dir is needed. "
-                    f"Received: --dataset {self.dataset} alone"
-                )
+                raise missing_data_dir(self.dataset)
             data_dir = pathlib.Path(
                 default_cache_dir(), f"synthetic-{self.seed}"
             )
@@ -73,13 +96,102 @@ class DataSettings:
             self.dataset, data_dir, folds, self.vocabulary, self.seed
         )
 
-    def prepare_arguments(self):
-        """Keyword arguments of `audio_tf.data.prepare`."""
-        return {
-            "cache_dir": self.cache_dir or default_cache_dir(),
-            "decoder": self.decoder,
-            "strict": self.strict,
+
+@dataclasses.dataclass
+class SpeechSettings(AudioSettings):
+    """Where speech comes from, and what is computed from it."""
+
+    dataset: str = setting("librispeech", "layout of the corpus", list(READERS))
+    data_dir: str | None = setting(None, "folder of the corpus")
+    train_subsets: list[str] = setting(
+        ["train-clean-360"], "subsets for training, for LibriSpeech"
+    )
+    val_subsets: list[str] = setting([], "subsets for validation, the same")
+    test_subsets: list[str] = setting([], "subsets for the test, the same")
+    train_list: str | None = setting(
+        None, "list of the utterances for training, such as CPC's"
+    )
+    val_list: str | None = setting(None, "the same for validation")
+    test_list: str | None = setting(None, "the same for the test")
+    alignment: str | None = setting(
+        None, "phones of the utterances, such as CPC's"
+    )
+    features: str = setting("paper", "preset of features", FEATURES)
+    features_options: dict = setting({}, "values that replace the preset's")
+    sample_rate_hz: int = setting(16_000, "rate of the waveform")
+    min_s: float = setting(0.0, "seconds below which utterances are left out")
+    max_s: float = setting(37.5, "seconds above which they are left out")
+
+    def load(self):
+        """Dict of `SpeechCorpus` by split.
+
+        Raises:
+            ValueError: if no folder is given, or a setting does not fit the
+                layout.
+        """
+        if self.data_dir is None:
+            raise missing_data_dir(self.dataset)
+        options = {"strict": self.strict}
+        lists = {
+            "train": self.train_list,
+            "val": self.val_list,
+            "test": self.test_list,
         }
+        lists = {split: path for split, path in lists.items() if path}
+        if self.dataset == "fsdd":
+            if lists or self.alignment:
+                raise ValueError(
+                    "fsdd has splits and phones of its own. Received: "
+                    f"--alignment {self.alignment}, lists {lists}"
+                )
+            return load_speech(self.dataset, self.data_dir, **options)
+        options["alignment"] = self.alignment
+        options["lists"] = lists or None
+        if self.dataset == "folder":
+            options["seed"] = self.seed
+            return load_speech(self.dataset, self.data_dir, **options)
+        if self.dataset == "tfds_librispeech":
+            options["out_dir"] = pathlib.Path(
+                self.prepare_arguments()["cache_dir"], "librispeech"
+            )
+        subsets = {
+            "train": self.train_subsets,
+            "val": self.val_subsets,
+            "test": self.test_subsets,
+        }
+        named = [each for group in subsets.values() for each in group]
+        corpora = load_speech(
+            self.dataset, self.data_dir, subsets=named, **options
+        )
+        if lists:
+            return corpora
+        return {
+            split: SpeechCorpus.join([corpora[each] for each in group])
+            for split, group in subsets.items()
+            if group
+        }
+
+    def prepare(self, corpus, name):
+        """`Clips` of a split, decoded and of the lengths wanted."""
+        clips = prepare(
+            corpus, self.sample_rate_hz, name=name, **self.prepare_arguments()
+        )
+        return limit_lengths(clips, self.min_s, self.max_s)
+
+    def feature_layer(self):
+        """The `SpeechFeatures`."""
+        return SpeechFeatures(
+            self.features,
+            self.sample_rate_hz,
+            self.features_options,
+            name="features",
+        )
+
+
+def missing_data_dir(dataset):
+    return ValueError(
+        f"--data-dir is needed. Received: --dataset {dataset} alone"
+    )
 
 
 def read_config(path, settings_class):
@@ -128,6 +240,18 @@ def add_flags(parser, settings_class):
         parser.add_argument(flag, **arguments)
 
 
+def saved_run(out):
+    """The settings that an earlier run left in the folder `out`.
+
+    Raises:
+        ValueError: if there was none.
+    """
+    path = pathlib.Path(out, "config.json")
+    if not path.is_file():
+        raise ValueError(f"{path} is missing: nothing to resume in --out")
+    return json.loads(path.read_text())
+
+
 def parse(settings_class, description, argv=None, saved=None):
     """Settings from defaults, config and flags, the later the stronger.
 
@@ -135,8 +259,9 @@ def parse(settings_class, description, argv=None, saved=None):
         settings_class: the dataclass.
         description: text of the script's help.
         argv: the flags; those of the process if `None`.
-        saved: function from the parsed settings to a dict of an earlier run
-            that `--resume` goes on with, or `None` if there is no resuming.
+        saved: function from `out` to the settings of an earlier run there,
+            a dict, that `--resume` goes on with; `None` if there is no
+            resuming.
 
     Returns:
         The settings; with `saved`, a pair with whether to resume.
@@ -161,7 +286,7 @@ def parse(settings_class, description, argv=None, saved=None):
         if config_path is not None:
             config = read_config(config_path, settings_class)
         if resume:
-            config = saved(settings_class(**{**config, **flags}))
+            config = saved({**config, **flags}.get("out", settings_class.out))
         settings = settings_class(**{**config, **flags})
     except (ValueError, OSError) as error:
         parser.error(str(error))

@@ -1,13 +1,11 @@
 """The training scripts, run as a user runs them, on corpora of seconds."""
 
 import csv
+import importlib
 import json
-import os
-import pathlib
-import signal
+import re
 import subprocess
 import sys
-import time
 
 import keras
 import numpy as np
@@ -17,10 +15,11 @@ import soundfile
 if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
+from scripts import TRAINING, kill_once_there, run
+
 from audio_tf import data
 from audio_tf.models import AudioClassifier
 
-TRAINING = pathlib.Path(__file__).resolve().parent.parent / "training"
 TINY = json.dumps(
     {
         "num_layers": 1,
@@ -33,21 +32,6 @@ TINY = json.dumps(
     }
 )
 COMMON = ["--model-kwargs", TINY, "--chunk-s", "0.1", "--batch-size", "8"]
-
-
-def command(script, *arguments):
-    return [sys.executable, str(TRAINING / script), *map(str, arguments)]
-
-
-def run(script, *arguments, cache, fails=False):
-    done = subprocess.run(
-        command(script, *arguments),
-        capture_output=True,
-        text=True,
-        env={**os.environ, "AUDIO_TF_CACHE": str(cache)},
-    )
-    assert (done.returncode != 0) == fails, done.stderr[-3000:]
-    return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -116,18 +100,11 @@ def test_killed_and_resumed_equals_unbroken(corpus, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run("train.py", *arguments, "--out", whole, cache=tmp_path)
 
-    process = subprocess.Popen(
-        command("train.py", *arguments, "--out", broken),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "AUDIO_TF_CACHE": str(tmp_path)},
+    kill_once_there(
+        broken / "last.keras",
+        *("train.py", *arguments, "--out", broken),
+        cache=tmp_path,
     )
-    deadline = time.monotonic() + 120
-    while not (broken / "last.keras").exists():
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
     stopped = keras.saving.load_model(broken / "last.keras")
     assert 0 < int(stopped.optimizer.iterations) < 60 * 6
 
@@ -158,19 +135,20 @@ def test_config_file_and_its_mistakes(tmp_path):
     assert "nothing to resume" in output
 
 
-def test_every_config_of_the_repository_is_known():
+def test_every_config_of_the_repository_is_known(monkeypatch):
     from audio_tf.settings import read_config
 
-    sys.path.insert(0, str(TRAINING))
-    try:
-        import train
-    finally:
-        sys.path.remove(str(TRAINING))
+    monkeypatch.syspath_prepend(TRAINING)
     configs = sorted((TRAINING / "configs").glob("*.py"))
     assert configs
     for config in configs:
-        assert read_config(config, train.TrainSettings)
-        assert "python training/train.py" in config.read_text()
+        name = f"training/configs/{config.name}"
+        script = re.search(
+            rf"python training/(\w+)\.py --config {name}", config.read_text()
+        )[1]
+        module = importlib.import_module(script)
+        settings_class = getattr(module, f"{script.capitalize()}Settings")
+        assert settings_class(**read_config(config, settings_class))
 
 
 def test_fsd50k_from_its_released_layout(shared_data, tmp_path):

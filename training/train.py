@@ -10,22 +10,23 @@ split (test.json), and with --export a SavedModel for TensorFlow Serving.
 """
 
 import dataclasses
-import datetime
-import hashlib
 import json
 import os
 import pathlib
-import platform
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras  # noqa: E402
-import numpy as np  # noqa: E402
 
-from audio_tf import __version__, callbacks, data, metrics  # noqa: E402
+from audio_tf import callbacks, data, metrics, provenance  # noqa: E402
 from audio_tf.models import AudioBackbone, AudioClassifier  # noqa: E402
-from audio_tf.settings import DataSettings, parse, setting  # noqa: E402
+from audio_tf.settings import (  # noqa: E402
+    DataSettings,
+    parse,
+    saved_run,
+    setting,
+)
 
 
 @dataclasses.dataclass
@@ -55,13 +56,6 @@ class TrainSettings(DataSettings):
     monitor: str = setting("val_mAP", "what the best epoch is the largest of")
     export: bool = setting(False, "also write a SavedModel")
     out: str = setting("runs/train", "folder of the run")
-
-
-def saved_settings(settings):
-    path = pathlib.Path(settings.out, "config.json")
-    if not path.is_file():
-        raise ValueError(f"{path} is missing: nothing to resume in --out")
-    return json.loads(path.read_text())
 
 
 def build(settings, labels):
@@ -107,7 +101,7 @@ def train(settings, classifier, chunks, out):
     last, best = out / "last.keras", out / "best.keras"
     if not last.is_file():
         compile(classifier, settings, steps)
-    first_epoch = callbacks.epochs_done(classifier, steps)
+    first_epoch = callbacks.epochs_done(last)
     best_so_far = callbacks.rewind_history(
         out / "history.csv", first_epoch, settings.monitor
     )
@@ -150,35 +144,8 @@ def train(settings, classifier, chunks, out):
     return keras.saving.load_model(best if best.is_file() else last)
 
 
-def provenance(settings, chunks, report):
-    """How the model came to be, kept beside its weights."""
-    corpus = chunks["train"].clips.corpus
-    listing = hashlib.sha256()
-    for file, labels in zip(corpus.files, corpus.labels, strict=True):
-        file = pathlib.Path(file)
-        listing.update(f"{file.name} {file.stat().st_size} {labels}".encode())
-    return {
-        "command": " ".join(["python", *sys.argv]),
-        "settings": dataclasses.asdict(settings),
-        "train_files": len(corpus),
-        "train_files_sha256": listing.hexdigest(),
-        "resampler": data.RESAMPLER,
-        "labels": corpus.vocabulary,
-        "test": report,
-        "versions": {
-            "audio_tf": __version__,
-            "keras": keras.__version__,
-            "backend": keras.backend.backend(),
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-        "cores": os.cpu_count(),
-        "date": datetime.date.today().isoformat(),
-    }
-
-
 def main(argv=None):
-    settings, resume = parse(TrainSettings, __doc__, argv, saved=saved_settings)
+    settings, resume = parse(TrainSettings, __doc__, argv, saved=saved_run)
     out = pathlib.Path(settings.out)
     if not resume and (out / "config.json").exists():
         sys.exit(f"{out} holds a run. Add --resume, or choose another --out.")
@@ -229,7 +196,14 @@ def main(argv=None):
         print(metrics.format_report(report))
     preset = out / "preset"
     classifier.save_to_preset(str(preset))
-    origin = provenance(settings, chunks, report)
+    corpus = chunks["train"].clips.corpus
+    origin = {
+        **provenance.run_facts(settings),
+        **provenance.corpus_facts(corpus),
+        "resampler": data.RESAMPLER,
+        "labels": corpus.vocabulary,
+        "test": report,
+    }
     (preset / "provenance.json").write_text(json.dumps(origin, indent=2))
     print(f"\npreset: {preset}")
     if settings.export:

@@ -115,24 +115,24 @@ class Chunks:
         start = np.clip(self.starts[row] + offset, 0, length - self.size)
         return read_entry(entry, start, self.size)
 
-    def num_batches(self, batch_size):
+    def num_batches(self, batch_size, full_batches=False):
         """Batches of one pass."""
-        if self.size is not None:
-            return -(-len(self) // batch_size)
-        return len(self.batch_rows(np.arange(len(self)), batch_size))
+        order = np.arange(len(self))
+        return len(self.batch_rows(order, batch_size, full_batches))
 
-    def batch_rows(self, order, batch_size):
+    def batch_rows(self, order, batch_size, full_batches=False):
         """Cuts an order of chunks into batches; clips of like length meet."""
-        if self.size is not None:
-            return np.split(order, range(batch_size, len(order), batch_size))
-        bounds = self.length_bounds()
-        buckets = np.searchsorted(bounds, self.clips.lengths[order])
+        buckets = np.zeros(len(order), np.int64)
+        if self.size is None:
+            bounds = self.length_bounds()
+            buckets = np.searchsorted(bounds, self.clips.lengths[order])
         batches = []
-        for bucket in range(len(bounds)):
+        for bucket in np.unique(buckets):
             rows = order[buckets == bucket]
-            if len(rows):
-                cuts = range(batch_size, len(rows), batch_size)
-                batches += np.split(rows, cuts)
+            cuts = range(batch_size, len(rows), batch_size)
+            batches += np.split(rows, cuts)
+        if full_batches:
+            batches = [rows for rows in batches if len(rows) == batch_size]
         return batches
 
     def length_bounds(self, count=5):
@@ -160,20 +160,29 @@ class Chunks:
         targets = self.batch_targets(self.clip_index[rows], width)
         return waveform, lengths, targets
 
-    def epoch_batches(self, epoch, batch_size, shuffle, seed, jitter):
+    def epoch_batches(
+        self, epoch, batch_size, shuffle, seed, jitter, full_batches=False
+    ):
         """Rows and offsets of each batch of one pass."""
         rng = np.random.default_rng([seed, epoch])
         order = rng.permutation(len(self)) if shuffle else np.arange(len(self))
         reach = self.size // 2 if jitter and self.size else 0
         offsets = rng.integers(-reach, reach + 1, len(self))
-        batches = self.batch_rows(order, batch_size)
+        batches = self.batch_rows(order, batch_size, full_batches)
         if shuffle:
             batches = [batches[i] for i in rng.permutation(len(batches))]
         for rows in batches:
             yield rows, offsets[rows]
 
     def dataset(
-        self, batch_size, shuffle=False, seed=0, jitter=False, first_epoch=None
+        self,
+        batch_size,
+        shuffle=False,
+        seed=0,
+        jitter=False,
+        first_epoch=None,
+        first_batch=0,
+        full_batches=False,
     ):
         """Batches for `fit`, `evaluate` and `predict`.
 
@@ -189,6 +198,10 @@ class Chunks:
                 begins with that pass: training that is resumed with
                 `steps_per_epoch=num_batches(batch_size)` sees what unbroken
                 training would have seen.
+            first_batch: int, batches of that pass to be left out, for
+                training that stopped within a pass.
+            full_batches: bool. If True, batches with fewer than `batch_size`
+                chunks are left out of the pass.
 
         Returns:
             `tf.data.Dataset` of `(waveform, targets)`, float32
@@ -196,7 +209,15 @@ class Chunks:
             `waveform` is a dict with `lengths`, and without `shuffle` too
             clips of like length are batched together: the rows are those of
             `scoring_order`.
+
+        Raises:
+            ValueError: if no batch is full, but all must be.
         """
+        if full_batches and not self.num_batches(batch_size, True):
+            raise ValueError(
+                f"None of {self.num_batches(batch_size)} batches is full. "
+                f"Received: batch_size={batch_size}, {len(self)} chunks"
+            )
         passes = itertools.count()
         name, input_spec = self.input_spec()
         target_spec = self.target_spec()
@@ -205,10 +226,13 @@ class Chunks:
             epochs = [next(passes)]
             if first_epoch is not None:
                 epochs = itertools.count(first_epoch)
+            left_out = first_batch
             for epoch in epochs:
-                yield from self.epoch_batches(
-                    epoch, batch_size, shuffle, seed, jitter
+                batches = self.epoch_batches(
+                    epoch, batch_size, shuffle, seed, jitter, full_batches
                 )
+                yield from itertools.islice(batches, left_out, None)
+                left_out = 0
 
         def read(rows, offsets):
             waveform, lengths, targets = tf.numpy_function(
@@ -230,7 +254,7 @@ class Chunks:
         )
         count = tf.data.INFINITE_CARDINALITY
         if first_epoch is None:
-            count = self.num_batches(batch_size)
+            count = self.num_batches(batch_size, full_batches) - first_batch
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
         return dataset.map(read, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 

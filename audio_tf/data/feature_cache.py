@@ -13,6 +13,7 @@ from audio_tf.data.cache import AudioCache, entry_length
 from audio_tf.data.decode import RESAMPLER
 from audio_tf.data.pipeline import Clips
 from audio_tf.data.utterances import Frames, Utterances
+from audio_tf.provenance import weights_sha256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,7 @@ class FeatureCache(AudioCache):
 
     Args:
         directory: folder of the cache; made if missing.
-        settings: dict of all that the features depend on but the audio.
+        settings: all that the features depend on but the audio, for JSON.
     """
 
     def __init__(self, directory, settings):
@@ -47,22 +48,20 @@ class FeatureCache(AudioCache):
         return self.directory / audio_entry.name[:2] / audio_entry.name
 
 
-def cache_features(
-    clips, features, cache_dir, settings=None, batch_size=16, progress=True
-):
+def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
     """Brings the features of all clips into the cache.
 
     An interrupted run goes on where it stopped. A changed file or layer is a
-    miss: entries are found by the audio and by the layer's configuration.
+    miss: entries are found by the audio, by the layer's configuration and by
+    a checksum of its weights.
 
     Args:
         clips: `Clips`.
-        features: `audio_tf.layers.SpeechFeatures`, or a layer with its `dim`,
-            `step_size`, `step_lengths`, `spectrogram` and `sample_rate_hz`.
+        features: `audio_tf.layers.SpeechFeatures`, or what is called as it is
+            and has its `dim`, `sample_rate_hz`, `step_size`, `first_step`,
+            `step_lengths`, `weights` and `get_config`, such as
+            `audio_tf.probes.FrozenFeatures`.
         cache_dir: folder of the cache.
-        settings: dict of what the features depend on beyond the layer's
-            configuration, such as a checksum of weights; wanted where a layer
-            has weights.
         batch_size: int, utterances computed at a time.
         progress: bool, whether to show a progress bar.
 
@@ -70,21 +69,21 @@ def cache_features(
         `FeatureClips`, whose lengths are frames.
 
     Raises:
-        ValueError: if the rates differ, or weights have no `settings`.
+        ValueError: if the rates differ.
     """
     if features.sample_rate_hz != clips.sample_rate_hz:
         raise ValueError(
             f"Features of a waveform at {features.sample_rate_hz} Hz do not "
             f"fit clips at {clips.sample_rate_hz} Hz"
         )
-    if features.weights and not settings:
-        raise ValueError(
-            "Features that depend on weights need `settings` that name them. "
-            f"Received: settings={settings}"
-        )
-    config = {k: v for k, v in features.get_config().items() if k != "name"}
     cache = FeatureCache(
-        cache_dir, [type(features).__name__, config, settings, RESAMPLER]
+        cache_dir,
+        [
+            type(features).__name__,
+            own_config(features),
+            weights_sha256(features.weights),
+            RESAMPLER,
+        ],
     )
     # The rate and the decoder are in the folder of the audio's entries.
     entries = [cache.entry_of(entry) for entry in clips.entries]
@@ -103,14 +102,15 @@ def cache_features(
     )
 
 
+def own_config(layer):
+    """A layer's configuration, less what its outputs do not depend on."""
+    config = layer.get_config()
+    return {k: config[k] for k in config if k not in ("name", "trainable")}
+
+
 def compute(clips, wanted, entries, cache, features, batch_size, progress):
     """Computes and stores the features of the clips `wanted`."""
-    part = dataclasses.replace(
-        clips,
-        corpus=clips.corpus.select(wanted),
-        entries=[clips.entries[row] for row in wanted],
-        lengths=clips.lengths[wanted],
-    )
+    part = clips.select(wanted)
     utterances = Utterances(part)
     batches = utterances.batch_rows(np.arange(len(part)), batch_size)
     for rows in tqdm(

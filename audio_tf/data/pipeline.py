@@ -84,6 +84,15 @@ class Clips:
     def __len__(self):
         return len(self.entries)
 
+    def select(self, rows):
+        """These clips alone, the failures unchanged."""
+        return dataclasses.replace(
+            self,
+            corpus=self.corpus.select(rows),
+            entries=[self.entries[row] for row in rows],
+            lengths=self.lengths[rows],
+        )
+
 
 def prepare(
     corpus,

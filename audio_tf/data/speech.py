@@ -192,6 +192,36 @@ class SpeechCorpus(Corpus):
                 )
         return {split: corpus.select(each) for split, each in chosen.items()}
 
+    @classmethod
+    def join(cls, corpora):
+        """Corpora that were read together as one, in their order.
+
+        Raises:
+            ValueError: if their vocabularies differ.
+        """
+        first = corpora[0]
+        for each in corpora[1:]:
+            if each.vocabulary != first.vocabulary:
+                raise ValueError(
+                    "Only corpora with one vocabulary are joined. Received: "
+                    f"{len(first.vocabulary)} and {len(each.vocabulary)} "
+                    "speakers"
+                )
+        labels = None
+        if any(each.frame_labels for each in corpora):
+            labels = [
+                label
+                for each in corpora
+                for label in each.frame_labels or [None] * len(each)
+            ]
+        return dataclasses.replace(
+            first,
+            files=[file for each in corpora for file in each.files],
+            labels=[label for each in corpora for label in each.labels],
+            utterances=[name for each in corpora for name in each.utterances],
+            frame_labels=labels,
+        )
+
     def hold_out(self, share=0.1, seed=1337):
         """Draws whole utterances for validation.
 

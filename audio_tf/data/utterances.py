@@ -30,13 +30,11 @@ class Frames:
 
     @classmethod
     def of(cls, features):
-        """Those of `audio_tf.layers.SpeechFeatures`."""
-        # A stack has its middle in the middle of its frames.
-        first = (features.step_size - features.spectrogram.hop_size) / 2
+        """Those of `audio_tf.layers.SpeechFeatures`, or of a layer like it."""
         return cls(
             features.sample_rate_hz,
             features.step_size,
-            first,
+            features.first_step,
             features.step_lengths,
         )
 
@@ -76,13 +74,7 @@ def limit_lengths(clips, min_s=0.0, max_s=np.inf):
         failures[str(clips.corpus.files[row])] = (
             f"{seconds[row]:.2f} s, not within {min_s} s to {max_s} s"
         )
-    return dataclasses.replace(
-        clips,
-        corpus=clips.corpus.select(kept),
-        entries=[clips.entries[row] for row in kept],
-        lengths=clips.lengths[kept],
-        failures=failures,
-    )
+    return dataclasses.replace(clips.select(kept), failures=failures)
 
 
 class Utterances(Chunks):
