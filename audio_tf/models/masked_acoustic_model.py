@@ -46,6 +46,17 @@ def masked_l1(targets, outputs, masked, weights=None):
     return ops.sum(by_frame * counts) / ops.where(total > 0.0, total, 1.0)
 
 
+class ReplicaShare(keras.losses.Loss):
+    """A loss that is computed already, shared among replicas by Keras.
+
+    Keras divides by the replicas of `tf.distribute` what its own losses give,
+    for it adds the gradients up, and nothing else.
+    """
+
+    def call(self, y_true, y_pred):
+        return ops.reshape(y_pred, (1,))
+
+
 @keras.saving.register_keras_serializable("audio_tf")
 class MaskedAcousticModel(TakesFeatures, keras.Model):
     """Pre-trains an Audio ALBERT to fill in the frames that it hides.
@@ -178,7 +189,7 @@ class MaskedAcousticModel(TakesFeatures, keras.Model):
         )
         for added in self.losses:
             loss = loss + ops.cast(ops.sum(added), "float32")
-        return loss
+        return ReplicaShare()(loss, loss)
 
     def reconstruct(self, features):
         """What the model makes of the clips that it masks as in evaluation.

@@ -1,0 +1,94 @@
+"""Two devices train as one does; each backend in a process of its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from audio_tf import distribution
+
+# Masks and losses that do not depend on how a batch is cut.
+PROGRAM = """
+import sys
+import keras
+import numpy as np
+
+if keras.backend.backend() == "tensorflow":
+    import tensorflow as tf
+
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * 2,
+    )
+from audio_tf import distribution, models
+
+keras.utils.set_random_seed(0)
+with distribution.scope(sys.argv[1]):
+    backbone = models.AudioAlbertBackbone(
+        num_layers=2,
+        num_heads=2,
+        key_dim=4,
+        embedding_dim=8,
+        feed_forward_dims=(8,),
+        feature_dim=13,
+    )
+    model = models.MaskedAcousticModel(
+        backbone,
+        masking="s3prl",
+        masking_kwargs={
+            "proportion": 1.0,
+            "consecutive": 1,
+            "zero_rate": 1.0,
+            "replace_rate": 0.0,
+        },
+        compile=False,
+    )
+    model.compile(keras.optimizers.SGD(0.5))
+x = np.random.default_rng(0).normal(size=(12, 11, 13)).astype("float32")
+history = model.fit(
+    x, batch_size=6, epochs=3, shuffle=False, verbose=0,
+    validation_data=x[:4],
+)
+for name in ("loss", "val_loss"):
+    print("figures", name, *history.history[name])
+print("figures weights", *(float(np.abs(w).sum()) for w in model.get_weights()))
+"""
+
+
+def figures(backend, strategy, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, program, strategy],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "KERAS_BACKEND": backend,
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        },
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = [
+        line.split()[1:]
+        for line in done.stdout.splitlines()
+        if line.startswith("figures")
+    ]
+    assert len(lines) == 3
+    return {name: [float(each) for each in values] for name, *values in lines}
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_two_devices_equal_one(backend, tmp_path):
+    pytest.importorskip(backend)
+    one = figures(backend, "none", tmp_path)
+    two = figures(backend, "data_parallel", tmp_path)
+    for name in one:
+        assert two[name] == pytest.approx(one[name], rel=1e-4), name
+    assert one["loss"][-1] < one["loss"][0]
+
+
+def test_a_strategy_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="data_parallel.*Received.*'many'"):
+        distribution.scope("many")

@@ -1,0 +1,175 @@
+"""training/pretrain.py, run as a user runs it, on corpora of seconds."""
+
+import csv
+import json
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+from scripts import kill_once_there, run
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("training reads through tf.data", allow_module_level=True)
+
+from audio_tf import models, optimizers
+
+TINY = {
+    "num_heads": 2,
+    "key_dim": 4,
+    "embedding_dim": 8,
+    "feed_forward_dims": [8],
+    "dropout": 0.1,
+}
+COMMON = [
+    *("--dataset", "folder", "--sample-rate-hz", 8000),
+    *("--features", "s3prl", "--target", "input", "--masking", "s3prl"),
+    *("--features-options", json.dumps({"bands": 13, "fft_size": 256})),
+    *("--model", "audio_albert_3", "--model-kwargs", json.dumps(TINY)),
+    *("--batch-size", 6, "--buckets", 2, "--learning-rate", 0.1),
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Chirps of unequal length, and a file that is not audio."""
+    folder = tmp_path_factory.mktemp("speech")
+    rng = np.random.default_rng(5)
+    for number in range(30):
+        speaker = folder / f"speaker{number % 3}"
+        speaker.mkdir(exist_ok=True)
+        time_s = np.arange(rng.integers(3_000, 7_000)) / 8_000
+        rate_hz = rng.uniform(200, 1_000)
+        chirp = np.sin(2 * np.pi * rate_hz * time_s * (1 + time_s))
+        soundfile.write(speaker / f"{number}.wav", 0.3 * chirp, 8_000)
+    (folder / "speaker2" / "bad.wav").write_text("no sound at all")
+    return folder
+
+
+def trained(out):
+    model = keras.saving.load_model(out / "last.keras")
+    assert isinstance(model.optimizer, optimizers.Lamb)
+    return model
+
+
+def assert_equal_runs(one, other, atol=1e-6):
+    for a, b in zip(
+        trained(one).get_weights(), trained(other).get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(a, b, atol=atol)
+
+
+def losses(out, column="loss"):
+    with open(out / "history.csv") as file:
+        return [float(row[column]) for row in csv.DictReader(file)]
+
+
+def test_killed_and_resumed_equals_unbroken(corpus, tmp_path):
+    """Checkpoints are not at the end of a pass, masks and dropout random."""
+    arguments = ["--data-dir", corpus, *COMMON, "--attention", "xbox"]
+    arguments += ["--steps", 60, "--save-every", 3, "--accumulate", 2]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    output = run("pretrain.py", *arguments, "--out", whole, cache=tmp_path)
+    assert "1 files left out" in output and "bad.wav" in output
+    assert losses(whole)[-1] < 0.9 * losses(whole)[0]
+
+    kill_once_there(
+        broken / "last.keras",
+        *("pretrain.py", *arguments, "--out", broken),
+        cache=tmp_path,
+    )
+    stopped = trained(broken)
+    assert 0 < int(stopped.optimizer.iterations) < 60
+    refused = run(
+        *("pretrain.py", *arguments, "--out", broken),
+        cache=tmp_path,
+        fails=True,
+    )
+    assert "--resume" in refused
+    run("pretrain.py", "--out", broken, "--resume", cache=tmp_path)
+    assert_equal_runs(whole, broken)
+    assert losses(broken) == pytest.approx(losses(whole), abs=1e-5)
+    assert losses(broken, "val_loss") == pytest.approx(
+        losses(whole, "val_loss"), abs=1e-5
+    )
+
+    # What is left behind: an encoder, how it came to be, and pictures.
+    encoder = models.AudioBackbone.from_preset(str(broken / "preset"))
+    backbone = trained(broken).backbone
+    for a, b in zip(
+        encoder.encoder.get_weights(), backbone.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+    origin = json.loads((broken / "preset" / "provenance.json").read_text())
+    assert origin["settings"]["attention"] == "xbox"
+    assert list((broken / "logs" / "pictures").glob("events.out.tfevents.*"))
+
+
+def test_features_in_the_pipeline_equal_cached_ones(corpus, tmp_path):
+    """With the paper's target, which has other features than the input."""
+    arguments = ["--data-dir", corpus, *COMMON, "--target", "spectrogram"]
+    arguments += ["--steps", 6, "--save-every", 3, "--buckets", 1]
+    cached, computed = tmp_path / "cached", tmp_path / "computed"
+    run("pretrain.py", *arguments, "--out", cached, cache=tmp_path)
+    run(
+        *("pretrain.py", *arguments, "--no-feature-cache", "--out", computed),
+        cache=tmp_path,
+    )
+    # A graph rounds otherwise than single operations.
+    assert_equal_runs(cached, computed, atol=1e-4)
+    model = trained(cached)
+    assert model.target_dim == 129
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_resumes(precision, corpus, tmp_path):
+    arguments = ["--data-dir", corpus, *COMMON, "--precision", precision]
+    arguments += ["--save-every", 2, "--out", tmp_path / "run"]
+    run("pretrain.py", *arguments, "--steps", 4, cache=tmp_path)
+    model = keras.saving.load_model(tmp_path / "run" / "last.keras")
+    assert model.backbone.blocks[0].compute_dtype == precision[6:]
+    # More steps were wanted after all.
+    run(
+        *("pretrain.py", "--out", tmp_path / "run", "--resume", "--steps", 8),
+        cache=tmp_path,
+    )
+    assert len(losses(tmp_path / "run")) == 4
+    assert np.isfinite(losses(tmp_path / "run")).all()
+
+
+def test_librispeech_from_its_released_layout(shared_data, tmp_path):
+    """Six utterances prove the path: it reads, and the loss falls."""
+    out = tmp_path / "run"
+    tiny = {**TINY, "dropout": 0.0}
+    output = run(
+        *("pretrain.py", "--dataset", "librispeech"),
+        *("--data-dir", shared_data / "LibriSpeech"),
+        *("--train-subsets", "train-clean-100", "--val-subsets", "dev-clean"),
+        *("--model-kwargs", json.dumps(tiny), "--learning-rate", 0.1),
+        *("--steps", 60, "--save-every", 10, "--batch-size", 2),
+        *("--out", out),
+        cache=tmp_path,
+    )
+    assert "train: 4 utterances" in output and "val: 2 utterances" in output
+    assert losses(out)[-1] < 0.95 * losses(out)[0]
+    assert losses(out, "val_loss")[-1] < losses(out, "val_loss")[0]
+    encoder = models.AudioBackbone.from_preset(str(out / "preset"))
+    assert encoder.features.step_size == 600
+
+
+def test_mistakes_are_named(corpus, tmp_path):
+    for flags, named in (
+        (["--steps", 7, "--save-every", 3], "--save-every must divide"),
+        (["--batch-size", 5, "--accumulate", 2], "--accumulate must divide"),
+        (["--resume", "--out", tmp_path / "none"], "nothing to resume"),
+    ):
+        output = run("pretrain.py", *flags, cache=tmp_path, fails=True)
+        assert named in output
+    output = run(
+        *("pretrain.py", "--data-dir", corpus, *COMMON, "--batch-size", 40),
+        *("--distribution", "data_parallel", "--steps", 1000),
+        *("--out", tmp_path / "run"),
+        cache=tmp_path,
+        fails=True,
+    )
+    assert "No batch of 40 is full" in output
