@@ -929,8 +929,6 @@ def test_features_are_cached(speech, tmp_path, monkeypatch):
     for other in (small_features(pre_emphasis=0.5), small_features(stack=2)):
         with pytest.raises(RuntimeError, match="computed again"):
             data.cache_features(clips, other, tmp_path)
-    with pytest.raises(RuntimeError, match="computed again"):
-        data.cache_features(clips, features, tmp_path, {"weights": "1"})
     found.entries[3].unlink()
     with pytest.raises(RuntimeError, match="computed again"):
         data.cache_features(clips, features, tmp_path)
@@ -965,13 +963,20 @@ def test_cached_features_in_batches(speech, tmp_path):
     assert 0 < len(short) < 7
 
 
-def test_features_of_another_rate_or_with_weights(speech, tmp_path):
+def test_features_of_another_rate(speech, tmp_path):
     with pytest.raises(ValueError, match="16000 Hz .* 3700 Hz"):
         data.cache_features(speech[2], SpeechFeatures(), tmp_path)
+
+
+def test_features_are_cached_by_their_weights(speech, tmp_path):
     features = small_features()
     features.extra = features.add_weight(name="extra", shape=(1,))
-    with pytest.raises(ValueError, match="need `settings`"):
-        data.cache_features(speech[2], features, tmp_path)
+    first = data.cache_features(speech[2], features, tmp_path)
+    again = data.cache_features(speech[2], features, tmp_path)
+    assert again.entries == first.entries
+    features.extra.assign([3.0])
+    other = data.cache_features(speech[2], features, tmp_path)
+    assert not set(other.entries) & set(first.entries)
 
 
 # Real speech

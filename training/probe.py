@@ -1,0 +1,420 @@
+"""Probe frozen features: do they tell speakers and phonemes?
+
+    python training/probe.py --model runs/full/preset --data-dir LibriSpeech \\
+        --train-subsets train-clean-100 --train-list train_split.txt \\
+        --test-list test_split.txt --by-time \\
+        --alignment converted_aligned_phones.txt --out runs/full/probes
+    python training/probe.py --dataset fsdd --data-dir fsdd --features s3prl \\
+        --sample-rate-hz 8000 --out runs/mel
+    python training/probe.py --out runs/mel --resume
+
+Without --model the features themselves are probed, the papers' mel baseline;
+with it the features are the model's. They are computed once and cached. The
+folder --out gets config.json and probes.json, whose figures of a task are
+those of the epoch that was best on the validation split, tested once.
+--resume trains the tasks that are not in probes.json.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import sys
+import time
+import zlib
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+
+from audio_tf import attention, data, probes, provenance  # noqa: E402
+from audio_tf.models import AudioBackbone, SpeechEncoder  # noqa: E402
+from audio_tf.settings import (  # noqa: E402
+    SpeechSettings,
+    parse,
+    saved_run,
+    setting,
+)
+
+SPLITS = ("train", "val", "test")
+
+
+@dataclasses.dataclass
+class ProbeSettings(SpeechSettings):
+    """What is probed and how; the defaults are the authors' (FACTS 1.8)."""
+
+    model: str | None = setting(
+        None, "preset of a SpeechEncoder; probe the features if not given"
+    )
+    layer: str | None = setting(
+        None,
+        "hidden state of the model, from 0, the embedding; `features` for "
+        "what goes into it; its output if not given",
+    )
+    tasks: list[str] = setting(
+        probes.PAPER_PROBES, f"probes, of {', '.join(probes.PROBES)}"
+    )
+    epochs: int = setting(40, "passes over the corpus")
+    batch_size: int = setting(25, "utterances per step")
+    learning_rate: float = setting(1e-3, "learning rate of Adam")
+    hidden_dim: int = setting(768, "units of a probe's hidden layers")
+    dropout: float = setting(0.0, "dropout rate of hidden layers")
+    val_share: float = setting(
+        0.1, "share of train for validation, where there is no such split"
+    )
+    test_share: float = setting(
+        0.0, "share of train for the test, where there is no such split"
+    )
+    by_time: bool = setting(
+        False, "take the phone at the middle of a frame, if rates do not fit"
+    )
+    buckets: int = setting(5, "lengths that utterances are padded to")
+    out: str = setting("runs/probe", "folder of the run")
+
+    def __post_init__(self):
+        for task in self.tasks:
+            probes.check_probe(task)
+
+
+# What may differ when a run goes on.
+FREE_SETTINGS = {"tasks", "cache_dir"}
+
+
+def load_features(settings):
+    """What is probed.
+
+    Returns:
+        Triple of the features, the settings with those of the model in
+        place, and facts about the model, `None` without one.
+
+    Raises:
+        ValueError: if there is no such layer, or settings contradict the
+            model.
+    """
+    if settings.model is None:
+        if settings.layer not in (None, "features"):
+            raise ValueError(
+                f"--layer needs --model. Received: --layer {settings.layer}"
+            )
+        return settings.feature_layer(), settings, None
+    encoder = AudioBackbone.from_preset(settings.model, trainable=False)
+    if not isinstance(encoder, SpeechEncoder):
+        raise ValueError(
+            "--model must be the preset of a SpeechEncoder. "
+            f"Received: {settings.model}, a {type(encoder).__name__}"
+        )
+    own = {
+        "features": encoder.features.preset,
+        "sample_rate_hz": encoder.features.sample_rate_hz,
+        "features_options": encoder.features.options,
+    }
+    for name, value in own.items():
+        given = getattr(settings, name)
+        if isinstance(value, dict):
+            fits = given.items() <= value.items()
+        else:
+            fits = given in (value, getattr(ProbeSettings(), name))
+        if not fits:
+            raise ValueError(
+                f"The model has {name}={value}. "
+                f"Received: --{name.replace('_', '-')} {given}"
+            )
+    print(
+        f"features of the model: {own['features']}, "
+        f"{own['sample_rate_hz']} Hz, {encoder.features.dim} a step"
+    )
+    facts = {"weights_sha256": provenance.weights_sha256(encoder.weights)}
+    origin = pathlib.Path(settings.model, "provenance.json")
+    if origin.is_file():
+        facts["provenance"] = json.loads(origin.read_text())
+    attention.fold(encoder)
+    features = encoder.features
+    if settings.layer is None:
+        features = probes.FrozenFeatures(encoder)
+    elif settings.layer != "features":
+        if not settings.layer.isdecimal():
+            raise ValueError(
+                "--layer must be a number or `features`. "
+                f"Received: --layer {settings.layer}"
+            )
+        features = probes.FrozenFeatures(encoder, int(settings.layer))
+    return features, dataclasses.replace(settings, **own), facts
+
+
+def load_splits(settings):
+    """Dict of `SpeechCorpus` by split, what is not there drawn from train.
+
+    Raises:
+        ValueError: if a split is not there and none of train is to be it.
+    """
+    corpora = settings.load()
+    for split in ("test", "val"):
+        share = getattr(settings, f"{split}_share")
+        if split in corpora and len(corpora[split]):
+            continue
+        held = []
+        if share:
+            rest, held = corpora["train"].hold_out(share, settings.seed)
+        if not len(held) or not len(rest):
+            raise ValueError(
+                f"There is no split {split!r}; --{split}-share draws it from "
+                f"train. Received: --{split}-share {share}, "
+                f"{len(corpora['train'])} utterances"
+            )
+        corpora[split], corpora["train"] = held, rest
+    return {split: corpora[split] for split in SPLITS}
+
+
+def phonemes(task):
+    return probes.PROBES[task].targets == "frame_labels"
+
+
+def with_phones(clips, split):
+    """The clips whose frames have labels.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    labels = clips.corpus.frame_labels or []
+    rows = [row for row, each in enumerate(labels) if each is not None]
+    if not rows:
+        raise ValueError(
+            f"No utterance of the split {split!r} has phones, see "
+            f"--alignment. Received: {len(clips)} utterances"
+        )
+    return clips.select(rows)
+
+
+def unseen_speakers(utterances):
+    """How many utterances of a split are of speakers that train lacks.
+
+    Raises:
+        ValueError: if all are: a probe knows the speakers of train.
+    """
+    train = utterances["train"].clips.corpus.speakers
+    unseen = {}
+    for split in ("val", "test"):
+        speakers = utterances[split].clips.corpus.speakers
+        unseen[split] = int(np.sum(~np.isin(speakers, train)))
+        if unseen[split] == len(speakers):
+            raise ValueError(
+                f"No speaker of the split {split!r} is in train; splits of "
+                "the same speakers are wanted, by lists or by "
+                f"--{split}-share. Received: {len(speakers)} utterances"
+            )
+    return unseen
+
+
+def task_splits(task, clips, settings, frames=None):
+    """The utterances of a task, and what is to be known of them.
+
+    Args:
+        task: a key of `PROBES`.
+        clips: dict of `Clips` or `FeatureClips` by split.
+        frames: `Frames`, for `Clips`.
+
+    Returns:
+        Pair of a dict of `Utterances` by split and a dict for the report.
+
+    Raises:
+        ValueError: if targets are missing or do not fit the frames.
+    """
+    known = clips
+    if phonemes(task):
+        known = {split: with_phones(clips[split], split) for split in clips}
+    utterances = {
+        split: data.Utterances(
+            each,
+            probes.PROBES[task].targets,
+            frames,
+            settings.buckets,
+            settings.by_time,
+        )
+        for split, each in known.items()
+    }
+    if phonemes(task):
+        left_out = {
+            split: len(clips[split]) - len(known[split]) for split in clips
+        }
+        facts = {"utterances_without_phones": left_out}
+    else:
+        # They count as wrong, as they are.
+        facts = {"utterances_of_unseen_speakers": unseen_speakers(utterances)}
+    return utterances, facts
+
+
+def num_classes(task, utterances):
+    """Speakers of the corpus, or its phones."""
+    corpora = [each.clips.corpus for each in utterances.values()]
+    if not phonemes(task):
+        return len(corpora[0].vocabulary)
+    if corpora[0].label_names is not None:
+        return len(corpora[0].label_names)
+    return 1 + max(
+        int(labels.max())
+        for corpus in corpora
+        for labels in corpus.frame_labels
+    )
+
+
+def run_task(task, clips, settings):
+    """Trains and tests one probe; the same whatever was run before it.
+
+    Returns:
+        Dict for the report.
+    """
+    began = time.monotonic()
+    keras.utils.set_random_seed(zlib.crc32(f"{settings.seed} {task}".encode()))
+    utterances, _ = task_splits(task, clips, settings)
+    classes = num_classes(task, utterances)
+    probe = probes.create(
+        task,
+        utterances["train"].dim,
+        classes,
+        settings.hidden_dim,
+        settings.dropout,
+    )
+    report = probes.train(
+        probe,
+        utterances,
+        settings.epochs,
+        settings.batch_size,
+        settings.learning_rate,
+        settings.seed,
+        verbose=1 if sys.stdout.isatty() else 2,
+    )
+    targets = np.concatenate(
+        [np.atleast_1d(each) for each in utterances["test"].targets]
+    )
+    return {
+        **report,
+        # What the most frequent class of the test would get.
+        "chance": float(np.bincount(targets).max() / len(targets)),
+        "num_classes": classes,
+        "utterances": {split: len(each) for split, each in utterances.items()},
+        "frames": {
+            split: int(each.clips.lengths.sum())
+            for split, each in utterances.items()
+        },
+        "parameters": probe.count_params(),
+        "seconds": round(time.monotonic() - began, 2),
+    }
+
+
+def earlier_tasks(asked, path, model):
+    """Tasks that are done, of a run that goes on.
+
+    Args:
+        asked: dict of the settings.
+        path: the report.
+        model: dict of facts about the model, or `None`.
+
+    Raises:
+        ValueError: if settings or the model have changed since.
+    """
+    before = saved_run(path.parent)
+    changed = [
+        name
+        for name in asked
+        if name not in FREE_SETTINGS and asked[name] != before.get(name)
+    ]
+    if changed:
+        raise ValueError(
+            f"--resume goes on with the settings of {path.parent}. "
+            f"Received: others for {changed}"
+        )
+    if not path.is_file():
+        return {}
+    done = json.loads(path.read_text())
+    before, now = (
+        each and each["weights_sha256"] for each in (done["model"], model)
+    )
+    if before != now:
+        raise ValueError(
+            f"{asked['model']} has other weights than those of {path}. "
+            f"Received: {now}, then {before}"
+        )
+    return done["tasks"]
+
+
+def write_json(path, content):
+    """Writes a file, whole or not at all."""
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(json.dumps(content, indent=2))
+    os.replace(temporary, path)
+
+
+def describe(tasks):
+    """A table of the figures, a line a task."""
+    columns = ("test_accuracy", "val_accuracy", "chance")
+    lines = [
+        f"{'task':<16}{'test':>9}{'val':>9}{'chance':>9}{'classes':>9}"
+        f"{'epoch':>7}{'s':>9}"
+    ]
+    for task, report in tasks.items():
+        shares = "".join(f"{report[name]:9.4f}" for name in columns)
+        lines.append(
+            f"{task:<16}{shares}{report['num_classes']:>9}"
+            f"{report['best_epoch']:>7}{report['seconds']:>9.1f}"
+        )
+    return "\n".join(lines)
+
+
+def main(argv=None):
+    settings, resume = parse(ProbeSettings, __doc__, argv, saved=saved_run)
+    asked = dataclasses.asdict(settings)
+    out = pathlib.Path(settings.out)
+    path = out / "probes.json"
+    if not resume and (out / "config.json").exists():
+        sys.exit(f"{out} holds a run. Add --resume, or choose another --out.")
+    try:
+        features, settings, model = load_features(settings)
+        tasks = earlier_tasks(asked, path, model) if resume else {}
+        todo = [task for task in settings.tasks if task not in tasks]
+        if not todo:
+            print(describe(tasks))
+            return
+        clips = {
+            split: settings.prepare(corpus, split)
+            for split, corpus in load_splits(settings).items()
+        }
+        # Whatever does not fit, before hours of features.
+        frames = data.Frames.of(features)
+        facts = {
+            task: task_splits(task, clips, settings, frames)[1] for task in todo
+        }
+    except ValueError as error:
+        sys.exit(str(error).replace("`by_time=True`", "--by-time"))
+    for task, found in facts.items():
+        for what, counts in found.items():
+            if any(counts.values()):
+                print(f"{task}: {what.replace('_', ' ')}: {counts}")
+    failures = {}
+    for each in clips.values():
+        failures |= each.failures
+    if failures:
+        print(data.describe(failures))
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / "config.json", asked)
+    origin = {
+        **provenance.run_facts(settings),
+        **provenance.corpus_facts(clips["train"].corpus),
+        "resampler": data.RESAMPLER,
+        "files_left_out": len(failures),
+    }
+    cache_dir = settings.prepare_arguments()["cache_dir"]
+    for split, each in clips.items():
+        if all(map(phonemes, todo)):
+            # No features for what no task sees.
+            each = with_phones(each, split)
+        clips[split] = data.cache_features(each, features, cache_dir)
+    for task in todo:
+        print(f"\n{task}")
+        tasks[task] = {**run_task(task, clips, settings), **facts[task]}
+        write_json(path, {"tasks": tasks, "model": model, **origin})
+    print(f"\n{describe(tasks)}")
+
+
+if __name__ == "__main__":
+    main()
