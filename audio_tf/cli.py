@@ -109,6 +109,54 @@ def parser():
     add_formats(export)
     export.set_defaults(run=run_export)
 
+    inspect = commands.add_parser(
+        "inspect",
+        help="draw and sort the attention maps of a checkpoint",
+        description="Writes patterns.png (initial against learned maps), "
+        "kinds.png (diagonal, increasing, decreasing, sparse), heads.png, "
+        "projection.png (PCA, then t-SNE) and maps.json, and prints the kind "
+        "of each head. Layers and heads count from 1.",
+    )
+    inspect.add_argument("path", metavar="OUT_DIR")
+    inspect.add_argument(
+        "files", nargs="+", metavar="FILE", help="audio, or a folder of it"
+    )
+    inspect.add_argument(
+        "--model",
+        required=True,
+        metavar="CHECKPOINT",
+        help="folder of a preset, its hf://, kaggle:// or gs:// address, a "
+        ".keras file, or the name of a size, which is untrained",
+    )
+    inspect.add_argument(
+        "--layer",
+        type=positive_int,
+        help="that is drawn and projected (default: the last)",
+    )
+    inspect.add_argument(
+        "--clips",
+        type=positive_int,
+        default=16,
+        help="drawn from the files (default: %(default)d); 76 of twelve heads "
+        "have the paper's 900 components",
+    )
+    inspect.add_argument(
+        "--seconds",
+        type=positive_float,
+        help="length of the clips; shorter files are passed over (default: "
+        "the longest that the clips have, up to 500 frames)",
+    )
+    inspect.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="of clips, initial weights and t-SNE (default: %(default)d)",
+    )
+    inspect.add_argument(
+        "--json", action="store_true", help="print one JSON object per head"
+    )
+    inspect.set_defaults(run=run_inspect)
+
     presets = commands.add_parser(
         "presets", help="list the sizes that models are built in"
     )
@@ -149,6 +197,15 @@ def positive_int(text):
     if number < 1:
         raise argparse.ArgumentTypeError(
             f"must be a positive integer. Received: {text}"
+        )
+    return number
+
+
+def positive_float(text):
+    number = float(text)
+    if not 0.0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(
+            f"must be a positive number. Received: {text}"
         )
     return number
 
@@ -326,13 +383,21 @@ def run_export(arguments):
     return command.run(classifier, arguments)
 
 
+def run_inspect(arguments):
+    from audio_tf.analysis import command
+
+    return command.run(arguments)
+
+
 def run_presets(arguments):
     from audio_tf import models
 
-    for family in models.AudioBackbone.__subclasses__():
+    families = models.AudioBackbone.__subclasses__()
+    for family in (*families, models.AudioAlbertBackbone):
+        takes = "" if family in families else ", takes features"
         for name in family.sizes:
             count = family.from_preset(name).count_params()
-            print(f"{name:40s} {count:>12,} parameters, untrained")
+            print(f"{name:40s} {count:>12,} parameters, untrained{takes}")
     return 0
 
 

@@ -1,0 +1,42 @@
+"""What attention learns: maps of each head, their kinds, and figures.
+
+`audio-tf inspect` writes all of it for a checkpoint. Figures need matplotlib
+(extra `analysis`), which is imported when the first is drawn.
+"""
+
+from audio_tf.analysis.figures import (
+    draw_heads,
+    draw_kinds,
+    draw_patterns,
+    draw_projection,
+)
+from audio_tf.analysis.kinds import (
+    KINDS,
+    UNSORTED,
+    MapKind,
+    sort_head,
+    sort_map,
+)
+from audio_tf.analysis.maps import (
+    attention_maps,
+    iterate_maps,
+    transformer_blocks,
+)
+from audio_tf.analysis.projection import Projection, project
+
+__all__ = [
+    "KINDS",
+    "UNSORTED",
+    "MapKind",
+    "Projection",
+    "attention_maps",
+    "draw_heads",
+    "draw_kinds",
+    "draw_patterns",
+    "draw_projection",
+    "iterate_maps",
+    "project",
+    "sort_head",
+    "sort_map",
+    "transformer_blocks",
+]

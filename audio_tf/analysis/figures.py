@@ -1,0 +1,234 @@
+"""Figures of attention maps, after those of arXiv 2006.05174.
+
+Each function returns a `matplotlib.figure.Figure`; `save` writes it. In every
+map the query runs down and the key to the right, both in frames. Weights are
+coloured from zero to the full scale of each panel, on a square-root scale:
+relative to a diagonal's, those of a stripe are small.
+"""
+
+import numpy as np
+
+from audio_tf.analysis.kinds import KINDS
+
+COLUMNS = 12
+# Points along a side of a panel, fewer than its pixels: of a large map, a thin
+# diagonal would vanish.
+PANEL_SIZE = 160
+SMALL_PANEL_SIZE = 100
+MARKERS = "os^vDPX*"
+
+
+def new_figure(width, height):
+    """An empty figure of so many inches.
+
+    Raises:
+        ImportError: if matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "Figures need matplotlib: pip install 'audio_tf[analysis]'"
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(figure, path):
+    """Writes a figure; the suffix of the path says in which format."""
+    figure.savefig(path, dpi=120)
+
+
+def shrink(weights, size):
+    """The largest weight of each block, at most `size` blocks along a side.
+
+    Args:
+        weights: floating array `(frames, frames)`.
+        size: int.
+
+    Returns:
+        Array `(blocks, blocks)`; the last blocks may be smaller ones.
+    """
+    starts = np.arange(0, len(weights), -(-len(weights) // size))
+    rows = np.maximum.reduceat(weights, starts, axis=0)
+    return np.maximum.reduceat(rows, starts, axis=1)
+
+
+def full_scale(weights):
+    """The median over queries of their largest weight.
+
+    The first queries of a causal map, which see few keys, would else leave
+    the others dark.
+    """
+    peaks = np.max(weights, axis=1)
+    return float(np.median(peaks[peaks > 0.0])) if np.any(peaks) else 1.0
+
+
+def draw_map(panel, weights, size=PANEL_SIZE):
+    """Draws one map `(frames, frames)`, with its full scale below."""
+    from matplotlib.colors import PowerNorm
+
+    frames, scale = len(weights), full_scale(weights)
+    image = panel.imshow(
+        shrink(weights, size) / scale,
+        norm=PowerNorm(0.5, 0.0, 1.0, clip=True),
+        cmap="magma",
+        extent=(0, frames, frames, 0),
+        interpolation="nearest",
+    )
+    panel.set_xticks([0, frames])
+    panel.set_yticks([0, frames])
+    panel.tick_params(labelsize=7, length=2)
+    panel.set_xlabel(f"full scale {scale:.2g}", fontsize=7, labelpad=1)
+    return image
+
+
+def add_scale(figure, image, panels):
+    bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.01)
+    bar.set_ticks([0.0, 0.25, 1.0], labels=["0", "1/4", "full"], fontsize=7)
+    bar.set_label(
+        "weight; full scale is the median query's largest", fontsize=8
+    )
+
+
+def draw_patterns(initial, learned, title, names=("initial", "learned")):
+    """Figure 2: each head as it began, above what it became.
+
+    Args:
+        initial: floating array `(heads, frames, frames)`.
+        learned: the same of the checkpoint.
+        title: str.
+        names: of the two rows.
+    """
+    heads = len(learned)
+    columns = min(heads, COLUMNS)
+    bands = -(-heads // columns)
+    figure = new_figure(max(1.35 * columns + 1.2, 5.0), 3.5 * bands + 0.7)
+    panels = figure.subplots(2 * bands, columns, squeeze=False)
+    for panel in panels.flat:
+        panel.set_axis_off()
+    for head in range(heads):
+        band, column = divmod(head, columns)
+        for row, maps in enumerate((initial, learned)):
+            panel = panels[2 * band + row, column]
+            panel.set_axis_on()
+            image = draw_map(panel, maps[head], SMALL_PANEL_SIZE)
+            if column == 0:
+                panel.set_ylabel(f"{names[row]}\nquery", fontsize=8)
+            else:
+                panel.set_yticks([])
+        panels[2 * band, column].set_title(f"head {head + 1}", fontsize=9)
+    figure.suptitle(title, fontsize=10)
+    figure.supxlabel("key (frames)", fontsize=8)
+    add_scale(figure, image, panels)
+    return figure
+
+
+def draw_kinds(examples, title):
+    """Figure 4: an example of each kind of map.
+
+    Args:
+        examples: dict by kind of pairs of a map `(frames, frames)` and its
+            caption; a kind that is not there was not found.
+        title: str.
+    """
+    figure = new_figure(3.0 * len(KINDS) + 1.0, 4.0)
+    panels = figure.subplots(1, len(KINDS))
+    image = None
+    for panel, kind in zip(panels, KINDS, strict=True):
+        panel.set_title(kind, fontsize=11)
+        if kind not in examples:
+            panel.set_box_aspect(1)
+            panel.set_xticks([])
+            panel.set_yticks([])
+            panel.text(0.5, 0.5, "none found", ha="center", va="center")
+            continue
+        weights, caption = examples[kind]
+        image = draw_map(panel, weights)
+        panel.set_title(f"{kind}\n{caption}", fontsize=9)
+    panels[0].set_ylabel("query (frames)", fontsize=8)
+    figure.suptitle(title, fontsize=10)
+    figure.supxlabel("key (frames)", fontsize=8)
+    if image is not None:
+        add_scale(figure, image, panels)
+    return figure
+
+
+def draw_projection(projection, heads, title, names=None):
+    """Figure 6: maps in the plane, coloured by their heads.
+
+    Args:
+        projection: `Projection`.
+        heads: integers `(maps,)`, the head of each map, from 0.
+        title: str.
+        names: what to add to each head in the legend, or `None`.
+    """
+    import matplotlib
+
+    heads = np.asarray(heads)
+    count = int(heads.max()) + 1
+    # Its light shades last.
+    colours = matplotlib.colormaps["tab20"].colors
+    colours = colours[::2] + colours[1::2]
+    if count > 20:
+        colours = matplotlib.colormaps["hsv"](np.linspace(0, 0.95, count))
+    figure = new_figure(7.5, 5.6)
+    panel = figure.subplots()
+    for head in range(count):
+        name = f"head {head + 1}"
+        if names is not None:
+            name += f", {names[head]}"
+        panel.scatter(
+            *projection.points[heads == head].T,
+            s=26,
+            color=colours[head],
+            marker=MARKERS[head % len(MARKERS)],
+            linewidths=0.4,
+            edgecolors="black",
+            label=name,
+        )
+    panel.set_aspect("equal", adjustable="datalim")
+    panel.set_xlabel("t-SNE, first dimension", fontsize=8)
+    panel.set_ylabel("t-SNE, second dimension", fontsize=8)
+    panel.tick_params(labelsize=7)
+    panel.grid(alpha=0.3)
+    panel.legend(
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+        fontsize=8,
+        ncols=-(-count // 24),
+    )
+    explained = 100.0 * float(projection.explained.sum())
+    panel.set_title(
+        f"{title}\n{len(heads)} maps, {projection.distinct} of them "
+        f"different; PCA to {projection.components} of "
+        f"{projection.wanted} components, {explained:.1f} % of the variance;\n"
+        f"t-SNE of perplexity {projection.perplexity:.3g}",
+        fontsize=9,
+    )
+    return figure
+
+
+def draw_heads(maps, titles, title):
+    """All heads of a layer beside each other.
+
+    Args:
+        maps: floating array `(heads, frames, frames)`.
+        titles: str of each head.
+        title: str.
+    """
+    heads = len(maps)
+    columns = min(heads, 4 if heads <= 12 else 6)
+    rows = -(-heads // columns)
+    figure = new_figure(2.4 * columns + 1.2, 2.75 * rows + 0.8)
+    panels = figure.subplots(rows, columns, squeeze=False)
+    for panel in panels.flat[heads:]:
+        panel.set_axis_off()
+    for panel, weights, name in zip(panels.flat, maps, titles, strict=False):
+        image = draw_map(panel, weights)
+        panel.set_title(name, fontsize=8)
+    for row in panels:
+        row[0].set_ylabel("query (frames)", fontsize=8)
+    figure.suptitle(title, fontsize=10)
+    figure.supxlabel("key (frames)", fontsize=8)
+    add_scale(figure, image, panels)
+    return figure
