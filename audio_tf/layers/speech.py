@@ -115,6 +115,12 @@ class SpeechFeatures(keras.layers.Layer):
         """Samples from one step to the next."""
         return self.spectrogram.hop_size * self.stacking.size
 
+    @property
+    def first_step(self):
+        """The middle of the first step in samples."""
+        # A stack has its middle in the middle of its frames.
+        return (self.step_size - self.spectrogram.hop_size) / 2
+
     def step_lengths(self, lengths):
         """Real steps, `int32 (batch,)`, of clips of so many samples."""
         lengths = self.spectrogram.frame_lengths(lengths)
