@@ -112,10 +112,11 @@ def parser():
     inspect = commands.add_parser(
         "inspect",
         help="draw and sort the attention maps of a checkpoint",
-        description="Writes patterns.png (initial against learned maps), "
-        "kinds.png (diagonal, increasing, decreasing, sparse), heads.png, "
-        "projection.png (PCA, then t-SNE) and maps.json, and prints the kind "
-        "of each head. Layers and heads count from 1.",
+        description="Writes patterns.png (initial maps, drawn anew where not "
+        "crafted by hand, against learned ones), kinds.png (diagonal, "
+        "increasing, decreasing, sparse), heads.png, projection.png (PCA, "
+        "then t-SNE) and maps.json, and prints the kind of each head. Layers "
+        "and heads count from 1.",
     )
     inspect.add_argument("path", metavar="OUT_DIR")
     inspect.add_argument(

@@ -1,10 +1,13 @@
 """Attention maps against naive ones, their kinds, projection and figures."""
 
+import argparse
 import ast
+import importlib.util
 import json
 import math
 import pathlib
 import sys
+import weakref
 
 import keras
 import naive
@@ -15,13 +18,10 @@ import tiny
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("audio is read through tf.data", allow_module_level=True)
-pytest.importorskip("matplotlib", reason="FIGURES ARE NOT TESTED")
 
-from matplotlib.figure import Figure
-from matplotlib.image import imread
 from sklearn.decomposition import PCA
 
-from audio_tf import analysis, cli
+from audio_tf import analysis, cli, data, provenance
 from audio_tf.analysis import command, figures, maps
 from audio_tf.attention import patterns
 from audio_tf.layers import SpeechFeatures
@@ -34,6 +34,17 @@ from audio_tf.models import (
 
 ANALYSIS = pathlib.Path(analysis.__file__).parent
 RATE_HZ = 8_000
+
+needs_matplotlib = pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None,
+    reason="FIGURES ARE NOT TESTED",
+)
+
+
+def imread(path):
+    from matplotlib.image import imread
+
+    return imread(path)
 
 
 def albert(**kwargs):
@@ -156,6 +167,20 @@ def test_maps_of_a_classifier_are_its_backbones(rng):
         analysis.attention_maps(classifier, waveforms),
         analysis.attention_maps(model, waveforms),
     )
+
+
+@pytest.mark.parametrize("samples", [1_000, 1_043])
+def test_shapes_of_maps_are_known_before_them(samples):
+    pooled = tiny.backbone(num_layers=3, pool_every=1)
+    for model in (
+        speech_encoder(),
+        pooled,
+        AudioClassifier(pooled, labels=[""]),
+    ):
+        found = analysis.attention_maps(model, np.zeros((1, samples)))
+        assert maps.map_shapes(model, samples) == [
+            layer.shape[1:] for layer in found
+        ]
 
 
 def test_a_map_over_features_is_refused(rng):
@@ -438,6 +463,7 @@ def test_equal_maps_are_one_point(rng):
 # === Figures ===
 
 
+@needs_matplotlib
 def test_figures_are_written_and_can_be_read(tmp_path, rng):
     maps_of_heads = rng.uniform(size=(13, 30, 30))
     made, kinds = groups(rng)
@@ -474,6 +500,7 @@ def shown(figure, title):
     raise AssertionError(title)
 
 
+@needs_matplotlib
 def test_each_panel_shows_its_map(rng):
     initial, learned = rng.uniform(size=(2, 3, 10, 10))
     figure = analysis.draw_patterns(initial, learned, "title")
@@ -491,6 +518,7 @@ def test_each_panel_shows_its_map(rng):
     np.testing.assert_allclose(shown(figure, "sparse"), learned[1] / scale)
 
 
+@needs_matplotlib
 def test_points_are_of_their_heads(rng):
     made, kinds = groups(rng)
     found = analysis.project(made)
@@ -562,6 +590,7 @@ def clips(tmp_path, rng):
     return tmp_path / "clips"
 
 
+@needs_matplotlib
 def test_inspect_of_a_speech_encoder(
     presets, clips, tmp_path, capsys, monkeypatch
 ):
@@ -571,7 +600,7 @@ def test_inspect_of_a_speech_encoder(
 
     def draw_patterns(initial, learned, *arguments, **kwargs):
         drawn.update(initial=initial, learned=learned, **kwargs)
-        return Figure()
+        return figures.new_figure(1, 1)
 
     # Trained into something else.
     for block, heads in zip(model.encoder.blocks, (2, 1), strict=True):
@@ -601,6 +630,7 @@ def test_inspect_of_a_speech_encoder(
     content = json.loads((out / "maps.json").read_text())
     assert content["trained"] and content["layer"] == 2
     assert content["attention"] == "crafted_synthesizer"
+    assert content["weights_sha256"] == provenance.weights_sha256(model.weights)
     assert content["seconds"] == 2_900 / RATE_HZ
     assert content["files"] == [
         str(clips / "a.wav"),
@@ -622,8 +652,18 @@ def test_inspect_of_a_speech_encoder(
     assert drawn["names"] == ("initial", "learned")
 
 
-def test_inspect_of_an_audio_transformer(presets, clips, tmp_path, capsys):
+@needs_matplotlib
+def test_inspect_of_an_audio_transformer(
+    presets, clips, tmp_path, capsys, monkeypatch
+):
     top, models = presets
+    draw_patterns, names = figures.draw_patterns, []
+
+    def draw(*arguments, **kwargs):
+        names.extend(kwargs["names"])
+        return draw_patterns(*arguments, **kwargs)
+
+    monkeypatch.setattr(figures, "draw_patterns", draw)
     out = tmp_path / "out"
     arguments = ["inspect", str(out), "--model", str(top / "waveform")]
     arguments += [str(clips / "a.wav"), str(clips / "deeper" / "b.wav")]
@@ -641,6 +681,8 @@ def test_inspect_of_an_audio_transformer(presets, clips, tmp_path, capsys):
     assert [row["frames"] for row in found] == [35, 35, 18, 18]
     content = json.loads((out / "maps.json").read_text())
     assert content["heads"] == found and content["layer"] == 1
+    # Nobody has kept what the weights were.
+    assert names == ["initial (drawn anew)", "learned"]
     assert len(content["projection"]["points"]) == 4
     for name in ("patterns", "kinds", "heads", "projection"):
         assert imread(out / f"{name}.png").size
@@ -685,6 +727,7 @@ def test_the_best_example_of_each_kind_is_kept():
         assert found.rows()[0]["uniform"] == causal
 
 
+@needs_matplotlib
 def test_inspect_says_what_it_cannot_do(presets, clips, tmp_path, capsys):
     model = str(presets[0] / "waveform")
     clip = str(clips / "a.wav")
@@ -714,6 +757,85 @@ def test_inspect_says_what_it_cannot_do(presets, clips, tmp_path, capsys):
         json.loads(pathlib.Path(out, "maps.json").read_text())["projection"]
         is None
     )
+
+
+@needs_matplotlib
+@pytest.mark.parametrize("name", ["speech", "waveform"])
+def test_clips_beyond_the_attentions_length_are_refused(
+    name, clips, tmp_path, capsys
+):
+    options = {
+        "attention": "random_synthesizer",
+        "attention_kwargs": {"max_length": 23},
+    }
+    if name == "speech":
+        model = speech_encoder(**options)
+    else:
+        model = tiny.backbone(sample_rate_hz=RATE_HZ, **options)
+    model.save_to_preset(str(tmp_path / "preset"))
+    arguments = ["inspect", str(tmp_path / "out"), str(clips / "a.wav")]
+    arguments += ["--model", str(tmp_path / "preset"), "--seconds", "0.3"]
+    assert cli.main(arguments) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("audio-tf: Take shorter clips, by --seconds.")
+    assert "max_length=23" in message and "--seconds 0.3" in message
+    assert message.count("\n") == 1
+
+
+@needs_matplotlib
+def test_maps_that_fill_the_memory_are_refused(
+    presets, clips, tmp_path, capsys, monkeypatch
+):
+    # One clip of 2 heads, 35 frames, and 18 behind the pooling.
+    monkeypatch.setattr(command, "MAX_GB", 4e-9 * 2 * 35**2 - 1e-12)
+    arguments = ["inspect", str(tmp_path / "out"), str(clips / "a.wav")]
+    arguments += ["--model", str(presets[0] / "waveform"), "--seconds", "0.35"]
+    assert cli.main(arguments) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(maps, "iterate_maps", None)
+    assert cli.main([*arguments, "--layer", "1"]) == 2
+    message = capsys.readouterr().err
+    assert "by --seconds, or fewer, by --clips" in message
+    assert "--seconds 0.35, --clips 16, which are 1 clips" in message
+    assert "of 2 x 35 x 35 weights" in message
+
+
+def test_the_paper_sized_default_is_taken_and_half_a_minute_is_not():
+    model = AudioAlbertBackbone(
+        **{**albert().get_config(), "num_heads": 12, "name": None}
+    )
+    model = SpeechEncoder(model, SpeechFeatures("s3prl"))
+    for seconds, clips, taken in (
+        (5, 16, True),
+        (30, 16, False),
+        (30, 4, True),
+    ):
+        waveforms = np.broadcast_to(np.float32(0), (clips, seconds * 16_000))
+        arguments = argparse.Namespace(seconds=seconds, clips=clips)
+        if taken:
+            command.check_size(model, waveforms, 3, arguments)
+            continue
+        with pytest.raises(ValueError, match="take 6.9 GB, above 2 GB"):
+            command.check_size(model, waveforms, 3, arguments)
+
+
+def test_recordings_are_not_kept_for_their_clips(tmp_path, rng, monkeypatch):
+    load_audio, whole = data.load_audio, []
+
+    def load(*arguments):
+        # One is still in use.
+        assert sum(each() is not None for each in whole) <= 1
+        audio = np.array(load_audio(*arguments))
+        whole.append(weakref.ref(audio))
+        return audio
+
+    monkeypatch.setattr(data, "load_audio", load)
+    files = [tmp_path / f"{number}.wav" for number in range(4)]
+    for file in files:
+        soundfile.write(file, noise(rng, 1, 700)[0], RATE_HZ)
+    for seconds in (None, 0.01):
+        command.read_clips(files, RATE_HZ, 4, seconds, 80, 0)
+    assert len(whole) == 8
 
 
 def test_clips_are_of_one_length(tmp_path, rng):

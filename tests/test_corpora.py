@@ -473,6 +473,22 @@ def test_folders_with_splits(tmp_path):
     assert splits["test"].labels == [["dog"], ["rain"]]
 
 
+def test_audio_below_a_folder(tmp_path):
+    for name in ("b.wav", "a/c.FLAC", "a/deeper/a.mp3", "a/notes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = [
+        file.relative_to(tmp_path).as_posix()
+        for file in corpora.audio_below(str(tmp_path))
+    ]
+    assert found == ["a/c.FLAC", "a/deeper/a.mp3", "b.wav"]
+    # The top has no class.
+    labels = corpora.read_class_folders(tmp_path).labels
+    assert labels == [["a"], ["a"]]
+    with pytest.raises(FileNotFoundError, match="none: no such folder"):
+        corpora.audio_below(tmp_path / "none")
+
+
 def test_folders_with_train_alone(tmp_path):
     touch(tmp_path / "train/rain/1.wav", tmp_path / "train/dog/2.wav")
     splits = corpora.read_folders(tmp_path)

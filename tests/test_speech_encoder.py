@@ -50,6 +50,32 @@ def test_it_is_features_then_encoder(clips):
     assert both.sample_rate_hz == RATE_HZ
 
 
+@pytest.mark.parametrize("weighted_sum", [False, True])
+def test_hidden_states_are_those_of_the_encoder(weighted_sum, clips):
+    encoder = albert(return_hidden_states=True)
+    both = models.SpeechEncoder(encoder, features(), weighted_sum)
+    inputs = {
+        "waveform": clips,
+        "lengths": np.array([701, 401, 173], "int32"),
+    }
+    for given in (inputs, {"waveform": clips}, clips):
+        expected = both(given)
+        states, mask = map(
+            keras.ops.convert_to_numpy, both.hidden_states(given)
+        )
+        assert states.shape == (3, 3, 32, 12) and mask.shape == (3, 32)
+        np.testing.assert_array_equal(
+            mask, keras.ops.convert_to_numpy(expected["frame_mask"])
+        )
+        np.testing.assert_allclose(
+            states,
+            keras.ops.convert_to_numpy(expected["hidden_states"]),
+            atol=1e-6,
+        )
+    with pytest.raises(ValueError, match="Received: keys="):
+        both.hidden_states({"features": clips})
+
+
 def test_padding_changes_nothing(clips):
     both = models.SpeechEncoder(albert(), features())
     alone = both(clips[:1, :401])["sequence_output"]

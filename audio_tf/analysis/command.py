@@ -1,6 +1,7 @@
 """What `audio-tf inspect` does with its arguments."""
 
 import json
+import math
 import pathlib
 import sys
 
@@ -25,11 +26,14 @@ from audio_tf.models import (
     MaskedAcousticModel,
 )
 from audio_tf.models.backbone import find_size
+from audio_tf.provenance import weights_sha256
 
 # The paper's maps are 500 x 500.
 MAX_FRAMES = 500
 # Without --seconds, the longest of so many files for each clip are taken.
 FILES_PER_CLIP = 4
+# Of the drawn layer's maps, which are kept of all clips.
+MAX_GB = 2
 
 
 def run(arguments):
@@ -56,6 +60,7 @@ def run(arguments):
         longest_clip(backbone, blocks),
         arguments.seed,
     )
+    check_size(backbone, waveforms, layer, arguments)
     found = Findings(blocks, layer)
     for clip in tqdm(
         maps.iterate_maps(backbone, waveforms),
@@ -72,6 +77,8 @@ def run(arguments):
     plural = "" if len(files) == 1 else "s"
     clips = f"{len(files)} clip{plural} of {seconds:.2f} s"
     attention = attention_name(blocks[layer - 1])
+    # Beyond patterns, nobody knows what this very model began with.
+    drawn_anew = getattr(blocks[layer - 1].attention, "patterns", None) is None
     title = f"{title_of(arguments.model, trained)}: {attention}"
     rows = found.rows()
     projected, reason = None, None
@@ -86,7 +93,10 @@ def run(arguments):
         projected,
         title,
         clips,
-        trained,
+        (
+            "initial (drawn anew)" if drawn_anew else "initial",
+            "learned" if trained else "untrained",
+        ),
     )
     folder = pathlib.Path(arguments.path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,6 +106,7 @@ def run(arguments):
         figures.save(figure, folder / name)
     content = {
         "model": str(arguments.model),
+        "weights_sha256": weights_sha256(backbone.weights),
         "trained": trained,
         "attention": attention,
         "files": [str(file) for file in files],
@@ -266,18 +277,14 @@ def list_files(paths):
     Raises:
         FileNotFoundError: if a folder holds no audio.
     """
-    from audio_tf.data.corpora import AUDIO_SUFFIXES
+    from audio_tf.data.corpora import audio_below
 
     files = []
     for path in map(pathlib.Path, paths):
         if not path.is_dir():
             files.append(path)
             continue
-        below = sorted(
-            file
-            for file in path.rglob("*")
-            if file.suffix.lower() in AUDIO_SUFFIXES
-        )
+        below = audio_below(path)
         if not below:
             raise FileNotFoundError(f"{path}: no audio in this folder")
         files += below
@@ -309,6 +316,7 @@ def read_clips(files, sample_rate_hz, count, seconds, longest, seed):
     from audio_tf import data
 
     size = 1 if seconds is None else round(seconds * sample_rate_hz)
+    end = longest if seconds is None else size
     wanted = count * FILES_PER_CLIP if seconds is None else count
     read, failures, shorter = [], {}, 0
     for row in np.random.default_rng(seed).permutation(len(files)):
@@ -322,7 +330,8 @@ def read_clips(files, sample_rate_hz, count, seconds, longest, seed):
         if len(audio) < max(size, 1):
             shorter += 1
             continue
-        read.append((audio[: size if seconds is not None else longest], row))
+        # A view would keep the whole recording.
+        read.append((audio[:end].copy(), row))
     if not read:
         raise ValueError(
             f"None of {len(files)} files is usable and long enough. "
@@ -337,18 +346,44 @@ def read_clips(files, sample_rate_hz, count, seconds, longest, seed):
     return waveforms, [files[row] for _, row in read], failures
 
 
-def draw(found, rows, initial, projected, title, clips, trained):
+def check_size(backbone, waveforms, layer, arguments):
+    """Refuses clips whose maps are too large, before any is computed.
+
+    Raises:
+        ValueError: if the clips are longer than the attention takes, or the
+            maps of `layer` would take more than `MAX_GB`.
+    """
+    clips, samples = waveforms.shape
+    received = f"--seconds {arguments.seconds}, --clips {arguments.clips}"
+    try:
+        shape = maps.map_shapes(backbone, samples)[layer - 1]
+    except ValueError as error:
+        raise ValueError(
+            f"Take shorter clips, by --seconds. {error}, by {received}"
+        ) from error
+    size = 4e-9 * clips * math.prod(shape)
+    if size > MAX_GB:
+        raise ValueError(
+            f"The maps of layer {layer} would take {size:.1f} GB, above "
+            f"{MAX_GB} GB. Take shorter clips, by --seconds, or fewer, by "
+            f"--clips. Received: {received}, which are {clips} clips of "
+            f"{' x '.join(map(str, shape))} weights"
+        )
+
+
+def draw(found, rows, initial, projected, title, clips, names_of_rows):
     """All figures by the names of their files.
 
     Args:
         found: `Findings`.
         rows: its rows.
         initial: floating array `(heads, frames, frames)`, the layer's maps of
-            an untrained model, of the first clip.
+            an untrained model, of the first clip. Only hand-crafted patterns
+            are those that the checkpoint began with; all else is drawn anew.
         projected: `Projection` of the layer's maps, or `None`.
         title: str, of the model.
         clips: str, how many and how long.
-        trained: bool, whether the model is.
+        names_of_rows: of the initial and of the checkpoint's maps.
     """
     rows = found.of_layer(rows)
     names = [
@@ -366,7 +401,7 @@ def draw(found, rows, initial, projected, title, clips, trained):
             initial,
             found.kept[0],
             f"{layer}, one clip",
-            names=("initial", "learned" if trained else "untrained"),
+            names=names_of_rows,
         ),
         "kinds.png": figures.draw_kinds(
             found.examples(), f"{title}, best examples in {clips}"

@@ -50,6 +50,44 @@ def frame_size(model):
     return backbone.get_layer("frontend").patch_size
 
 
+def map_shapes(model, samples):
+    """Shapes of the maps of a clip, found without computing any.
+
+    Args:
+        model: an `AudioBackbone`, or a task that has one.
+        samples: int, length of the clip.
+
+    Returns:
+        List by layer of the shape of its maps, `(heads, frames, frames)`.
+
+    Raises:
+        ValueError: if the model has no blocks, or the clip is longer than the
+            attention's `max_length`.
+    """
+    backbone = backbone_of(model)
+    blocks = transformer_blocks(model)
+    waveform = keras.KerasTensor((1, samples), "float32")
+    if isinstance(backbone, SpeechEncoder):
+        steps = backbone.features.compute_output_spec(waveform).shape[1]
+        shape = (1, steps, backbone.encoder.embedding_dim)
+        outputs = [keras.KerasTensor(shape)] * len(blocks)
+    else:
+        graph = keras.Model(
+            backbone.input, {block.name: block.output for block in blocks}
+        )
+        lengths = keras.KerasTensor((1,), "int32")
+        named = graph.compute_output_spec(
+            {"waveform": waveform, "lengths": lengths}
+        )
+        outputs = [named[block.name] for block in blocks]
+    # A block's output has the shape of its input.
+    specs = [
+        block.compute_output_spec(output, return_attention_scores=True)
+        for block, output in zip(blocks, outputs, strict=True)
+    ]
+    return [weights.shape[1:] for _, weights in specs]
+
+
 def iterate_maps(model, waveforms, lengths=None, batch_size=1):
     """Yields the attention maps of a few clips at a time.
 
@@ -123,11 +161,8 @@ def block_inputs(model, blocks):
         return read
 
     def read(waveforms, lengths):
-        features, mask = backbone.features(
-            waveforms, lengths=lengths, return_mask=True
-        )
-        states = backbone.encoder.hidden_states(
-            {"features": features, "frame_mask": mask}
+        states, mask = backbone.hidden_states(
+            {"waveform": waveforms, "lengths": lengths}
         )
         return [(states[:, layer], mask) for layer in range(len(blocks))]
 

@@ -46,6 +46,22 @@ class Corpus:
         )
 
 
+def audio_below(data_dir):
+    """Sorted audio files in a folder and all below it.
+
+    Raises:
+        FileNotFoundError: if there is no such folder.
+    """
+    data_dir = pathlib.Path(data_dir)
+    if not data_dir.is_dir():
+        raise FileNotFoundError(f"{data_dir}: no such folder")
+    return sorted(
+        file
+        for file in data_dir.rglob("*")
+        if file.suffix.lower() in AUDIO_SUFFIXES
+    )
+
+
 def read_rows(path, columns):
     """Rows of a CSV with a header, as dicts that have `columns`.
 
@@ -271,11 +287,13 @@ def read_folders(data_dir, seed=0):
 
 def read_class_folders(data_dir, vocabulary=None):
     """All audio files below the folders of `data_dir`, one folder a class."""
-    found = sorted(
+    # A split may be missing, and files beside the folders have no class.
+    found = [
         file
-        for file in data_dir.glob("*/**/*")
-        if file.suffix.lower() in AUDIO_SUFFIXES
-    )
+        for folder in sorted(data_dir.glob("*"))
+        if folder.is_dir()
+        for file in audio_below(folder)
+    ]
     names = [file.relative_to(data_dir).parts[0] for file in found]
     if vocabulary is None and not found:
         raise FileNotFoundError(f"{data_dir}: no audio in folders of classes")

@@ -2,13 +2,12 @@
 
 import dataclasses
 import os
-import pathlib
 import random
 
 import numpy as np
 
 from audio_tf.data import alignments
-from audio_tf.data.corpora import AUDIO_SUFFIXES, Corpus
+from audio_tf.data.corpora import Corpus
 
 NAMES_SHOWN = 5
 
@@ -262,16 +261,4 @@ def collect(found, report=None):
         sorted(set(speakers) - {None}),
         [name for _, name, _ in found],
         report=report or {},
-    )
-
-
-def audio_below(data_dir):
-    """Sorted audio files in a folder and all below it."""
-    data_dir = pathlib.Path(data_dir)
-    if not data_dir.is_dir():
-        raise FileNotFoundError(f"{data_dir}: no such folder")
-    return sorted(
-        file
-        for file in data_dir.rglob("*")
-        if file.suffix.lower() in AUDIO_SUFFIXES
     )

@@ -5,8 +5,8 @@ import re
 
 from audio_tf.data import alignments, tfds_speech
 from audio_tf.data.alignments import normal
-from audio_tf.data.corpora import random_splits
-from audio_tf.data.speech import audio_below, collect
+from audio_tf.data.corpora import audio_below, random_splits
+from audio_tf.data.speech import collect
 
 LIBRISPEECH_SUBSETS = (
     "train-clean-100",

@@ -3,7 +3,11 @@
 import keras
 
 from audio_tf.models.audio_albert import WeightedSum
-from audio_tf.models.backbone import AudioBackbone, audio_inputs
+from audio_tf.models.backbone import (
+    AudioBackbone,
+    as_audio_inputs,
+    audio_inputs,
+)
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -83,6 +87,24 @@ class SpeechEncoder(AudioBackbone):
     def sample_rate_hz(self):
         """Rate of the waveform that the features take."""
         return self.features.sample_rate_hz
+
+    def hidden_states(self, inputs):
+        """The encoder's hidden states, in inference, without asking for them.
+
+        Args:
+            inputs: as the model takes them.
+
+        Returns:
+            Pair of a tensor `(batch, num_layers + 1, steps, dim)`, the
+            embedding and what each layer gives, and the mask, boolean
+            `(batch, steps)`, True where a step is real.
+        """
+        inputs = as_audio_inputs(inputs)
+        x, mask = self.features(
+            inputs["waveform"], lengths=inputs["lengths"], return_mask=True
+        )
+        states = self.encoder.hidden_states({"features": x, "frame_mask": mask})
+        return states, mask
 
     def get_config(self):
         return {
