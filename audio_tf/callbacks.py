@@ -117,9 +117,15 @@ def rewind_history(path, epoch, monitor=None):
         reader = csv.DictReader(file)
         names = reader.fieldnames
         rows = [row for row in reader if int(row["epoch"]) < epoch]
-    with open(path, "w", newline="") as file:
+    if names is None:
+        # Killed before the first row: there is not even a header.
+        path.unlink()
+        return None
+    temporary = path.with_name(f".{path.name}")
+    with open(temporary, "w", newline="") as file:
         writer = csv.DictWriter(file, names)
         writer.writeheader()
         writer.writerows(rows)
+    os.replace(temporary, path)
     values = [float(row[monitor]) for row in rows if row.get(monitor)]
     return max(values, default=None)

@@ -3,9 +3,12 @@
 import dataclasses
 import datetime
 import hashlib
+import importlib.metadata
+import json
 import os
 import pathlib
 import platform
+import shlex
 import sys
 
 import keras
@@ -23,13 +26,15 @@ def run_facts(settings):
     Returns:
         Dict that JSON can hold.
     """
+    backend = keras.backend.backend()
     return {
-        "command": " ".join(["python", *sys.argv]),
+        "command": shlex.join(["python", *sys.argv]),
         "settings": dataclasses.asdict(settings),
         "versions": {
             "audio_tf": __version__,
             "keras": keras.__version__,
-            "backend": keras.backend.backend(),
+            "backend": backend,
+            backend: importlib.metadata.version(backend),
             "numpy": np.__version__,
             "python": platform.python_version(),
         },
@@ -38,16 +43,32 @@ def run_facts(settings):
     }
 
 
-def corpus_facts(corpus):
-    """Number and checksum of the files that a model was trained on."""
-    listing = hashlib.sha256()
-    for file, labels in zip(corpus.files, corpus.labels, strict=True):
-        file = pathlib.Path(file)
-        listing.update(f"{file.name} {file.stat().st_size} {labels}".encode())
+def corpus_facts(corpora):
+    """What a model was trained and tested on.
+
+    Args:
+        corpora: dict of `Corpus` by split.
+
+    Returns:
+        Dict by split of the number of `files` and a `sha256` over their names
+        and sizes and what they are labelled with.
+    """
     return {
-        "train_files": len(corpus),
-        "train_files_sha256": listing.hexdigest(),
+        split: {"files": len(corpus), "sha256": listing_sha256(corpus)}
+        for split, corpus in corpora.items()
     }
+
+
+def listing_sha256(corpus):
+    listing = hashlib.sha256()
+    frame_labels = getattr(corpus, "frame_labels", None)
+    for row, file in enumerate(map(pathlib.Path, corpus.files)):
+        size = file.stat().st_size
+        listing.update(f"{file.name} {size} {corpus.labels[row]}\n".encode())
+        if frame_labels and frame_labels[row] is not None:
+            labels = np.asarray(frame_labels[row], "<i4")
+            listing.update(labels.tobytes())
+    return listing.hexdigest()
 
 
 def weights_sha256(weights):
@@ -58,3 +79,11 @@ def weights_sha256(weights):
         digest.update(f"{value.dtype} {value.shape} ".encode())
         digest.update(np.ascontiguousarray(value).tobytes())
     return digest.hexdigest()
+
+
+def write_json(path, content):
+    """Writes a file, whole or not at all."""
+    path = pathlib.Path(path)
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(json.dumps(content, indent=2))
+    os.replace(temporary, path)

@@ -23,6 +23,7 @@ from audio_tf.data import (
     prepare,
 )
 from audio_tf.data.speech_readers import READERS
+from audio_tf.distribution import is_chief
 from audio_tf.layers import SpeechFeatures
 
 # `paper_target` is what is rebuilt, never what is listened to.
@@ -131,6 +132,19 @@ class SpeechSettings(AudioSettings):
         """
         if self.data_dir is None:
             raise missing_data_dir(self.dataset)
+        corpora = self.read()
+        if "train" not in corpora:
+            raise ValueError(
+                "There is no split `train`; see --train-list and "
+                f"--train-subsets. Received: splits {list(corpora)}"
+            )
+        report = corpora["train"].describe()
+        if report:
+            print(report)
+        return corpora
+
+    def read(self):
+        """What `load` gives, as the corpus has it."""
         options = {"strict": self.strict}
         lists = {
             "train": self.train_list,
@@ -184,6 +198,8 @@ class SpeechSettings(AudioSettings):
             self.features,
             self.sample_rate_hz,
             self.features_options,
+            # Half precision would round inputs and targets alike.
+            dtype="float32",
             name="features",
         )
 
@@ -252,26 +268,59 @@ def saved_run(out):
     return json.loads(path.read_text())
 
 
-def parse(settings_class, description, argv=None, saved=None):
+def settings_of_run(out, given, resume, free):
+    """What an earlier run in `out` was asked for, `{}` for a new run.
+
+    Raises:
+        ValueError: if there is a run and it is not resumed, or the other way
+            round, or it would go on with other settings.
+    """
+    if not resume:
+        # Other hosts may come after the chief has begun.
+        if pathlib.Path(out, "config.json").exists() and is_chief():
+            raise ValueError(
+                f"{out} holds a run. Add --resume, or choose another --out"
+            )
+        return {}
+    before = saved_run(out)
+    # What was saved went through JSON.
+    given = json.loads(json.dumps(given))
+    changed = {
+        name: value
+        for name, value in given.items()
+        if name not in {"out", *free} and value != before.get(name)
+    }
+    if changed:
+        raise ValueError(
+            f"--resume goes on with the settings of {out}. Received: "
+            + ", ".join(
+                f"{name}={value!r}, then {before.get(name)!r}"
+                for name, value in changed.items()
+            )
+        )
+    return before
+
+
+def parse(settings_class, description, argv=None, resumable=False, free=()):
     """Settings from defaults, config and flags, the later the stronger.
 
     Args:
         settings_class: the dataclass.
         description: text of the script's help.
         argv: the flags; those of the process if `None`.
-        saved: function from `out` to the settings of an earlier run there,
-            a dict, that `--resume` goes on with; `None` if there is no
-            resuming.
+        resumable: bool, whether `--resume` goes on with the run that has left
+            its settings in `out`.
+        free: names of settings that may change when a run goes on.
 
     Returns:
-        The settings; with `saved`, a pair with whether to resume.
+        The settings; if `resumable`, a pair with whether to resume.
     """
     parser = argparse.ArgumentParser(
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--config", help="Python file with get_config()")
-    if saved is not None:
+    if resumable:
         parser.add_argument(
             "--resume",
             action="store_true",
@@ -282,12 +331,16 @@ def parse(settings_class, description, argv=None, saved=None):
     config_path = flags.pop("config")
     resume = flags.pop("resume", False)
     try:
-        config = {}
+        given = flags
         if config_path is not None:
-            config = read_config(config_path, settings_class)
-        if resume:
-            config = saved({**config, **flags}.get("out", settings_class.out))
-        settings = settings_class(**{**config, **flags})
+            given = {**read_config(config_path, settings_class), **flags}
+        if resumable:
+            out = given.get("out", settings_class.out)
+            given = {
+                **settings_of_run(out, given, resume, free),
+                **given,
+            }
+        settings = settings_class(**given)
     except (ValueError, OSError) as error:
         parser.error(str(error))
-    return settings if saved is None else (settings, resume)
+    return (settings, resume) if resumable else settings

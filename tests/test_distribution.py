@@ -45,14 +45,21 @@ with distribution.scope(sys.argv[1]):
         compile=False,
     )
     model.compile(keras.optimizers.SGD(0.5))
-x = np.random.default_rng(0).normal(size=(12, 11, 13)).astype("float32")
-history = model.fit(
-    x, batch_size=6, epochs=3, shuffle=False, verbose=0,
-    validation_data=x[:4],
-)
-for name in ("loss", "val_loss"):
-    print("figures", name, *history.history[name])
-print("figures weights", *(float(np.abs(w).sum()) for w in model.get_weights()))
+    x = np.random.default_rng(0).normal(size=(12, 11, 13)).astype("float32")
+    history = model.fit(
+        x, batch_size=6, epochs=3, shuffle=False, verbose=0,
+        validation_data=x[:4],
+    )
+    for name in ("loss", "val_loss"):
+        print("figures", name, *history.history[name])
+    sums = [float(np.abs(w).sum()) for w in model.get_weights()]
+    print("figures weights", *sums)
+    print("devices", distribution.num_devices())
+    try:
+        model.evaluate(x[:5], verbose=0)
+        print("five rows: one piece")
+    except Exception as error:
+        print("five rows:", type(error).__name__)
 """
 
 
@@ -70,6 +77,12 @@ def figures(backend, strategy, tmp_path):
         },
     )
     assert done.returncode == 0, done.stderr[-3000:]
+    devices = 1 if strategy == "none" else 2
+    assert f"devices {devices}\n" in done.stdout
+    if backend == "jax":
+        # Five rows cannot be cut in two, if they are cut.
+        whole = "five rows: one piece" in done.stdout
+        assert whole == (devices == 1)
     lines = [
         line.split()[1:]
         for line in done.stdout.splitlines()

@@ -26,7 +26,15 @@ COMMON = [
     *("--features", "s3prl", "--target", "input", "--masking", "s3prl"),
     *("--features-options", json.dumps({"bands": 13, "fft_size": 256})),
     *("--model", "audio_albert_3", "--model-kwargs", json.dumps(TINY)),
-    *("--batch-size", 6, "--buckets", 2, "--learning-rate", 0.1),
+    *(
+        "--feature-cache",
+        "--batch-size",
+        6,
+        "--buckets",
+        2,
+        "--learning-rate",
+        0.1,
+    ),
 ]
 
 
@@ -124,29 +132,30 @@ def test_features_in_the_pipeline_equal_cached_ones(corpus, tmp_path):
 @pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_resumes(precision, corpus, tmp_path):
     arguments = ["--data-dir", corpus, *COMMON, "--precision", precision]
-    arguments += ["--save-every", 2, "--out", tmp_path / "run"]
-    run("pretrain.py", *arguments, "--steps", 4, cache=tmp_path)
-    model = keras.saving.load_model(tmp_path / "run" / "last.keras")
-    assert model.backbone.blocks[0].compute_dtype == precision[6:]
-    # More steps were wanted after all.
-    run(
-        *("pretrain.py", "--out", tmp_path / "run", "--resume", "--steps", 8),
+    arguments += ["--save-every", 2, "--steps", 100]
+    out = tmp_path / "run"
+    kill_once_there(
+        out / "last.keras",
+        *("pretrain.py", *arguments, "--out", out),
         cache=tmp_path,
     )
-    assert len(losses(tmp_path / "run")) == 4
-    assert np.isfinite(losses(tmp_path / "run")).all()
+    model = keras.saving.load_model(out / "last.keras")
+    assert model.backbone.blocks[0].compute_dtype == precision[6:]
+    run(*("pretrain.py", *arguments, "--out", out, "--resume"), cache=tmp_path)
+    assert len(losses(out)) == 50 and np.isfinite(losses(out)).all()
+    assert np.mean(losses(out)[-5:]) < np.mean(losses(out)[:5])
 
 
 def test_librispeech_from_its_released_layout(shared_data, tmp_path):
     """Six utterances prove the path: it reads, and the loss falls."""
     out = tmp_path / "run"
-    tiny = {**TINY, "dropout": 0.0}
+    small = {**TINY, "embedding_dim": 32, "dropout": 0.0}
     output = run(
-        *("pretrain.py", "--dataset", "librispeech"),
+        *("pretrain.py", "--dataset", "librispeech", "--optimizer", "adamw"),
         *("--data-dir", shared_data / "LibriSpeech"),
         *("--train-subsets", "train-clean-100", "--val-subsets", "dev-clean"),
-        *("--model-kwargs", json.dumps(tiny), "--learning-rate", 0.1),
-        *("--steps", 60, "--save-every", 10, "--batch-size", 2),
+        *("--model-kwargs", json.dumps(small), "--learning-rate", 0.01),
+        *("--steps", 100, "--save-every", 20, "--batch-size", 2),
         *("--out", out),
         cache=tmp_path,
     )
@@ -157,11 +166,70 @@ def test_librispeech_from_its_released_layout(shared_data, tmp_path):
     assert encoder.features.step_size == 600
 
 
+def test_what_diverges_is_not_kept(corpus, tmp_path):
+    arguments = ["--data-dir", corpus, *COMMON, "--optimizer", "adamw"]
+    out = tmp_path / "run"
+    output = run(
+        *("pretrain.py", *arguments, "--learning-rate", 1e30),
+        *("--steps", 40, "--save-every", 20, "--out", out),
+        cache=tmp_path,
+        fails=True,
+    )
+    assert "NaN" in output
+    assert not (out / "last.keras").exists() and not (out / "preset").exists()
+
+
+def test_killed_before_its_first_checkpoint(corpus, tmp_path):
+    arguments = ["--data-dir", corpus, *COMMON, "--steps", 2]
+    out = tmp_path / "run"
+    kill_once_there(
+        out / "history.csv",
+        *("pretrain.py", *arguments, "--save-every", 2, "--out", out),
+        cache=tmp_path,
+    )
+    assert not (out / "last.keras").exists()
+    assert not (out / "history.csv").read_text()
+    run("pretrain.py", "--out", out, "--resume", cache=tmp_path)
+    assert len(losses(out)) == 1 and (out / "preset").is_dir()
+
+    # With other settings, or other data, it would be another run.
+    for flags in (["--steps", 4], ["--attention", "xbox"]):
+        output = run(
+            *("pretrain.py", "--out", out, "--resume", *flags),
+            cache=tmp_path,
+            fails=True,
+        )
+        assert "goes on with the settings" in output
+    other = tmp_path / "other"
+    other.mkdir()
+    for number in range(9):
+        soundfile.write(other / f"{number}.wav", np.ones(3_000) / 9, 8_000)
+    output = run(
+        *("pretrain.py", "--out", out, "--resume", "--data-dir", other),
+        cache=tmp_path,
+        fails=True,
+    )
+    assert "The corpus is not what" in output
+
+
 def test_mistakes_are_named(corpus, tmp_path):
     for flags, named in (
         (["--steps", 7, "--save-every", 3], "--save-every must divide"),
         (["--batch-size", 5, "--accumulate", 2], "--accumulate must divide"),
         (["--resume", "--out", tmp_path / "none"], "nothing to resume"),
+        (
+            [*("--accumulate", 2), *("--distribution", "data_parallel")],
+            "one device only",
+        ),
+        (["--out", tmp_path / "none"], "--data-dir is needed"),
+        (
+            [*("--data-dir", corpus, *COMMON), *("--max-length", 20)],
+            "The longest utterance has",
+        ),
+        (
+            [*("--data-dir", corpus, *COMMON), *("--attention", "half")],
+            "Received: attention='half'",
+        ),
     ):
         output = run("pretrain.py", *flags, cache=tmp_path, fails=True)
         assert named in output

@@ -73,7 +73,8 @@ def test_train_evaluate_and_classify(corpus, tmp_path):
     assert len(history) == 25 and float(history[-1]["val_mAP"]) == 1.0
     assert list((out / "logs").rglob("events.out.tfevents.*"))
     origin = json.loads((out / "preset" / "provenance.json").read_text())
-    assert origin["settings"]["seed"] == 0 and origin["train_files"] == 22
+    assert origin["settings"]["seed"] == 0
+    assert origin["corpus"]["train"]["files"] == 22
     assert origin["labels"] == ["high", "low"]
 
     for model in (out / "preset", out / "saved_model"):

@@ -6,13 +6,15 @@
 
 The folder --out gets config.json, history.csv, last.keras, TensorBoard logs
 with pictures of what is filled in, and preset/, the encoder from waveform to
-frames, which training/probe.py, AudioClassifier and `audio-tf inspect` take.
+frames, which training/probe.py, AudioClassifier and `audio-tf inspect` take;
+it is written anew with the pictures.
 """
 
 import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -30,14 +32,11 @@ from audio_tf import (  # noqa: E402
     provenance,
 )
 from audio_tf.reconstruction import ReconstructionPictures  # noqa: E402
-from audio_tf.settings import (  # noqa: E402
-    SpeechSettings,
-    parse,
-    saved_run,
-    setting,
-)
+from audio_tf.settings import SpeechSettings, parse, setting  # noqa: E402
 
 PICTURED = 4
+# What may differ when a run goes on.
+FREE_SETTINGS = ("data_dir", "cache_dir", "picture_every")
 
 
 @dataclasses.dataclass
@@ -73,9 +72,9 @@ class PretrainSettings(SpeechSettings):
     accumulate: int = setting(1, "parts that a batch is computed in")
     buckets: int = setting(5, "lengths that utterances are padded to")
     save_every: int = setting(1000, "steps between checkpoints")
-    picture_every: int = setting(10, "checkpoints between pictures")
+    picture_every: int = setting(10, "checkpoints between pictures, presets")
     feature_cache: bool = setting(
-        True, "compute features once; else with each batch, from the waveform"
+        False, "compute features once; else with each batch, from the waveform"
     )
     distribution: str = setting(
         "none", "over what batches are spread", list(distribution.STRATEGIES)
@@ -85,15 +84,32 @@ class PretrainSettings(SpeechSettings):
     out: str = setting("runs/pretrain", "folder of the run")
 
     def __post_init__(self):
-        if self.steps % self.save_every:
+        for divisor, whole in (
+            ("save_every", "steps"),
+            ("accumulate", "batch_size"),
+        ):
+            sizes = getattr(self, divisor), getattr(self, whole)
+            if min(sizes) < 1 or sizes[1] % sizes[0]:
+                divisor, whole = (
+                    f"--{name.replace('_', '-')}" for name in (divisor, whole)
+                )
+                raise ValueError(
+                    f"{divisor} must divide {whole}. "
+                    f"Received: {sizes[0]} and {sizes[1]}"
+                )
+        backend = keras.backend.backend()
+        if not self.feature_cache and backend != "tensorflow":
             raise ValueError(
-                "--save-every must divide --steps. "
-                f"Received: {self.save_every} and {self.steps}"
+                "Features in the input pipeline need TensorFlow; others take "
+                f"--feature-cache. Received: backend {backend}"
             )
-        if self.batch_size % self.accumulate:
+        spread = self.distribution != "none"
+        if spread and self.accumulate > 1 and backend == "tensorflow":
+            # Keras updates within a condition, where replicas cannot meet.
             raise ValueError(
-                "--accumulate must divide --batch-size. "
-                f"Received: {self.accumulate} and {self.batch_size}"
+                "On TensorFlow --accumulate goes with one device only. "
+                f"Received: --accumulate {self.accumulate}, "
+                f"--distribution {self.distribution}"
             )
 
     def target_layer(self):
@@ -106,6 +122,7 @@ class PretrainSettings(SpeechSettings):
             "paper_target",
             self.sample_rate_hz,
             {name: options[name] for name in timing},
+            dtype="float32",
             name="target_features",
         )
 
@@ -158,6 +175,12 @@ class Batches:
         self.layers = [settings.feature_layer()]
         if settings.target != "input":
             self.layers.append(settings.target_layer())
+        steps = int(self.layers[0].step_lengths(clips.lengths.max()))
+        if steps > settings.max_length:
+            raise ValueError(
+                f"The longest utterance has {steps} steps; see --max-s and "
+                f"--max-length. Received: --max-length {settings.max_length}"
+            )
         sources = [clips]
         if settings.feature_cache:
             cache_dir = settings.prepare_arguments()["cache_dir"]
@@ -165,6 +188,7 @@ class Batches:
                 data.cache_features(clips, layer, cache_dir)
                 for layer in self.layers
             ]
+        self.clips = clips
         self.utterances = [
             data.Utterances(source, buckets=settings.buckets)
             for source in sources
@@ -172,12 +196,11 @@ class Batches:
         self.size = settings.batch_size // settings.accumulate
         # Devices share a batch evenly.
         self.full_batches = settings.distribution != "none"
-
-        if not len(self):
+        devices = distribution.num_devices()
+        if self.size % devices:
             raise ValueError(
-                f"No batch of {self.size} is full, as devices need. "
-                f"Received: {len(clips)} utterances in {settings.buckets} "
-                "buckets"
+                f"{devices} devices must share a batch evenly. "
+                f"Received: {self.size} utterances"
             )
 
     def __len__(self):
@@ -187,9 +210,13 @@ class Batches:
     def dataset(self, **options):
         import tensorflow as tf
 
-        parts = [each.dataset(self.size, **options) for each in self.utterances]
+        parts = [
+            each.dataset(self.size, full_batches=self.full_batches, **options)
+            for each in self.utterances
+        ]
         if not self.settings.feature_cache:
-            return parts[0].map(self.compute, tf.data.AUTOTUNE).prefetch(2)
+            # Spectra of a batch are gigabytes: few at a time.
+            return parts[0].map(self.compute, num_parallel_calls=2).prefetch(2)
         if len(parts) == 1:
             return parts[0]
         return tf.data.Dataset.zip(*parts).map(
@@ -209,7 +236,6 @@ class Batches:
             seed=self.settings.seed,
             first_epoch=first // len(self),
             first_batch=first % len(self),
-            full_batches=self.full_batches,
         )
 
     def compute(self, inputs):
@@ -221,86 +247,163 @@ class Batches:
         return inputs if len(parts) == 1 else (inputs, parts[1])
 
 
-def train(settings, model, batches, out):
+class Presets(keras.callbacks.Callback):
+    """Writes the encoder as a preset, whole or not at all.
+
+    Args:
+        settings: the settings.
+        out: folder of the run.
+        facts: dict for the preset's `provenance.json`.
+    """
+
+    def __init__(self, settings, out, facts):
+        super().__init__()
+        self.settings = settings
+        self.out = out
+        self.facts = facts
+
+    def on_epoch_end(self, epoch, logs=None):
+        settings = self.settings
+        done = (epoch + 1) * settings.save_every
+        last = done == settings.steps
+        if not last and (epoch + 1) % settings.picture_every:
+            return
+        write_preset(self.model, settings, self.out, self.facts, done)
+
+
+def write_preset(model, settings, out, facts, done):
+    """`preset/` of the run after `done` steps."""
+    preset, new, old = (out / name for name in ("preset", ".new", ".old"))
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+    encoder = models.SpeechEncoder(model.backbone, settings.feature_layer())
+    encoder.save_to_preset(str(new))
+    facts = {**facts, "steps_done": done, "steps": settings.steps}
+    provenance.write_json(new / "provenance.json", facts)
+    if preset.exists():
+        preset.rename(old)
+    new.rename(preset)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def train(settings, model, batches, out, facts):
     """Fits a new or a resumed model to the last step."""
     micro_batches = settings.save_every * settings.accumulate
     done = callbacks.epochs_done(out / "last.keras")
-    callbacks.rewind_history(out / "history.csv", done)
     hooks = [
-        keras.callbacks.TerminateOnNaN(),
+        # Or the last good checkpoint would be overwritten.
+        keras.callbacks.TerminateOnNaN(raise_error=True),
         callbacks.EpochSeeds(settings.seed),
-        keras.callbacks.TensorBoard(out / "logs", write_graph=False),
-        keras.callbacks.CSVLogger(out / "history.csv", append=done > 0),
     ]
-    shown = batches.get("val", batches["train"])
-    hooks.append(
-        ReconstructionPictures(
-            shown.first(PICTURED),
-            out / "logs" / "pictures",
-            settings.picture_every,
-            settings.feature_layer().stacking.size,
-        )
-    )
-    hooks.append(callbacks.LastCheckpoint(out / "last.keras"))
-    total = settings.steps // settings.save_every
-    if done == total:
-        return
+    if distribution.is_chief():
+        callbacks.rewind_history(out / "history.csv", done)
+        hooks += [
+            keras.callbacks.TensorBoard(out / "logs", write_graph=False),
+            keras.callbacks.CSVLogger(out / "history.csv", append=done > 0),
+            ReconstructionPictures(
+                batches.get("val", batches["train"]).first(PICTURED),
+                out / "logs" / "pictures",
+                settings.picture_every,
+                settings.feature_layer().stacking.size,
+            ),
+            callbacks.LastCheckpoint(out / "last.keras"),
+            Presets(settings, out, facts),
+        ]
     model.fit(
         batches["train"].training(done * micro_batches),
         validation_data=batches["val"].dataset() if "val" in batches else None,
         steps_per_epoch=micro_batches,
         initial_epoch=done,
-        epochs=total,
+        epochs=settings.steps // settings.save_every,
         callbacks=hooks,
         shuffle=False,  # The dataset has its own order for each pass.
         verbose=1 if sys.stdout.isatty() else 2,
     )
 
 
-def main(argv=None):
-    settings, resume = parse(PretrainSettings, __doc__, argv, saved=saved_run)
-    out = pathlib.Path(settings.out)
-    if not resume and (out / "config.json").exists():
-        sys.exit(f"{out} holds a run. Add --resume, or choose another --out.")
-    keras.utils.set_random_seed(settings.seed)
-    keras.mixed_precision.set_global_policy(settings.precision)
+def load_batches(settings):
+    """Dict of `Batches` by split, `train` and perhaps `val`."""
     corpora = settings.load()
-    failures = {}
-    batches = {}
+    batches, failures = {}, {}
     for split in ("train", "val"):
-        if split not in corpora:
+        if not len(corpora.get(split, ())):
             continue
         clips = settings.prepare(corpora[split], split)
         failures |= clips.failures
-        batches[split] = Batches(clips, settings)
+        each = Batches(clips, settings)
         print(
-            f"{split}: {len(clips)} utterances, {len(batches[split])} batches, "
+            f"{split}: {len(clips)} utterances, {len(each)} batches, "
             f"{clips.lengths.sum() / clips.sample_rate_hz / 3600:.2f} h"
         )
+        if len(each):
+            batches[split] = each
     if failures:
         print(data.describe(failures))
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "config.json").write_text(
-        json.dumps(dataclasses.asdict(settings), indent=2)
-    )
-    with distribution.scope(settings.distribution):
-        if (out / "last.keras").is_file():
-            model = keras.saving.load_model(out / "last.keras")
-        else:
+    if "train" not in batches:
+        raise ValueError(
+            f"No batch of {each.size} is full, as devices need. "
+            f"Received: {settings.buckets} buckets"
+        )
+    return batches
+
+
+def check_corpus(found, out):
+    """Raises a `ValueError` if a run would go on with other data.
+
+    Args:
+        found: dict of `provenance.corpus_facts`.
+        out: folder of the run.
+    """
+    file = out / "corpus.json"
+    if file.is_file() and json.loads(file.read_text()) != found:
+        raise ValueError(
+            f"The corpus is not what {file} says, so that its batches would "
+            f"be others. Received: {found}"
+        )
+
+
+def run(settings, out):
+    """A whole run, within the scope of its devices."""
+    keras.utils.set_random_seed(settings.seed)
+    last = out / "last.keras"
+    try:
+        # What is wrong with it is known before hours of decoding.
+        model = keras.saving.load_model(last) if last.is_file() else None
+        if model is None:
             model = build(settings)
             model.summary()
-    train(settings, model, batches, out)
-
-    encoder = models.SpeechEncoder(model.backbone, settings.feature_layer())
-    preset = out / "preset"
-    encoder.save_to_preset(str(preset))
-    origin = {
+        batches = load_batches(settings)
+        corpus = provenance.corpus_facts(
+            {split: each.clips.corpus for split, each in batches.items()}
+        )
+        check_corpus(corpus, out)
+    except (ValueError, OSError) as error:
+        sys.exit(str(error))
+    facts = {
         **provenance.run_facts(settings),
-        **provenance.corpus_facts(corpora["train"]),
+        "corpus": corpus,
         "resampler": data.RESAMPLER,
     }
-    (preset / "provenance.json").write_text(json.dumps(origin, indent=2))
-    print(f"\npreset: {preset}")
+    if distribution.is_chief():
+        out.mkdir(parents=True, exist_ok=True)
+        provenance.write_json(out / "config.json", dataclasses.asdict(settings))
+        provenance.write_json(out / "corpus.json", corpus)
+    done = callbacks.epochs_done(last) * settings.save_every
+    if done < settings.steps:
+        train(settings, model, batches, out, facts)
+    elif not (out / "preset").exists():
+        write_preset(model, settings, out, facts, done)
+    print(f"\npreset: {out / 'preset'}")
+
+
+def main(argv=None):
+    settings, _ = parse(
+        PretrainSettings, __doc__, argv, resumable=True, free=FREE_SETTINGS
+    )
+    # Devices are found and hosts meet before anything is computed.
+    with distribution.scope(settings.distribution):
+        keras.mixed_precision.set_global_policy(settings.precision)
+        run(settings, pathlib.Path(settings.out))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ split (test.json), and with --export a SavedModel for TensorFlow Serving.
 """
 
 import dataclasses
-import json
 import os
 import pathlib
 import sys
@@ -21,12 +20,10 @@ import keras  # noqa: E402
 
 from audio_tf import callbacks, data, metrics, provenance  # noqa: E402
 from audio_tf.models import AudioBackbone, AudioClassifier  # noqa: E402
-from audio_tf.settings import (  # noqa: E402
-    DataSettings,
-    parse,
-    saved_run,
-    setting,
-)
+from audio_tf.settings import DataSettings, parse, setting  # noqa: E402
+
+# What may differ when a run goes on.
+FREE_SETTINGS = ("data_dir", "cache_dir", "export")
 
 
 @dataclasses.dataclass
@@ -106,7 +103,8 @@ def train(settings, classifier, chunks, out):
         out / "history.csv", first_epoch, settings.monitor
     )
     hooks = [
-        keras.callbacks.TerminateOnNaN(),
+        # Or the last good checkpoint would be overwritten.
+        keras.callbacks.TerminateOnNaN(raise_error=True),
         callbacks.EpochSeeds(settings.seed),
     ]
     if "val" in chunks:
@@ -145,17 +143,15 @@ def train(settings, classifier, chunks, out):
 
 
 def main(argv=None):
-    settings, resume = parse(TrainSettings, __doc__, argv, saved=saved_run)
+    settings, _ = parse(
+        TrainSettings, __doc__, argv, resumable=True, free=FREE_SETTINGS
+    )
     out = pathlib.Path(settings.out)
-    if not resume and (out / "config.json").exists():
-        sys.exit(f"{out} holds a run. Add --resume, or choose another --out.")
     keras.utils.set_random_seed(settings.seed)
     keras.mixed_precision.set_global_policy(settings.precision)
     corpora = settings.load()
     out.mkdir(parents=True, exist_ok=True)
-    (out / "config.json").write_text(
-        json.dumps(dataclasses.asdict(settings), indent=2)
-    )
+    provenance.write_json(out / "config.json", dataclasses.asdict(settings))
     if (out / "last.keras").is_file():
         classifier = keras.saving.load_model(out / "last.keras")
     else:
@@ -191,7 +187,7 @@ def main(argv=None):
         report = metrics.evaluate(
             test.targets, data.score_clips(classifier, test), classifier.labels
         )
-        (out / "test.json").write_text(json.dumps(report, indent=2))
+        provenance.write_json(out / "test.json", report)
         print("\ntest split, clip scores are means over chunks")
         print(metrics.format_report(report))
     preset = out / "preset"
@@ -199,12 +195,12 @@ def main(argv=None):
     corpus = chunks["train"].clips.corpus
     origin = {
         **provenance.run_facts(settings),
-        **provenance.corpus_facts(corpus),
+        "corpus": provenance.corpus_facts({"train": corpus}),
         "resampler": data.RESAMPLER,
         "labels": corpus.vocabulary,
         "test": report,
     }
-    (preset / "provenance.json").write_text(json.dumps(origin, indent=2))
+    provenance.write_json(preset / "provenance.json", origin)
     print(f"\npreset: {preset}")
     if settings.export:
         from audio_tf.export import export

@@ -32,5 +32,6 @@ def get_config():
         "steps": 1000,
         "batch_size": 32,
         "save_every": 100,
+        "feature_cache": True,
         "picture_every": 2,
     }
