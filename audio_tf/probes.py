@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from audio_tf.attention import longest_input
 from audio_tf.data.alignments import PADDING_LABEL
 from audio_tf.data.feature_cache import own_config
 from audio_tf.layers import MaskedMean
@@ -189,7 +190,7 @@ def train(
         steps_per_epoch=splits["train"].num_batches(batch_size),
         validation_data=splits["val"].dataset(batch_size),
         epochs=epochs,
-        callbacks=[best],
+        callbacks=[keras.callbacks.TerminateOnNaN(), best],
         shuffle=False,  # The dataset has its own order for each epoch.
         verbose=verbose,
     ).history
@@ -213,6 +214,8 @@ def train(
 
 class FrozenFeatures:
     """A hidden state of a speech encoder, as `cache_features` takes features.
+
+    `max_steps` is how many steps of a clip it takes, `None` for any number.
 
     Args:
         encoder: a `SpeechEncoder`; always run in inference.
@@ -245,6 +248,7 @@ class FrozenFeatures:
         self.step_size = features.step_size
         self.first_step = features.first_step
         self.step_lengths = features.step_lengths
+        self.max_steps = longest_input(inner.blocks)
         inputs = encoder.input
         if layer is None:
             outputs = encoder.output["sequence_output"]

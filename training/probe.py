@@ -30,12 +30,7 @@ import numpy as np  # noqa: E402
 
 from audio_tf import attention, data, probes, provenance  # noqa: E402
 from audio_tf.models import AudioBackbone, SpeechEncoder  # noqa: E402
-from audio_tf.settings import (  # noqa: E402
-    SpeechSettings,
-    parse,
-    saved_run,
-    setting,
-)
+from audio_tf.settings import SpeechSettings, parse, setting  # noqa: E402
 
 SPLITS = ("train", "val", "test")
 
@@ -78,7 +73,7 @@ class ProbeSettings(SpeechSettings):
 
 
 # What may differ when a run goes on.
-FREE_SETTINGS = {"tasks", "cache_dir"}
+FREE_SETTINGS = ("tasks", "data_dir", "cache_dir")
 
 
 def load_features(settings):
@@ -164,6 +159,18 @@ def load_splits(settings):
             )
         corpora[split], corpora["train"] = held, rest
     return {split: corpora[split] for split in SPLITS}
+
+
+def check_lengths(features, frames, clips):
+    """Raises a `ValueError` if a clip is longer than the model takes."""
+    limit = getattr(features, "max_steps", None)
+    longest = max(int(each.lengths.max()) for each in clips.values())
+    steps = int(frames.lengths(longest))
+    if limit is not None and steps > limit:
+        raise ValueError(
+            f"The model takes {limit} steps; --max-s leaves longer "
+            f"utterances out. Received: {steps} steps"
+        )
 
 
 def phonemes(task):
@@ -302,47 +309,30 @@ def run_task(task, clips, settings):
     }
 
 
-def earlier_tasks(asked, path, model):
+def earlier_tasks(path, now):
     """Tasks that are done, of a run that goes on.
 
     Args:
-        asked: dict of the settings.
         path: the report.
-        model: dict of facts about the model, or `None`.
+        now: dict of the checksums of `model` and `corpus`.
 
     Raises:
-        ValueError: if settings or the model have changed since.
+        ValueError: if the model or the corpus have changed since.
     """
-    before = saved_run(path.parent)
-    changed = [
-        name
-        for name in asked
-        if name not in FREE_SETTINGS and asked[name] != before.get(name)
-    ]
-    if changed:
-        raise ValueError(
-            f"--resume goes on with the settings of {path.parent}. "
-            f"Received: others for {changed}"
-        )
     if not path.is_file():
         return {}
     done = json.loads(path.read_text())
-    before, now = (
-        each and each["weights_sha256"] for each in (done["model"], model)
-    )
-    if before != now:
-        raise ValueError(
-            f"{asked['model']} has other weights than those of {path}. "
-            f"Received: {now}, then {before}"
-        )
+    before = {
+        "model": done["model"] and done["model"]["weights_sha256"],
+        "corpus": done["corpus"],
+    }
+    for what, value in before.items():
+        if value != now[what]:
+            raise ValueError(
+                f"The {what} is not that of {path}. "
+                f"Received: {now[what]}, then {value}"
+            )
     return done["tasks"]
-
-
-def write_json(path, content):
-    """Writes a file, whole or not at all."""
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(json.dumps(content, indent=2))
-    os.replace(temporary, path)
 
 
 def describe(tasks):
@@ -362,29 +352,37 @@ def describe(tasks):
 
 
 def main(argv=None):
-    settings, resume = parse(ProbeSettings, __doc__, argv, saved=saved_run)
+    settings, resume = parse(
+        ProbeSettings, __doc__, argv, resumable=True, free=FREE_SETTINGS
+    )
     asked = dataclasses.asdict(settings)
     out = pathlib.Path(settings.out)
     path = out / "probes.json"
-    if not resume and (out / "config.json").exists():
-        sys.exit(f"{out} holds a run. Add --resume, or choose another --out.")
     try:
         features, settings, model = load_features(settings)
-        tasks = earlier_tasks(asked, path, model) if resume else {}
-        todo = [task for task in settings.tasks if task not in tasks]
-        if not todo:
-            print(describe(tasks))
-            return
         clips = {
             split: settings.prepare(corpus, split)
             for split, corpus in load_splits(settings).items()
         }
+        corpus = provenance.corpus_facts(
+            {split: each.corpus for split, each in clips.items()}
+        )
+        checksums = {
+            "model": model and model["weights_sha256"],
+            "corpus": corpus,
+        }
+        tasks = earlier_tasks(path, checksums) if resume else {}
+        todo = [task for task in settings.tasks if task not in tasks]
+        if not todo:
+            print(describe(tasks))
+            return
         # Whatever does not fit, before hours of features.
         frames = data.Frames.of(features)
+        check_lengths(features, frames, clips)
         facts = {
             task: task_splits(task, clips, settings, frames)[1] for task in todo
         }
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(str(error).replace("`by_time=True`", "--by-time"))
     for task, found in facts.items():
         for what, counts in found.items():
@@ -396,10 +394,10 @@ def main(argv=None):
     if failures:
         print(data.describe(failures))
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "config.json", asked)
+    provenance.write_json(out / "config.json", asked)
     origin = {
         **provenance.run_facts(settings),
-        **provenance.corpus_facts(clips["train"].corpus),
+        "corpus": corpus,
         "resampler": data.RESAMPLER,
         "files_left_out": len(failures),
     }
@@ -412,7 +410,7 @@ def main(argv=None):
     for task in todo:
         print(f"\n{task}")
         tasks[task] = {**run_task(task, clips, settings), **facts[task]}
-        write_json(path, {"tasks": tasks, "model": model, **origin})
+        provenance.write_json(path, {"tasks": tasks, "model": model, **origin})
     print(f"\n{describe(tasks)}")
 
 

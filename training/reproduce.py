@@ -3,6 +3,8 @@
     python training/reproduce.py ssl \\
         --pretrain-config training/configs/librispeech_ssl.py \\
         --probe-config training/configs/librispeech_probe.py \\
+        --alignment converted_aligned_phones.txt \\
+        --train-list train_split.txt --test-list test_split.txt \\
         --data-dir LibriSpeech --out runs/table2
 
 `ssl` is Table 2 of "Input-independent Attention Weights Are Expressive
@@ -16,6 +18,7 @@ import argparse
 import json
 import os
 import pathlib
+import runpy
 import shlex
 import statistics
 import subprocess
@@ -61,8 +64,12 @@ TABLE_2 = {
     ),
     "crafted_synthesizer": ("Ours", (0.9842, 0.9855, 0.6157, 0.6492), 116.8),
 }
-# The features are those of this row's model.
+# Of training/probe.py.
+PROBE_FLAGS = ("alignment", "train_list", "val_list", "test_list")
+# What times are relative to.
 BASELINE = "full"
+# What the mel baseline has to be told, where the others know it of the model.
+FEATURE_SETTINGS = ("features", "features_options", "sample_rate_hz")
 
 
 def run(script, *flags):
@@ -84,9 +91,7 @@ def resumed(out):
 def pretrain(attention, seed, arguments):
     """Pre-trains a row, unless that is done, and returns its preset."""
     out = arguments.out / attention / f"pretrain_{seed}"
-    preset = out / "preset"
-    # It is what the script writes last.
-    if not (preset / "provenance.json").is_file():
+    if not pretrained(out / "preset"):
         run(
             "pretrain.py",
             *("--config", arguments.pretrain_config),
@@ -94,28 +99,45 @@ def pretrain(attention, seed, arguments):
             *common(arguments),
             *("--out", out, *resumed(out)),
         )
-    return preset
+    return out / "preset"
+
+
+def pretrained(preset):
+    """Whether a preset is that of the last step."""
+    file = preset / "provenance.json"
+    if not file.is_file():
+        return False
+    facts = json.loads(file.read_text())
+    return facts["steps_done"] == facts["steps"]
 
 
 def probe(attention, seed, arguments):
-    """Probes a row, unless that is done, and returns the report."""
+    """Probes a row, unless that is done."""
     out = arguments.out / attention / f"probe_{seed}"
-    report = out / "probes.json"
-    if not finished(report):
+    if finished(out):
+        return
+    if attention == "features":
+        config = read_config(arguments.pretrain_config)
         flags = []
-        if attention == "features":
-            preset = pretrain(BASELINE, seed, arguments)
-            flags = ["--layer", "features"]
-        else:
-            preset = pretrain(attention, seed, arguments)
-        run(
-            "probe.py",
-            *("--config", arguments.probe_config, "--model", preset, *flags),
-            *("--tasks", *TASKS, "--seed", seed),
-            *common(arguments),
-            *("--out", out, *resumed(out)),
-        )
-    return json.loads(report.read_text())["tasks"]
+        for name in FEATURE_SETTINGS:
+            if name in config:
+                value = config[name]
+                if isinstance(value, dict):
+                    value = json.dumps(value)
+                flags += [f"--{name.replace('_', '-')}", value]
+    else:
+        flags = ["--model", pretrain(attention, seed, arguments)]
+    for name in PROBE_FLAGS:
+        value = getattr(arguments, name)
+        if value is not None:
+            flags += [f"--{name.replace('_', '-')}", value]
+    run(
+        "probe.py",
+        *("--config", arguments.probe_config, *flags),
+        *("--tasks", *TASKS, "--seed", seed),
+        *common(arguments),
+        *("--out", out, *resumed(out)),
+    )
 
 
 def common(arguments):
@@ -126,14 +148,23 @@ def common(arguments):
     return flags
 
 
-def finished(report):
-    """Whether a report of probes has all tasks."""
-    if not report.is_file():
-        return False
-    return set(TASKS) <= set(json.loads(report.read_text())["tasks"])
+def finished(out):
+    """Whether the report of probes has all tasks."""
+    return set(TASKS) <= set(read_tasks(out))
 
 
-def inference_s(attentions, arguments):
+def read_tasks(out):
+    """Dict of the reports by task of a folder of probes."""
+    file = out / "probes.json"
+    return json.loads(file.read_text())["tasks"] if file.is_file() else {}
+
+
+def read_config(path):
+    """The dict of a config; the scripts check it."""
+    return runpy.run_path(str(path))["get_config"]()
+
+
+def inference_s(arguments):
     """Seconds of inference per clip of Table 1's 500 steps, by attention.
 
     The models are of `--time-model`'s size with random weights, on which time
@@ -146,38 +177,46 @@ def inference_s(attentions, arguments):
         "length": arguments.time_length,
         "repeats": arguments.repeats,
     }
-    if file.is_file():
-        kept = json.loads(file.read_text())
-        if kept["asked"] == asked and set(attentions) <= set(kept["seconds"]):
-            return kept["seconds"]
+    if not file.is_file() or json.loads(file.read_text())["asked"] != asked:
+        # Memory of an accelerator must be free for the rows.
+        subprocess.run(
+            [sys.executable, __file__, "time", str(file), json.dumps(asked)],
+            check=True,
+        )
+    return json.loads(file.read_text())["seconds"]
 
+
+def time_inference(arguments):
+    """Writes the file of `inference_s`, in a process of its own."""
     import numpy as np
 
-    from audio_tf import attention, models
+    from audio_tf import attention, models, provenance
 
-    length = arguments.time_length
-    built = {}
-    for name in attentions:
-        model = models.AudioAlbertBackbone.from_preset(
-            arguments.time_model,
+    asked = json.loads(arguments.asked)
+    length, built = asked["length"], {}
+    for name in TABLE_2:
+        if name == "features":
+            continue
+        built[name] = models.AudioAlbertBackbone.from_preset(
+            asked["model"],
             attention=name,
             attention_kwargs=attention.arguments_for(name, length),
         )
-        attention.fold(model)
-        built[name] = model
-    clip = np.random.default_rng(0).normal(size=(1, length, model.feature_dim))
+        attention.fold(built[name])
+    dim = built[BASELINE].feature_dim
+    clip = np.random.default_rng(0).normal(size=(1, length, dim))
     clip = clip.astype("float32")
-    seconds = {name: [] for name in attentions}
-    for turn in range(arguments.repeats + 1):
+    seconds = {name: [] for name in built}
+    for turn in range(asked["repeats"] + 1):
         for name, model in built.items():
             start = time.perf_counter()
             model.predict_on_batch(clip)
             # The first call compiles.
             if turn:
                 seconds[name].append(time.perf_counter() - start)
-    seconds = {name: statistics.median(each) for name, each in seconds.items()}
-    file.write_text(json.dumps({"asked": asked, "seconds": seconds}, indent=2))
-    return seconds
+    medians = {name: statistics.median(each) for name, each in seconds.items()}
+    provenance.write_json(arguments.file, {"asked": asked, "seconds": medians})
+    return 0
 
 
 def row_facts(name, reports, seconds):
@@ -229,29 +268,43 @@ def format_table(rows):
     return "\n".join(lines)
 
 
+def write_table(arguments, seconds):
+    """Writes and returns the table of all rows that have finished seeds."""
+    rows = {}
+    for name in TABLE_2:
+        reports = [
+            read_tasks(out)
+            for out in (
+                arguments.out / name / f"probe_{seed}"
+                for seed in arguments.seeds
+            )
+            if finished(out)
+        ]
+        if reports:
+            rows[name] = row_facts(name, reports, seconds)
+    table = format_table(rows)
+    (arguments.out / "table2.md").write_text(table + "\n")
+    (arguments.out / "table2.json").write_text(json.dumps(rows, indent=2))
+    return table
+
+
 def reproduce_ssl(arguments):
-    rows, failed = {}, []
-    chosen = [name for name in TABLE_2 if name in arguments.rows]
-    timed = [name for name in chosen if name != "features"]
-    seconds = {}
-    if timed and arguments.repeats:
-        seconds = inference_s(timed, arguments)
-    for name in chosen:
-        try:
-            reports = [probe(name, seed, arguments) for seed in arguments.seeds]
-        except subprocess.CalledProcessError as error:
-            # Hours of other rows must not be lost with this one.
-            failed.append(f"{name}: {shlex.join(map(str, error.cmd))}")
+    seconds = inference_s(arguments) if arguments.repeats else {}
+    failed = []
+    for name in TABLE_2:
+        if name not in arguments.rows:
             continue
-        rows[name] = row_facts(name, reports, seconds)
-        table = format_table(rows)
-        (arguments.out / "table2.md").write_text(table + "\n")
-        (arguments.out / "table2.json").write_text(json.dumps(rows, indent=2))
-    if rows:
-        print("\nmeasured (paper); inference relative to full attention")
-        print(table)
+        for seed in arguments.seeds:
+            try:
+                probe(name, seed, arguments)
+            except subprocess.CalledProcessError as error:
+                # Hours of other rows must not be lost with this one.
+                failed.append(shlex.join(map(str, error.cmd)))
+            table = write_table(arguments, seconds)
+    print("\nmeasured (paper); inference relative to full attention")
+    print(table)
     if failed:
-        print(f"\n{len(failed)} rows failed:", *failed, sep="\n  ")
+        print(f"\n{len(failed)} runs failed:", *failed, sep="\n  ")
     return 1 if failed else 0
 
 
@@ -270,6 +323,10 @@ def parser():
     ):
         ssl.add_argument(name, required=True, help=meaning)
     ssl.add_argument("--cache-dir", help="folder of decoded audio, features")
+    for name in PROBE_FLAGS:
+        ssl.add_argument(
+            f"--{name.replace('_', '-')}", help="as training/probe.py takes it"
+        )
     ssl.add_argument(
         "--rows",
         nargs="+",
@@ -310,16 +367,23 @@ def parser():
         default=pathlib.Path("runs/table2"),
         help="folder of all runs (default: %(default)s)",
     )
+    timing = commands.add_parser("time", help=argparse.SUPPRESS)
+    timing.add_argument("file")
+    timing.add_argument("asked")
+    timing.set_defaults(run=time_inference)
     return top
 
 
 def check_same_run(arguments):
     """Raises a `SystemExit` if --out has rows of another setting."""
     asked = {
-        "pretrain_config": pathlib.Path(arguments.pretrain_config).read_text(),
-        "probe_config": pathlib.Path(arguments.probe_config).read_text(),
-        "data_dir": arguments.data_dir,
+        "pretrain_config": read_config(arguments.pretrain_config),
+        "probe_config": read_config(arguments.probe_config),
+        "data_dir": str(pathlib.Path(arguments.data_dir).resolve()),
+        **{name: getattr(arguments, name) for name in PROBE_FLAGS},
     }
+    # As it comes out of the file.
+    asked = json.loads(json.dumps(asked))
     file = arguments.out / "config.json"
     if file.is_file() and json.loads(file.read_text()) != asked:
         sys.exit(
@@ -331,8 +395,9 @@ def check_same_run(arguments):
 
 def main(argv=None):
     arguments = parser().parse_args(argv)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    check_same_run(arguments)
+    if arguments.run is reproduce_ssl:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        check_same_run(arguments)
     return arguments.run(arguments)
 
 

@@ -140,6 +140,19 @@ def arguments_for(mechanism, length):
     return {name: size for name, size in sizes.items() if name in known}
 
 
+def longest_input(blocks):
+    """Frames of the longest input that the attentions of blocks take.
+
+    Args:
+        blocks: layers with an `attention`.
+
+    Returns:
+        Int, the shortest `max_length` of a table, or `None` without tables.
+    """
+    limits = [getattr(block.attention, "max_length", None) for block in blocks]
+    return min((limit for limit in limits if limit), default=None)
+
+
 __all__ = [
     "ARGUMENTS",
     "ATTENTIONS",
@@ -166,4 +179,5 @@ __all__ = [
     "create",
     "find",
     "fold",
+    "longest_input",
 ]

@@ -61,7 +61,7 @@ class AudioCache:
             Path of the entry.
         """
         entry = entry or self.entry(source)
-        entry.parent.mkdir(exist_ok=True)
+        entry.parent.mkdir(parents=True, exist_ok=True)
         partial = entry.with_suffix(f".{os.getpid()}.partial")
         try:
             np.ascontiguousarray(audio, dtype="<f4").tofile(partial)

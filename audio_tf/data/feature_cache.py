@@ -4,7 +4,9 @@ import dataclasses
 import hashlib
 import json
 import pathlib
+import shutil
 
+import keras
 import numpy as np
 from keras import ops
 from tqdm.auto import tqdm
@@ -14,6 +16,12 @@ from audio_tf.data.decode import RESAMPLER
 from audio_tf.data.pipeline import Clips
 from audio_tf.data.utterances import Frames, Utterances
 from audio_tf.provenance import weights_sha256
+
+# To be raised when features of the same settings and weights change.
+VERSION = 1
+# Steps that are computed at once, at most: attention maps of an hour of
+# utterances would not fit.
+MAX_STEPS = 16_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,14 +46,19 @@ class FeatureCache(AudioCache):
     """
 
     def __init__(self, directory, settings):
-        text = json.dumps(settings, sort_keys=True, default=str)
+        text = json.dumps(
+            settings,
+            sort_keys=True,
+            default=keras.saving.serialize_keras_object,
+        )
         digest = hashlib.sha1(text.encode()).hexdigest()[:16]
         self.directory = pathlib.Path(directory) / f"features-{digest}"
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def entry_of(self, audio_entry):
         """Where the features of an entry of the `AudioCache` would be."""
-        return self.directory / audio_entry.name[:2] / audio_entry.name
+        # With the folder, which tells the rate and the decoder.
+        return self.directory.joinpath(*audio_entry.parts[-3:])
 
 
 def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
@@ -70,6 +83,7 @@ def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
 
     Raises:
         ValueError: if the rates differ.
+        OSError: if the disk has no room for the features.
     """
     if features.sample_rate_hz != clips.sample_rate_hz:
         raise ValueError(
@@ -83,9 +97,9 @@ def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
             own_config(features),
             weights_sha256(features.weights),
             RESAMPLER,
+            VERSION,
         ],
     )
-    # The rate and the decoder are in the folder of the audio's entries.
     entries = [cache.entry_of(entry) for entry in clips.entries]
     wanted = [row for row, entry in enumerate(entries) if not entry.is_file()]
     if wanted:
@@ -111,8 +125,13 @@ def own_config(layer):
 def compute(clips, wanted, entries, cache, features, batch_size, progress):
     """Computes and stores the features of the clips `wanted`."""
     part = clips.select(wanted)
-    utterances = Utterances(part)
-    batches = utterances.batch_rows(np.arange(len(part)), batch_size)
+    utterances, frames = Utterances(part), Frames.of(features)
+    check_space(cache.directory, frames.lengths(part.lengths), features.dim)
+    batches = []
+    for rows in utterances.batch_rows(np.arange(len(part)), batch_size):
+        longest = int(frames.lengths(part.lengths[rows].max()))
+        size = max(1, MAX_STEPS // max(1, longest))
+        batches += np.split(rows, range(size, len(rows), size))
     for rows in tqdm(
         batches,
         desc="features",
@@ -125,3 +144,14 @@ def compute(clips, wanted, entries, cache, features, batch_size, progress):
         for row, each, count in zip(rows, x, steps, strict=True):
             source = part.corpus.files[row]
             cache.put(source, each[:count], entries[wanted[row]])
+
+
+def check_space(directory, steps, dim):
+    """Raises an `OSError` if a disk has no room for so many features."""
+    needed = 4 * dim * int(np.sum(steps))
+    free = shutil.disk_usage(directory).free
+    if needed > free:
+        raise OSError(
+            f"{directory}: features need {needed / 1e9:.1f} GB of the disk. "
+            f"Received: {free / 1e9:.1f} GB free"
+        )

@@ -1,0 +1,128 @@
+"""training/reproduce.py: rows that are run, kept, and shown."""
+
+import importlib
+import json
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+from scripts import TRAINING, run
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("training reads through tf.data", allow_module_level=True)
+
+
+@pytest.fixture
+def reproduce(monkeypatch):
+    monkeypatch.syspath_prepend(TRAINING)
+    return importlib.import_module("reproduce")
+
+
+def test_the_papers_table_is_whole(reproduce):
+    """Sums of the columns of Tables 1 and 2, by hand."""
+    rows = reproduce.TABLE_2
+    assert len(rows) == 14
+    utterance, frame, one, two = zip(
+        *(row[1] for row in rows.values()), strict=True
+    )
+    assert sum(utterance) == pytest.approx(12.6409)
+    assert sum(frame) == pytest.approx(11.2921)
+    assert sum(one) == pytest.approx(8.3042)
+    assert sum(two) == pytest.approx(8.9082)
+    assert sum(row[2] or 0 for row in rows.values()) == pytest.approx(2268.6)
+
+
+def test_a_table_has_means_of_seeds_beside_the_papers_values(reproduce):
+    def report(shift):
+        return {
+            task: {"test_accuracy": value + shift}
+            for task, value in zip(
+                reproduce.TASKS, (0.5, 0.6, 0.7, 0.8), strict=True
+            )
+        }
+
+    rows = {
+        name: reproduce.row_facts(
+            name, [report(0.0), report(0.02)], {"full": 2.0, "xbox": 1.5}
+        )
+        for name in ("features", "full", "xbox")
+    }
+    assert rows["xbox"]["average"] == pytest.approx(0.66)
+    assert rows["xbox"]["by_seed"]["speaker"] == [0.5, 0.52]
+    lines = reproduce.format_table(rows).splitlines()
+    assert len({line.count("|") for line in lines}) == 1
+    assert "0.5100 (0.0060)" in lines[2] and lines[2].endswith("| - |")
+    assert "| 1.00 (1.00) |" in lines[3]
+    # 1.5 / 2 beside 235.5 / 146.8.
+    assert "| 0.75 (1.60) |" in lines[4] and "`xbox`" in lines[4]
+
+
+def test_rows_are_run_once_and_failures_named(tmp_path):
+    """Two rows and mel, on noises of two speakers; one attention fails."""
+    rng = np.random.default_rng(0)
+    corpus = tmp_path / "corpus" / "recordings"
+    corpus.mkdir(parents=True)
+    lines = []
+    for index in range(5, 20):
+        for speaker in ("ann", "bob"):
+            name = f"{index % 10}_{speaker}_{index}"
+            noise = 0.1 * rng.standard_normal(1_600)
+            soundfile.write(corpus / f"{name}.wav", noise, 8_000)
+            lines.append(f"{name} " + " ".join("012"[i % 3] for i in range(20)))
+    (tmp_path / "corpus" / "phones.txt").write_text("SIL 0\nAA 1\nB 2\n")
+    alignment = tmp_path / "corpus" / "converted_aligned_phones.txt"
+    alignment.write_text("\n".join(lines) + "\n")
+    tiny = {
+        "num_heads": 2,
+        "key_dim": 4,
+        "embedding_dim": 8,
+        "feed_forward_dims": [8],
+    }
+    settings = {
+        "dataset": "fsdd",
+        "sample_rate_hz": 8_000,
+        "features": "s3prl",
+        "features_options": {"bands": 13, "fft_size": 256},
+        "target": "input",
+        "model": "audio_albert_3",
+        "model_kwargs": tiny,
+        "max_length": 30,
+        "attention_kwargs": {"num_candidates": 4},
+        "steps": 2,
+        "save_every": 2,
+        "feature_cache": True,
+        "masking": "s3prl",
+    }
+    for name, config in (
+        ("ssl", settings),
+        ("probe", {"dataset": "fsdd", "epochs": 1, "hidden_dim": 4}),
+    ):
+        (tmp_path / f"{name}.py").write_text(
+            f"def get_config():\n    return {config!r}\n"
+        )
+    out = tmp_path / "table"
+    arguments = [
+        *("reproduce.py", "ssl", "--out", out, "--repeats", 0),
+        *("--pretrain-config", tmp_path / "ssl.py"),
+        *("--probe-config", tmp_path / "probe.py"),
+        *("--data-dir", tmp_path / "corpus"),
+    ]
+    # One attention has no such argument.
+    rows = ["--rows", "xbox", "features", "full"]
+    output = run(*arguments, *rows, cache=tmp_path, fails=True)
+    assert "1 runs failed" in output and "--attention full" in output
+    table = json.loads((out / "table2.json").read_text())
+    assert list(table) == ["features", "xbox"]
+    assert "Baseline (Mel) `features`" in (out / "table2.md").read_text()
+    chance = table["features"]["test_accuracy"]["speaker"]
+    assert chance == pytest.approx(0.5)
+
+    # Rows that are not asked for stay in the table.
+    output = run(*arguments, "--rows", "xbox", cache=tmp_path)
+    assert "$ python" not in output
+    assert json.loads((out / "table2.json").read_text()) == table
+
+    (tmp_path / "probe.py").write_text("def get_config():\n    return {}\n")
+    output = run(*arguments, "--rows", "xbox", cache=tmp_path, fails=True)
+    assert "other configs" in output
