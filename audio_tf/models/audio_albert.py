@@ -7,6 +7,7 @@ from keras import ops
 
 from audio_tf.attention.base import check_sizes
 from audio_tf.layers import FrameMask, SinusoidalPositions, TransformerBlock
+from audio_tf.models.backbone import freeze_layers
 
 
 def feature_inputs(feature_dim):
@@ -232,11 +233,7 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
         if return_hidden_states:
             outputs["hidden_states"] = ops.stack(states, axis=1)
         super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, **kwargs)
-        if not kwargs.get("trainable", True):
-            # Keras has set it before there were layers to be frozen, and a
-            # model around this one would train them.
-            for layer in self.layers:
-                layer.trainable = False
+        freeze_layers(self, kwargs)
 
         # === Config ===
         self.embedding = embedding

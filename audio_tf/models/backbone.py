@@ -83,6 +83,17 @@ class AudioBackbone(TakesWaveforms, keras_hub.models.Backbone):
         return super().from_preset(preset, load_weights, **kwargs)
 
 
+def freeze_layers(model, kwargs):
+    """Freezes a model's layers if its arguments say `trainable=False`.
+
+    Keras has set it before there were layers to be frozen, and a model around
+    this one would train them.
+    """
+    if not kwargs.get("trainable", True):
+        for layer in model.layers:
+            layer.trainable = False
+
+
 def find_size(cls, preset):
     """The class among `cls` and its subclasses with a size of that name."""
     for family in (cls, *cls.__subclasses__()):

@@ -7,6 +7,7 @@ from audio_tf.models.backbone import (
     AudioBackbone,
     as_audio_inputs,
     audio_inputs,
+    freeze_layers,
 )
 
 
@@ -72,10 +73,7 @@ class SpeechEncoder(AudioBackbone):
             dtype=kwargs.pop("dtype", encoder.dtype_policy),
             **kwargs,
         )
-        if not kwargs.get("trainable", True):
-            # Keras has set it before there were layers to be frozen.
-            for layer in self.layers:
-                layer.trainable = False
+        freeze_layers(self, kwargs)
 
         # === Config ===
         self.encoder = encoder
