@@ -37,7 +37,9 @@ test-jax: $(VENV)/.installed
 	KERAS_BACKEND=jax $(BIN)/pytest -n 2 tests/test_attention.py \
 	    tests/test_attention_synthesizers.py tests/test_gaussian.py \
 	    tests/test_layers.py tests/test_models.py tests/test_spectral.py \
-	    tests/test_audio_albert.py tests/test_masked_acoustic_model.py
+	    tests/test_audio_albert.py tests/test_masked_acoustic_model.py \
+	    tests/test_speech_encoder.py tests/test_optimizers.py \
+	    tests/test_distribution.py
 
 # tensorflow-io needs an older TensorFlow, so an environment of its own.
 test-tfio:
@@ -60,6 +62,7 @@ benchmark: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[benchmark,formats]"
 	$(BIN)/python benchmarks/data.py
 	$(BIN)/python benchmarks/serving.py
+	$(BIN)/python benchmarks/pretraining.py
 	$(BIN)/python benchmarks/attention_forms.py
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/attention_report.py runs/attention.jsonl \
