@@ -223,9 +223,9 @@ class Batches:
             lambda inputs, target: (inputs, target["features"])
         )
 
-    def first(self, count):
-        """Features of some utterances of like length."""
-        batch = next(iter(self.dataset()))
+    def some(self, count):
+        """Features of some utterances of middling length."""
+        batch = next(iter(self.dataset(first_batch=len(self) // 2)))
         features = batch[0] if isinstance(batch, tuple) else batch
         return {name: value[:count] for name, value in features.items()}
 
@@ -301,7 +301,7 @@ def train(settings, model, batches, out, facts):
             keras.callbacks.TensorBoard(out / "logs", write_graph=False),
             keras.callbacks.CSVLogger(out / "history.csv", append=done > 0),
             ReconstructionPictures(
-                batches.get("val", batches["train"]).first(PICTURED),
+                batches.get("val", batches["train"]).some(PICTURED),
                 out / "logs" / "pictures",
                 settings.picture_every,
                 settings.feature_layer().stacking.size,
