@@ -1,7 +1,6 @@
-"""Training over several devices, by the backend's own means."""
+"""Training over the devices of a host, by the backend's own means."""
 
 import contextlib
-import json
 import os
 
 import keras
@@ -20,14 +19,16 @@ def scope(strategy):
     before they are added up; and the devices' random numbers are equal, so
     that row `i` of each share has the same masks and dropout.
 
-    Several hosts, on TensorFlow alone: each runs the same command with its
-    `TF_CONFIG` and the same --out on a shared disk, and reads all batches.
+    One host alone: `fit` of Keras 3.15 fails on what
+    `MultiWorkerMirroredStrategy` gives it, and JAX' trainer takes no dataset
+    of batches that differ in size.
 
     Args:
         strategy: `"none"` or `"data_parallel"`.
 
     Raises:
-        ValueError: if there is no such strategy, or the backend has no means.
+        ValueError: if there is no such strategy, the backend has no means, or
+            several hosts are wanted.
     """
     if strategy not in STRATEGIES:
         raise ValueError(
@@ -36,6 +37,11 @@ def scope(strategy):
         )
     if strategy == "none":
         return contextlib.nullcontext()
+    if "TF_CONFIG" in os.environ:
+        raise ValueError(
+            "Batches are spread over the devices of one host. "
+            f"Received: TF_CONFIG={os.environ['TF_CONFIG']}"
+        )
     backend = keras.backend.backend()
     if backend not in SCOPES:
         raise ValueError(
@@ -48,8 +54,6 @@ def scope(strategy):
 def tensorflow_scope():
     import tensorflow as tf
 
-    if "TF_CONFIG" in os.environ:
-        return tf.distribute.MultiWorkerMirroredStrategy().scope()
     return tf.distribute.MirroredStrategy(
         tf.config.list_logical_devices("GPU")
         or tf.config.list_logical_devices("CPU")
@@ -74,11 +78,3 @@ def num_devices():
 
         return tf.distribute.get_strategy().num_replicas_in_sync
     return 1
-
-
-def is_chief():
-    """Whether this process is the one that writes files."""
-    task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {})
-    return task.get("type", "chief") == "chief" or (
-        task["type"] == "worker" and task["index"] == 0
-    )

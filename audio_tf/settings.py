@@ -23,7 +23,6 @@ from audio_tf.data import (
     prepare,
 )
 from audio_tf.data.speech_readers import READERS
-from audio_tf.distribution import is_chief
 from audio_tf.layers import SpeechFeatures
 
 # `paper_target` is what is rebuilt, never what is listened to.
@@ -276,8 +275,7 @@ def settings_of_run(out, given, resume, free):
             round, or it would go on with other settings.
     """
     if not resume:
-        # Other hosts may come after the chief has begun.
-        if pathlib.Path(out, "config.json").exists() and is_chief():
+        if pathlib.Path(out, "config.json").exists():
             raise ValueError(
                 f"{out} holds a run. Add --resume, or choose another --out"
             )

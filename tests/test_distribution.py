@@ -105,3 +105,9 @@ def test_two_devices_equal_one(backend, tmp_path):
 def test_a_strategy_that_does_not_exist_is_refused():
     with pytest.raises(ValueError, match="data_parallel.*Received.*'many'"):
         distribution.scope("many")
+
+
+def test_several_hosts_are_refused(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    with pytest.raises(ValueError, match="one host"):
+        distribution.scope("data_parallel")

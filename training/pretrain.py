@@ -290,25 +290,22 @@ def train(settings, model, batches, out, facts):
     """Fits a new or a resumed model to the last step."""
     micro_batches = settings.save_every * settings.accumulate
     done = callbacks.epochs_done(out / "last.keras")
+    callbacks.rewind_history(out / "history.csv", done)
     hooks = [
         # Or the last good checkpoint would be overwritten.
         keras.callbacks.TerminateOnNaN(raise_error=True),
         callbacks.EpochSeeds(settings.seed),
+        keras.callbacks.TensorBoard(out / "logs", write_graph=False),
+        keras.callbacks.CSVLogger(out / "history.csv", append=done > 0),
+        ReconstructionPictures(
+            batches.get("val", batches["train"]).some(PICTURED),
+            out / "logs" / "pictures",
+            settings.picture_every,
+            settings.feature_layer().stacking.size,
+        ),
+        callbacks.LastCheckpoint(out / "last.keras"),
+        Presets(settings, out, facts),
     ]
-    if distribution.is_chief():
-        callbacks.rewind_history(out / "history.csv", done)
-        hooks += [
-            keras.callbacks.TensorBoard(out / "logs", write_graph=False),
-            keras.callbacks.CSVLogger(out / "history.csv", append=done > 0),
-            ReconstructionPictures(
-                batches.get("val", batches["train"]).some(PICTURED),
-                out / "logs" / "pictures",
-                settings.picture_every,
-                settings.feature_layer().stacking.size,
-            ),
-            callbacks.LastCheckpoint(out / "last.keras"),
-            Presets(settings, out, facts),
-        ]
     model.fit(
         batches["train"].training(done * micro_batches),
         validation_data=batches["val"].dataset() if "val" in batches else None,
@@ -400,7 +397,7 @@ def main(argv=None):
     settings, _ = parse(
         PretrainSettings, __doc__, argv, resumable=True, free=FREE_SETTINGS
     )
-    # Devices are found and hosts meet before anything is computed.
+    # Devices are found before anything is computed.
     with distribution.scope(settings.distribution):
         keras.mixed_precision.set_global_policy(settings.precision)
         run(settings, pathlib.Path(settings.out))
