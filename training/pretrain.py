@@ -381,10 +381,9 @@ def run(settings, out):
         "corpus": corpus,
         "resampler": data.RESAMPLER,
     }
-    if distribution.is_chief():
-        out.mkdir(parents=True, exist_ok=True)
-        provenance.write_json(out / "config.json", dataclasses.asdict(settings))
-        provenance.write_json(out / "corpus.json", corpus)
+    out.mkdir(parents=True, exist_ok=True)
+    provenance.write_json(out / "config.json", dataclasses.asdict(settings))
+    provenance.write_json(out / "corpus.json", corpus)
     done = callbacks.epochs_done(last) * settings.save_every
     if done < settings.steps:
         train(settings, model, batches, out, facts)
