@@ -34,7 +34,7 @@ class MapKind:
         frames: int, the real frames of the map.
         diagonal: how much more of the weight lies in the best band along the
             diagonal than in a uniform map: 0 as there, 1 all of it.
-        offset: int, how many frames that band is later than the query.
+        offset: int, how many frames the weight there is later than the query.
         trend: correlation with time, -1 to 1, of the square roots of the
             columns' means. Without the root a few stripes would outweigh the
             others; by ranks, the least of weights would count like them.
@@ -168,7 +168,7 @@ def best_diagonal(weights, uniform, queries):
 
     Returns:
         Pair of that share, 1 if it is all that it can be, and the offset of
-        the band in frames. Of equal shares the least offset's is taken.
+        the weight in the band, in frames: its mean.
     """
     frames = weights.shape[1]
     half = max(1, round(BAND * frames / 2))
@@ -193,7 +193,12 @@ def best_diagonal(weights, uniform, queries):
             # Not by a rounding error.
             if share > best[0] + 1e-9:
                 best = (float(share), offset)
-    return best
+    share, centre = best
+    # A thin diagonal is in several bands; where in this one its weight is.
+    later = np.arange(frames) - queries[:, None]
+    held = np.where(np.abs(later - centre) <= half, weights, 0.0)
+    mean = (held * later).sum() / max(held.sum(), 1e-12)
+    return share, round(float(mean))
 
 
 def columns(ratios, visible):
