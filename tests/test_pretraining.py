@@ -129,7 +129,13 @@ def test_features_in_the_pipeline_equal_cached_ones(corpus, tmp_path):
     assert model.target_dim == 129
 
 
-@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    "precision",
+    [
+        pytest.param("mixed_bfloat16", marks=pytest.mark.slow),
+        "mixed_float16",
+    ],
+)
 def test_mixed_precision_resumes(precision, corpus, tmp_path):
     arguments = ["--data-dir", corpus, *COMMON, "--precision", precision]
     arguments += ["--save-every", 2, "--steps", 100]

@@ -1,6 +1,7 @@
 """Probes of frozen features, and the script that runs them."""
 
 import json
+import re
 
 import keras
 import numpy as np
@@ -460,7 +461,7 @@ def test_the_mean_of_normalised_features_tells_nothing(
 
     for arguments, message in (
         ([*common, "--out", mel], "holds a run"),
-        (["--out", mel, "--resume", "--epochs", 4], "others for .'epochs'"),
+        (["--out", mel, "--resume", "--epochs", 4], "epochs=4, then 3"),
         ([*common, "--layer", 1, "--out", "x"], "needs --model"),
         (
             [*common, "--model", preset, "--layer", "last", "--out", "x"],
@@ -475,8 +476,10 @@ def test_the_mean_of_normalised_features_tells_nothing(
             "Received: --features-options",
         ),
     ):
-        with pytest.raises(SystemExit, match=message):
+        with pytest.raises(SystemExit) as stopped:
             probe_main(*arguments)
+        said = f"{stopped.value} {capsys.readouterr().err}"
+        assert re.search(message, said)
     with pytest.raises(SystemExit):
         probe_main("--tasks", "phones")
     assert "must be one of" in capsys.readouterr().err
@@ -487,8 +490,26 @@ def test_the_mean_of_normalised_features_tells_nothing(
     report = json.loads((same / "probes.json").read_text())
     report["model"]["weights_sha256"] = "0"
     (same / "probes.json").write_text(json.dumps(report))
-    with pytest.raises(SystemExit, match="other weights"):
+    with pytest.raises(SystemExit, match="The model is not that of"):
         probe_main("--out", same, "--resume")
+    report = json.loads((mel / "probes.json").read_text())
+    report["corpus"]["test"]["sha256"] = "0"
+    (mel / "probes.json").write_text(json.dumps(report))
+    with pytest.raises(SystemExit, match="The corpus is not that of"):
+        probe_main("--out", mel, "--resume")
+
+
+def test_a_clip_that_a_table_is_too_short_for(speech, probe_main, tmp_path):
+    """Known before hours of features."""
+    new_encoder(
+        attention="random_synthesizer", attention_kwargs={"max_length": 9}
+    ).save_to_preset(str(tmp_path / "short"))
+    with pytest.raises(SystemExit, match="takes 9 steps; --max-s"):
+        probe_main(
+            *("--dataset", "folder", "--data-dir", speech),
+            *("--model", tmp_path / "short", "--tasks", "speaker"),
+            *("--out", tmp_path / "run"),
+        )
 
 
 def phones_of(files, root, every=1, rate_hz=100):

@@ -1,9 +1,11 @@
 """Corpora of speech, labels of frames and batches of whole utterances."""
 
+import dataclasses
 import fractions
 import math
 import os
 import random
+import shutil
 import unicodedata
 
 import keras
@@ -977,6 +979,33 @@ def test_features_are_cached_by_their_weights(speech, tmp_path):
     features.extra.assign([3.0])
     other = data.cache_features(speech[2], features, tmp_path)
     assert not set(other.entries) & set(first.entries)
+
+
+def test_features_of_another_decoder_are_others(speech, tmp_path):
+    """A decoder's audio is in a folder of its own, under the same names."""
+    clips = speech[2]
+    features = small_features()
+    first = data.cache_features(clips, features, tmp_path / "features")
+    entries = []
+    for entry in clips.entries:
+        entries.append(tmp_path.joinpath("decoder", *entry.parts[-2:]))
+        entries[-1].parent.mkdir(parents=True, exist_ok=True)
+        (0.5 * np.fromfile(entry, "<f4") ** 2).tofile(entries[-1])
+    other = data.cache_features(
+        dataclasses.replace(clips, entries=entries),
+        features,
+        tmp_path / "features",
+    )
+    assert not set(other.entries) & set(first.entries)
+    for one, two in zip(first.entries, other.entries, strict=True):
+        assert one.read_bytes() != two.read_bytes()
+
+
+def test_a_full_disk_is_known_before(speech, tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)._replace(free=100)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(OSError, match="Received: 0.0 GB free"):
+        data.cache_features(speech[2], small_features(), tmp_path)
 
 
 # Real speech
