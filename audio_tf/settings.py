@@ -233,7 +233,9 @@ def add_flags(parser, settings_class):
     """Adds a flag for each field; one that is not given leaves no trace."""
     for field in dataclasses.fields(settings_class):
         flag = "--" + field.name.replace("_", "-")
-        default = getattr(settings_class(), field.name)
+        default = field.default
+        if default is dataclasses.MISSING:
+            default = field.default_factory()
         arguments = {
             "default": argparse.SUPPRESS,
             "help": f"{field.metadata['help']} (default: {default})",

@@ -1,10 +1,14 @@
 """Two devices train as one does; each backend in a process of its own."""
 
+import json
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import soundfile
+from scripts import run
 
 from audio_tf import distribution
 
@@ -100,6 +104,31 @@ def test_two_devices_equal_one(backend, tmp_path):
     for name in one:
         assert two[name] == pytest.approx(one[name], rel=1e-4), name
     assert one["loss"][-1] < one["loss"][0]
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_pretraining_on_two_devices(backend, tmp_path):
+    pytest.importorskip(backend)
+    rng = np.random.default_rng(0)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for number in range(20):
+        noise = 0.3 * rng.standard_normal(3_000)
+        soundfile.write(corpus / f"{number}.wav", noise, 8_000)
+    tiny = {"num_heads": 2, "key_dim": 4, "embedding_dim": 8}
+    run(
+        *("pretrain.py", "--dataset", "folder", "--data-dir", corpus),
+        *("--features", "s3prl", "--target", "input", "--feature-cache"),
+        *("--model-kwargs", json.dumps(tiny), "--batch-size", 6),
+        *("--steps", 2, "--save-every", 1, "--buckets", 1),
+        *("--distribution", "data_parallel", "--out", tmp_path / "run"),
+        cache=tmp_path,
+        env={
+            "KERAS_BACKEND": backend,
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        },
+    )
+    assert (tmp_path / "run" / "preset" / "provenance.json").is_file()
 
 
 def test_a_strategy_that_does_not_exist_is_refused():
