@@ -7,6 +7,8 @@ from keras import ops
 
 from audio_tf.attention import blocks, functional, masks
 from audio_tf.attention.costs import Cost
+from audio_tf.base import Layer
+from audio_tf.ops.checks import check_dropout, check_sizes
 
 # Of longer inputs, only so many rows of the map are formed at a time.
 LONG_INPUT = 8192
@@ -30,7 +32,7 @@ class HasProjections:
         return dense
 
 
-class SelfAttention(HasProjections, keras.layers.Layer):
+class SelfAttention(HasProjections, Layer):
     """Multi-head self-attention with the scoring left to the subclass.
 
     The base owns heads, value and output projections, masks, dropout and the
@@ -320,21 +322,3 @@ class SelfAttention(HasProjections, keras.layers.Layer):
                 self.kernel_initializer
             ),
         }
-
-
-def check_sizes(**sizes):
-    """Raises a `ValueError` that names the first that is no positive int."""
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(
-                f"`{name}` must be a positive integer. "
-                f"Received: {name}={size!r}"
-            )
-
-
-def check_dropout(dropout):
-    """Raises a `ValueError` for a rate outside [0, 1)."""
-    if not 0.0 <= dropout < 1.0:
-        raise ValueError(
-            f"`dropout` must be in [0, 1). Received: dropout={dropout}"
-        )

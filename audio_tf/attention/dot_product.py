@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from audio_tf.attention import functional
-from audio_tf.attention.base import SelfAttention, check_sizes
+from audio_tf.attention.base import SelfAttention
+from audio_tf.ops.checks import check_sizes
 
 # Reformer's: finite, so that a frame alone still sees itself.
 SELF_SCORE = -1e5

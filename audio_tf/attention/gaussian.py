@@ -4,8 +4,9 @@ import keras
 from keras import ops
 
 from audio_tf.attention import functional
-from audio_tf.attention.base import check_dropout, check_sizes
 from audio_tf.attention.costs import Cost
+from audio_tf.base import Layer
+from audio_tf.ops.checks import check_dropout, check_sizes
 
 # Of equation 8, in the experiments of "Gaussian Adaptive Attention".
 EPSILON = 1e-5
@@ -37,7 +38,7 @@ def moments(x, axis, real=None, unbiased=False):
     return mean, squares / ops.maximum(count - float(unbiased), 1.0)
 
 
-class GaussianAttention(keras.layers.Layer):
+class GaussianAttention(Layer):
     """Weights each feature by a Gaussian of its distance from the mean.
 
     The base of `GaussianAdaptiveAttention` and its relatives. It owns heads,

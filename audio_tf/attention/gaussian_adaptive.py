@@ -7,9 +7,10 @@ import keras
 from keras import ops
 
 from audio_tf.attention import functional, masks
-from audio_tf.attention.base import HasProjections, check_sizes
+from audio_tf.attention.base import HasProjections
 from audio_tf.attention.costs import Cost
 from audio_tf.attention.gaussian import EPSILON, GaussianAttention
+from audio_tf.ops.checks import check_sizes
 
 # Of equation 8, in the experiments and in the published package.
 EPSILONS = {"paper": EPSILON, "package": 1e-8}

@@ -11,7 +11,8 @@ import keras
 from keras import ops
 
 from audio_tf.attention import blocks, functional, masks
-from audio_tf.attention.base import SelfAttention, check_sizes
+from audio_tf.attention.base import SelfAttention
+from audio_tf.ops.checks import check_sizes
 
 
 class HashedAttention(SelfAttention):

@@ -8,7 +8,8 @@ import numpy as np
 from keras import ops
 
 from audio_tf.attention import blocks, functional, masks
-from audio_tf.attention.base import SelfAttention, check_sizes
+from audio_tf.attention.base import SelfAttention
+from audio_tf.ops.checks import check_sizes
 
 
 class Pattern(NamedTuple):

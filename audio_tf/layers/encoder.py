@@ -5,6 +5,7 @@ from keras import ops
 
 from audio_tf.attention import blocks, create, find
 from audio_tf.attention.base import HasProjections
+from audio_tf.base import Layer
 from audio_tf.layers import activations
 
 # Keras' default of 1e-3 drowns quiet clips.
@@ -12,7 +13,7 @@ LAYER_NORM_EPSILON = 1e-5
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class SinusoidalPositions(keras.layers.Layer):
+class SinusoidalPositions(Layer):
     """Adds sinusoids of the position to each frame, for any length.
 
     `PE(pos, 2i) = sin(pos / 10000^(2i / dim))` and the cosine of the same
@@ -39,7 +40,7 @@ class SinusoidalPositions(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class FeedForward(keras.layers.Layer):
+class FeedForward(Layer):
     """Dense layers applied to each frame alike, back to the input's size.
 
     Args:
@@ -125,7 +126,7 @@ class FeedForward(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class TransformerBlock(keras.layers.Layer):
+class TransformerBlock(Layer):
     """Attention and feed-forward, each `x = LayerNorm(x + F(x))`.
 
     Post-norm, section 3.1 of "Audio Transformers" (arXiv 2105.00335).

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from audio_tf.attention import blocks, masks
+from audio_tf.base import Layer
 from audio_tf.layers import spectral
 
 EDGES = ("interp", "nearest")
@@ -133,7 +134,7 @@ def stack(x, lengths, size):
     return only_real(x, stacked_lengths(lengths, size))
 
 
-class FrameLayer(keras.layers.Layer):
+class FrameLayer(Layer):
     """Base of layers on frames: float32 inside, zeros behind each clip."""
 
     def __init__(self, **kwargs):

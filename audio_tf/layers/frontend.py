@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.attention import masks
+from audio_tf.base import Layer
 from audio_tf.layers import activations
 
 
@@ -87,7 +88,7 @@ class TriangularBands(keras.initializers.Initializer):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class FrameMask(keras.layers.Layer):
+class FrameMask(Layer):
     """Marks the frames that hold at least one real sample.
 
     Args:
@@ -126,7 +127,7 @@ class FrameMask(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class WaveformFrontend(keras.layers.Layer):
+class WaveformFrontend(Layer):
     """Cuts a waveform into patches and embeds each by two dense layers.
 
     `(batch, samples)` -> `(batch, frames, embedding_dim)` with

@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from audio_tf.attention.base import check_sizes
+from audio_tf.base import Layer
+from audio_tf.ops.checks import check_sizes
 
 # The two public readings of "masked acoustic modelling"; the papers state
 # neither. A run of `paper` is one stacked frame.
@@ -45,7 +46,7 @@ def ranks(noise, candidates):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class FrameMasking(keras.layers.Layer):
+class FrameMasking(Layer):
     """Zeros, replaces or leaves runs of frames, and says which were chosen.
 
     Masked acoustic modelling of Mockingjay (arXiv 1910.12638), as the code of

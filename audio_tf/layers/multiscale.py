@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from audio_tf.base import Layer
 from audio_tf.layers.pooling import real_frames
 
 
@@ -57,7 +58,7 @@ def shift(x, frames):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class MultiScaleAverage(keras.layers.Layer):
+class MultiScaleAverage(Layer):
     """Wavelet-like averages: half of the features keep their own scale.
 
     Section 3.4 of "Audio Transformers" (arXiv 2105.00335). Half of the

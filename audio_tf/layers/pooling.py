@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from audio_tf.base import Layer
+
 
 def real_frames(inputs, mask):
     """The mask as factors: 1 or 0 in `(batch, time, 1)`; 1 without a mask."""
@@ -25,7 +27,7 @@ def window_sums(x, size, stride):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class TemporalAveragePooling(keras.layers.Layer):
+class TemporalAveragePooling(Layer):
     """Averages neighbouring frames: `(B, T, F)` to `(B, ceil(T / s), F)`.
 
     Section 3.3 of "Audio Transformers" (arXiv 2105.00335) halves the time
@@ -85,7 +87,7 @@ class TemporalAveragePooling(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class MaskedMean(keras.layers.Layer):
+class MaskedMean(Layer):
     """Mean over the real frames: `(batch, time, dim)` to `(batch, dim)`.
 
     Computed in float32 or better. A clip without a real frame gives zeros.

@@ -18,6 +18,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.attention import blocks, masks
+from audio_tf.base import Layer
 from audio_tf.layers import mel
 
 PADDINGS = ("reflect", "zero")
@@ -117,7 +118,7 @@ def set_level(waveform, lengths, level_db):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class Spectrogram(keras.layers.Layer):
+class Spectrogram(Layer):
     """Power of the short-time Fourier transform, `|X|^2`.
 
     `(batch, samples)` -> `(batch, frames, bins)` with

@@ -4,11 +4,12 @@ import keras
 from keras import ops
 
 from audio_tf.attention import masks
+from audio_tf.base import Layer
 from audio_tf.layers import frames, spectral
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class SpeechFeatures(keras.layers.Layer):
+class SpeechFeatures(Layer):
     """What Audio ALBERT is trained on, from the waveform.
 
     `(batch, samples)` -> `(batch, steps, dim)`: level, spectrogram, slopes,

@@ -5,9 +5,10 @@ import keras_hub
 import numpy as np
 from keras import ops
 
-from audio_tf.attention.base import check_sizes
+from audio_tf.base import Layer
 from audio_tf.layers import FrameMask, SinusoidalPositions, TransformerBlock
 from audio_tf.models.backbone import freeze_layers
+from audio_tf.ops.checks import check_sizes
 
 
 def feature_inputs(feature_dim):
@@ -68,7 +69,7 @@ class TakesFeatures:
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class WeightedSum(keras.layers.Layer):
+class WeightedSum(Layer):
     """Mixes the hidden states of all layers by learned weights.
 
     `(batch, layers, frames, dim)` to `(batch, frames, dim)`. The weights

@@ -1,0 +1,28 @@
+"""The base of every layer of the package."""
+
+import keras
+
+from audio_tf.ops import checks
+
+
+class Layer(keras.layers.Layer):
+    """A Keras layer that refuses arguments it does not know.
+
+    A subclass names its own arguments and hands all others up by `**kwargs`;
+    here the rest must be those of `keras.layers.Layer`.
+
+    Args:
+        **kwargs: `name`, `dtype`, `trainable`, `autocast` and
+            `activity_regularizer` of `keras.layers.Layer`.
+
+    Raises:
+        TypeError: if there is an unknown argument; it names the closest
+            known one.
+    """
+
+    def __init__(self, **kwargs):
+        # What a subclass declares it keeps: only strangers come this far.
+        strangers = set(kwargs) - set(checks.parameters_of(keras.layers.Layer))
+        known = set(checks.parameters_of(type(self))) - strangers
+        checks.reject_unknown(type(self).__name__, strangers, known)
+        super().__init__(**kwargs)

@@ -1,0 +1,1 @@
+"""Pure functions under everything else; they import nothing of ours."""

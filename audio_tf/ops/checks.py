@@ -1,0 +1,80 @@
+"""Checks of arguments: errors that name the argument and what was received."""
+
+import difflib
+import inspect
+
+
+def closest(name, known):
+    """`"; did you mean 'attention'"` for a name near a known one, or `""`.
+
+    Args:
+        name: str, the unknown name.
+        known: iterable of the known names.
+    """
+    near = difflib.get_close_matches(str(name), list(map(str, known)), 1, 0.5)
+    return f"; did you mean {near[0]!r}" if near else ""
+
+
+def parameters_of(cls):
+    """Names of the constructor arguments of a class and of its bases.
+
+    A base counts as long as its constructors hand what they do not know to
+    the next one by `**kwargs`.
+
+    Args:
+        cls: a class.
+
+    Returns:
+        List of names, the class's own first, without `self` and `**kwargs`.
+    """
+    names = {}
+    for base in cls.__mro__:
+        if "__init__" not in vars(base):
+            continue
+        parameters = inspect.signature(base.__init__).parameters.values()
+        kinds = {parameter.kind for parameter in parameters}
+        for parameter in list(parameters)[1:]:
+            if parameter.kind not in (
+                parameter.VAR_KEYWORD,
+                parameter.VAR_POSITIONAL,
+            ):
+                names[parameter.name] = None
+        if inspect.Parameter.VAR_KEYWORD not in kinds:
+            break
+    return list(names)
+
+
+def reject_unknown(owner, given, known):
+    """Raises a `TypeError` that names unknown arguments and the nearest known.
+
+    Args:
+        owner: str, what was given the arguments, for example a class's name.
+        given: iterable of the names that were given.
+        known: iterable of all names that the owner takes.
+    """
+    known = list(known)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise TypeError(
+            f"{owner} takes no argument {unknown[0]!r}"
+            f"{closest(unknown[0], known)}. Received: {sorted(unknown)}; "
+            f"{owner} takes {sorted(known)}"
+        )
+
+
+def check_sizes(**sizes):
+    """Raises a `ValueError` that names the first that is no positive int."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(
+                f"`{name}` must be a positive integer. "
+                f"Received: {name}={size!r}"
+            )
+
+
+def check_dropout(dropout):
+    """Raises a `ValueError` for a rate outside [0, 1)."""
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(
+            f"`dropout` must be in [0, 1). Received: dropout={dropout}"
+        )
