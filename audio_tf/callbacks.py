@@ -37,8 +37,8 @@ class ClipValidation(keras.callbacks.Callback):
         report = metrics.evaluate(
             self.chunks.targets, scores, self.chunks.clips.corpus.vocabulary
         )
-        for name in metrics.SUMMARY_FIGURES:
-            if report.get(name) is not None:
+        for name in metrics.METRICS:
+            if report[name] is not None:
                 logs[f"val_{name}"] = report[name]
 
 

@@ -1,27 +1,21 @@
-"""Figures of merit for multi-label scores, computed by scikit-learn.
+"""Figures of merit for multi-label scores: one table, `METRICS`, by name.
 
 `targets` is 0 or 1 and `scores` any finite real number, both
 `(clips, classes)`; a higher score means more likely. A figure that the data
-leave undefined is `None` in a report, so that a report is valid JSON.
+leave undefined is `None`, so that a report is valid JSON. All but lwlrap and
+accuracy are computed by scikit-learn.
 """
 
 import math
+import typing
 
 import numpy as np
 from scipy import special
 from sklearn import metrics as sklearn_metrics
 
-MAX_NAMED_CLASSES = 5
+from audio_tf.ops.checks import closest
 
-SUMMARY_FIGURES = (
-    "mAP",
-    "d_prime",
-    "roc_auc",
-    "lwlrap",
-    "pr_auc_micro",
-    "pr_auc_macro",
-    "accuracy",
-)
+MAX_NAMED_CLASSES = 5
 
 
 def average_precision_per_class(targets, scores):
@@ -93,13 +87,138 @@ def clip_scores(scores, clip_index, num_clips):
     return total / num_chunks[:, None]
 
 
-def evaluate(targets, scores, labels):
-    """All figures for a set of clips.
+def mean_average_precision(targets, scores):
+    """Mean of the average precision of the classes with a positive."""
+    return _mean(average_precision_per_class(targets, scores))
 
-    `mAP` and `pr_auc_macro` are means over the classes with a positive;
-    `roc_auc` is one over the classes with a positive and a negative.
-    `d_prime` is `sqrt(2) * Phi^-1(roc_auc)`, infinite and so `None` where
-    `roc_auc` is 0 or 1. `lwlrap` weighs each clip by its number of labels.
+
+def roc_auc(targets, scores):
+    """Mean ROC-AUC of the classes with a positive and a negative."""
+    has_both = targets.any(axis=0) & ~targets.all(axis=0)
+    return _mean(
+        _per_class(sklearn_metrics.roc_auc_score, targets, scores, has_both)
+    )
+
+
+def d_prime(targets, scores):
+    """`sqrt(2) * Phi^-1(roc_auc)`, undefined where `roc_auc` is 0 or 1."""
+    area = roc_auc(targets, scores)
+    if area is None or not 0.0 < area < 1.0:
+        return None
+    return float(math.sqrt(2.0) * special.ndtri(area))
+
+
+def lwlrap(targets, scores):
+    """Label-weighted label-ranking average precision.
+
+    It is the mean over all pairs of a clip and one of its labels: the share
+    of labels of the clip among the classes that are ranked as high as this
+    one or higher. Classes of equal score are ranked one after the other, the
+    one of the larger index first, as the reference of DCASE 2019 task 2 does
+    (`evaluation.py` of DCASE-REPO/dcase2019_task2_baseline), whose
+    `argsort(scores)[::-1]` reverses an ascending sort; this sort is stable
+    whatever the number of classes. scikit-learn's
+    `label_ranking_average_precision_score` gives equal scores the last rank
+    of them all, which is lower.
+    """
+    if not targets.any():
+        return None
+    order = np.argsort(scores, axis=1, kind="stable")[:, ::-1]
+    ranked = np.take_along_axis(targets, order, axis=1)
+    precisions = np.cumsum(ranked, axis=1) / np.arange(1, ranked.shape[1] + 1)
+    return float(precisions[ranked > 0].mean())
+
+
+def pr_auc_micro(targets, scores):
+    """Area below the precision-recall curve of all classes pooled."""
+    return _pr_auc(targets.ravel(), scores.ravel()) if targets.any() else None
+
+
+def pr_auc_macro(targets, scores):
+    """Mean of that area over the classes with a positive."""
+    return _mean(_per_class(_pr_auc, targets, scores, targets.any(axis=0)))
+
+
+def accuracy(targets, scores):
+    """Share of clips whose highest score is that of their label.
+
+    Undefined unless every clip has exactly one label.
+    """
+    if not np.all(targets.sum(axis=1) == 1):
+        return None
+    return float(np.mean(scores.argmax(axis=1) == targets.argmax(axis=1)))
+
+
+class Metric(typing.NamedTuple):
+    """One entry of `METRICS`.
+
+    Attributes:
+        figure: function of `targets`, int64 `(clips, classes)`, and `scores`,
+            float64 `(clips, classes)`, to a float, or `None` where it is
+            undefined.
+        mode: `"max"` if a higher figure is better, `"min"` if a lower one is.
+        meaning: what the figure is, in a few words for help texts.
+    """
+
+    figure: typing.Callable
+    mode: str
+    meaning: str
+
+
+METRICS = {
+    "mAP": Metric(
+        mean_average_precision, "max", "mean average precision of the classes"
+    ),
+    "d_prime": Metric(d_prime, "max", "separation of the classes, from ROC"),
+    "roc_auc": Metric(roc_auc, "max", "mean area below the ROC curves"),
+    "lwlrap": Metric(
+        lwlrap, "max", "label-weighted label-ranking average precision"
+    ),
+    "pr_auc_micro": Metric(
+        pr_auc_micro, "max", "area below the pooled precision-recall curve"
+    ),
+    "pr_auc_macro": Metric(
+        pr_auc_macro, "max", "mean area below the precision-recall curves"
+    ),
+    "accuracy": Metric(
+        accuracy, "max", "share of clips, where each has one label"
+    ),
+}
+
+
+def monitors():
+    """What training may monitor: a dict of the mode by the name in the logs.
+
+    The names are `val_` and a key of `METRICS`, whose mode it has, and
+    `loss`, that of training, whose mode is `"min"`.
+    """
+    modes = {f"val_{name}": metric.mode for name, metric in METRICS.items()}
+    return {**modes, "loss": "min"}
+
+
+def monitor_mode(monitor):
+    """Whether the best epoch is the one with the largest or smallest figure.
+
+    Args:
+        monitor: str, a key of `monitors()`.
+
+    Returns:
+        `"max"` or `"min"`.
+
+    Raises:
+        ValueError: if it is none; the error names the closest one.
+    """
+    modes = monitors()
+    if monitor not in modes:
+        raise ValueError(
+            f"`monitor` must be one of {list(modes)}"
+            f"{closest(monitor, modes)}. Received: monitor={monitor!r}"
+        )
+    return modes[monitor]
+
+
+def evaluate(targets, scores, labels):
+    """All figures of `METRICS` for a set of clips.
 
     Args:
         targets: array of 0 and 1 `(clips, classes)`.
@@ -107,11 +226,10 @@ def evaluate(targets, scores, labels):
         labels: sequence of `classes` distinct strings.
 
     Returns:
-        Dict ready for JSON: `mAP`, `d_prime`, `roc_auc`, `lwlrap`,
-        `pr_auc_micro`, `pr_auc_macro` (float or `None`), `num_clips`,
-        `num_classes`, `classes_without_positives` (list of labels),
-        `per_class` (label to `average_precision` and `positives`), and
-        `accuracy` of the highest score if every clip has exactly one label.
+        Dict ready for JSON: a float or `None` by each key of `METRICS`, then
+        `num_clips`, `num_classes`, `classes_without_positives` (list of
+        labels) and `per_class` (label to `average_precision` and
+        `positives`).
 
     Raises:
         ValueError: if a shape or a value is not as above.
@@ -124,22 +242,13 @@ def evaluate(targets, scores, labels):
             f"Received: len(labels)={len(labels)}, "
             f"distinct={len(set(labels))}, targets.shape={targets.shape}"
         )
+    figures = {
+        name: metric.figure(targets, scores) for name, metric in METRICS.items()
+    }
     has_positive = targets.any(axis=0)
     precisions = average_precision_per_class(targets, scores)
-    areas = _per_class(_pr_auc, targets, scores, has_positive)
-    has_both = has_positive & ~targets.all(axis=0)
-    roc_auc = _mean(
-        _per_class(sklearn_metrics.roc_auc_score, targets, scores, has_both)
-    )
-    report = {
-        "mAP": _mean(precisions),
-        "d_prime": _d_prime(roc_auc),
-        "roc_auc": roc_auc,
-        "lwlrap": _lwlrap(targets, scores),
-        "pr_auc_micro": (
-            _pr_auc(targets.ravel(), scores.ravel()) if targets.any() else None
-        ),
-        "pr_auc_macro": _mean(areas),
+    return {
+        **figures,
         "num_clips": targets.shape[0],
         "num_classes": targets.shape[1],
         "classes_without_positives": [
@@ -155,10 +264,6 @@ def evaluate(targets, scores, labels):
             )
         },
     }
-    if np.all(targets.sum(axis=1) == 1):
-        hits = scores.argmax(axis=1) == targets.argmax(axis=1)
-        report["accuracy"] = float(hits.mean())
-    return report
 
 
 def format_report(report):
@@ -173,8 +278,7 @@ def format_report(report):
     """
     rows = [
         (name, "n/a" if report[name] is None else f"{report[name]:.4f}")
-        for name in SUMMARY_FIGURES
-        if name in report
+        for name in METRICS
     ]
     rows += [(name, str(report[name])) for name in ("num_clips", "num_classes")]
     name_width = max(len(name) for name, _ in rows)
@@ -211,26 +315,6 @@ def _pr_auc(targets, scores):
         targets, scores
     )
     return float(sklearn_metrics.auc(recall, precision))
-
-
-def _d_prime(roc_auc):
-    if roc_auc is None or not 0.0 < roc_auc < 1.0:
-        return None
-    return float(math.sqrt(2.0) * special.ndtri(roc_auc))
-
-
-def _lwlrap(targets, scores):
-    num_labels = targets.sum(axis=1)
-    labelled = num_labels > 0
-    if not labelled.any():
-        return None
-    return float(
-        sklearn_metrics.label_ranking_average_precision_score(
-            targets[labelled],
-            scores[labelled],
-            sample_weight=num_labels[labelled],
-        )
-    )
 
 
 def _validated(targets, scores):

@@ -1,5 +1,8 @@
+"""Every figure against a loop, ties and undefined cases included."""
+
 import json
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -28,17 +31,79 @@ def naive_average_precision(targets, scores):
     return area
 
 
+def naive_mean(figure, targets, scores):
+    """Mean of the figure of the classes for which it is defined."""
+    values = [figure(t, s) for t, s in zip(targets.T, scores.T)]
+    return statistics.fmean(v for v in values if v is not None)
+
+
+def naive_roc_auc(targets, scores):
+    """Share of pairs of a positive and a negative that are in order."""
+    wins = [
+        1.0 if high > low else 0.5 if high == low else 0.0
+        for t, high in zip(targets, scores)
+        for u, low in zip(targets, scores)
+        if t and not u
+    ]
+    return statistics.fmean(wins) if wins else None
+
+
+def naive_pr_auc(targets, scores):
+    """Trapezoids between the points (recall, precision), from (0, 1)."""
+    area, before = 0.0, (0.0, 1.0)
+    for threshold in sorted(set(scores), reverse=True):
+        found = [t for t, s in zip(targets, scores) if s >= threshold]
+        point = sum(found) / sum(targets), sum(found) / len(found)
+        area += (point[0] - before[0]) * (point[1] + before[1]) / 2
+        before = point
+    return area
+
+
 def naive_lwlrap(targets, scores):
-    """Mean over (clip, true label) of the precision at the label's rank."""
-    precisions = []
+    """DCASE 2019 task 2: classes one after the other, best score first.
+
+    Its list of classes is an ascending sort read backwards: of equal scores,
+    the class that came last comes first.
+    """
+    hits = []
     for clip_targets, clip_scores in zip(targets, scores):
-        for target, score in zip(clip_targets, clip_scores):
-            if target:
-                at_or_above = [
-                    t for t, s in zip(clip_targets, clip_scores) if s >= score
-                ]
-                precisions.append(sum(at_or_above) / len(at_or_above))
-    return sum(precisions) / len(precisions)
+        ranking = []
+        for index, score in enumerate(clip_scores):
+            place = 0
+            while place < len(ranking) and clip_scores[ranking[place]] > score:
+                place += 1
+            ranking.insert(place, index)
+        seen = 0
+        for rank, index in enumerate(ranking, start=1):
+            if clip_targets[index]:
+                seen += 1
+                hits.append(seen / rank)
+    return statistics.fmean(hits)
+
+
+def naive_accuracy(targets, scores):
+    """Share of clips whose highest score is that of their label."""
+    hits = [
+        list(t)[max(range(len(s)), key=list(s).__getitem__)]
+        for t, s in zip(targets, scores)
+    ]
+    return statistics.fmean(hits)
+
+
+def naive_d_prime(targets, scores):
+    area = naive_mean(naive_roc_auc, targets, scores)
+    return math.sqrt(2.0) * statistics.NormalDist().inv_cdf(area)
+
+
+REFERENCES = {
+    "mAP": lambda t, s: naive_mean(naive_average_precision, t, s),
+    "d_prime": naive_d_prime,
+    "roc_auc": lambda t, s: naive_mean(naive_roc_auc, t, s),
+    "lwlrap": naive_lwlrap,
+    "pr_auc_micro": lambda t, s: naive_pr_auc(t.ravel(), s.ravel()),
+    "pr_auc_macro": lambda t, s: naive_mean(naive_pr_auc, t, s),
+    "accuracy": naive_accuracy,
+}
 
 
 # Class "a" ranks + - + -, class "b" ranks - + + -, class "c" has no positive.
@@ -74,7 +139,7 @@ def test_hand_computed_figures():
     assert report["num_clips"] == 4
     assert report["num_classes"] == 3
     assert report["classes_without_positives"] == ["c"]
-    assert "accuracy" not in report
+    assert report["accuracy"] is None
 
 
 def test_micro_area_pools_all_classes():
@@ -104,20 +169,69 @@ def test_d_prime_is_sqrt_two_at_one_standard_deviation():
     assert report["d_prime"] == pytest.approx(math.sqrt(2), abs=1e-5)
 
 
-@pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_against_loops(seed, tied):
-    targets, scores = random_case(seed, tied)
-    expected = [
-        naive_average_precision(targets[:, index], scores[:, index])
-        for index in range(CLASSES)
-    ]
-    precisions = metrics.average_precision_per_class(targets, scores)
-    assert precisions.dtype == np.float64
-    np.testing.assert_allclose(precisions, expected, rtol=1e-12)
-    report = metrics.evaluate(targets, scores, "abcdefg")
-    assert report["mAP"] == pytest.approx(sum(expected) / CLASSES)
-    assert report["lwlrap"] == pytest.approx(naive_lwlrap(targets, scores))
+@pytest.mark.parametrize("name", metrics.METRICS)
+def test_every_figure_against_its_reference(name):
+    for seed in range(3):
+        for tied in (False, True):
+            targets, scores = random_case(seed, tied)
+            if name == "accuracy":
+                targets = np.eye(CLASSES, dtype=int)[targets.argmax(axis=1)]
+            found = metrics.evaluate(targets, scores, "abcdefg")[name]
+            expected = REFERENCES[name](targets, scores)
+            assert found == pytest.approx(expected, rel=1e-12), (seed, tied)
+
+
+def test_average_precisions_of_the_classes_against_loops():
+    for tied in (False, True):
+        targets, scores = random_case(0, tied)
+        expected = [
+            naive_average_precision(targets[:, index], scores[:, index])
+            for index in range(CLASSES)
+        ]
+        precisions = metrics.average_precision_per_class(targets, scores)
+        assert precisions.dtype == np.float64
+        np.testing.assert_allclose(precisions, expected, rtol=1e-12)
+
+
+def test_lwlrap_of_equal_scores_is_the_published_one():
+    """By hand: three classes of one score are ranked c, b, a."""
+    targets, scores = [[0, 1, 1]], [[0.5, 0.5, 0.5]]
+    assert metrics.evaluate(targets, scores, "abc")["lwlrap"] == 1.0
+    targets = [[1, 0, 1]]
+    found = metrics.evaluate(targets, scores, "abc")["lwlrap"]
+    assert found == pytest.approx((1 + 2 / 3) / 2)
+    # More classes than a sort of numpy handles stably by default.
+    rng = np.random.default_rng(0)
+    targets = rng.random((61, 89)) < 0.05
+    scores = np.round(rng.random(targets.shape), 1)
+    found = metrics.lwlrap(targets.astype(int), scores)
+    assert found == pytest.approx(naive_lwlrap(targets, scores), rel=1e-12)
+
+
+def test_a_new_figure_is_one_function_and_one_entry(monkeypatch):
+    def one_error(targets, scores):
+        """Share of clips whose highest score is that of no label."""
+        rows = np.arange(len(targets))
+        return float(np.mean(1 - targets[rows, scores.argmax(axis=1)]))
+
+    entry = metrics.Metric(one_error, "min", "clips without a hit")
+    monkeypatch.setitem(metrics.METRICS, "one_error", entry)
+    report = metrics.evaluate(TARGETS, SCORES, "abc")
+    assert report["one_error"] == 0.5
+    lines = metrics.format_report(report).splitlines()
+    assert ["one_error", "0.5000"] in [line.split() for line in lines]
+    assert metrics.monitor_mode("val_one_error") == "min"
+
+
+def test_monitors_know_their_mode_and_the_nearest_name():
+    assert metrics.monitor_mode("val_mAP") == "max"
+    assert metrics.monitor_mode("loss") == "min"
+    assert set(metrics.monitors()) == {
+        "loss",
+        *(f"val_{name}" for name in metrics.METRICS),
+    }
+    with pytest.raises(ValueError, match="did you mean 'val_mAP'.*'val_map'"):
+        metrics.monitor_mode("val_map")
 
 
 def test_class_without_positives_is_nan_and_left_out():
@@ -144,10 +258,8 @@ def test_class_without_negatives_counts_in_map_but_not_in_roc():
 def test_undefined_figures_are_none():
     scores = np.random.default_rng(0).random((5, 3))
     empty = metrics.evaluate(np.zeros((5, 3)), scores, "abc")
-    for name in ("mAP", "d_prime", "roc_auc", "lwlrap"):
+    for name in metrics.METRICS:
         assert empty[name] is None, name
-    assert empty["pr_auc_micro"] is None
-    assert empty["pr_auc_macro"] is None
     assert empty["classes_without_positives"] == ["a", "b", "c"]
     full = metrics.evaluate(np.ones((5, 3)), scores, "abc")
     assert full["mAP"] == pytest.approx(1.0)
@@ -172,9 +284,9 @@ def test_accuracy_only_with_one_label_per_clip():
     report = metrics.evaluate(single, scores, "abc")
     assert report["accuracy"] == pytest.approx(2 / 3)
     none = [[1, 0, 0], [0, 0, 0], [0, 1, 0]]
-    assert "accuracy" not in metrics.evaluate(none, scores, "abc")
+    assert metrics.evaluate(none, scores, "abc")["accuracy"] is None
     two = [[1, 0, 0], [0, 1, 1], [0, 1, 0]]
-    assert "accuracy" not in metrics.evaluate(two, scores, "abc")
+    assert metrics.evaluate(two, scores, "abc")["accuracy"] is None
 
 
 def test_clip_scores_are_means_over_chunks():
@@ -234,6 +346,7 @@ def test_format_report_is_aligned_and_complete():
         "lwlrap": "0.7917",
         "pr_auc_micro": f"{report['pr_auc_micro']:.4f}",
         "pr_auc_macro": "0.6042",
+        "accuracy": "n/a",
         "num_clips": "4",
         "num_classes": "3",
     }
@@ -259,5 +372,5 @@ def test_format_report_of_undefined_and_complete_cases():
         metrics.evaluate([[1, 0], [0, 1]], scores, "ab")
     )
     assert "n/a" in text.splitlines()[1]
-    assert "accuracy" in text
+    assert text.splitlines()[6].split() == ["accuracy", "1.0000"]
     assert "Left out" not in text

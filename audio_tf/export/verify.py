@@ -161,7 +161,8 @@ def accuracy(engine, chunks):
     report = metrics.evaluate(
         chunks.targets, scores, chunks.clips.corpus.vocabulary
     )
-    return {key: report[key] for key in ("accuracy", "mAP") if key in report}
+    figures = {key: report[key] for key in ("accuracy", "mAP")}
+    return {k: figure for k, figure in figures.items() if figure is not None}
 
 
 def time_in_rounds(rows, engines, inputs, rounds, calls):
