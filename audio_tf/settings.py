@@ -14,24 +14,34 @@ import types
 import typing
 
 from audio_tf.data import (
+    CORPORA,
     DECODERS,
-    SpeechCorpus,
+    SPEECH,
     default_cache_dir,
+    layouts,
     limit_lengths,
     load_corpus,
     load_speech,
     prepare,
 )
-from audio_tf.data.speech_readers import READERS
 from audio_tf.layers import SpeechFeatures
 
 # `paper_target` is what is rebuilt, never what is listened to.
 FEATURES = ["paper", "s3prl"]
 
 
-def setting(default, help, choices=None):
-    """A field with the text and the choices of its flag."""
-    metadata = {"help": help, "choices": choices}
+def setting(default, help, choices=None, option=None):
+    """A field with the text and the choices of its flag.
+
+    Args:
+        default: its default.
+        help: str.
+        choices: what it may be, or `None` for anything. The meanings of a
+            table of layouts follow the help.
+        option: name of the argument of a corpus' reader that it is part of,
+            or `None` if it is meant for all layouts.
+    """
+    metadata = {"help": help, "choices": choices, "option": option}
     if isinstance(default, (list, dict)):
         return dataclasses.field(
             default_factory=lambda: type(default)(default), metadata=metadata
@@ -41,7 +51,13 @@ def setting(default, help, choices=None):
 
 @dataclasses.dataclass
 class AudioSettings:
-    """How audio is read, from whatever corpus."""
+    """How audio is read, from whatever corpus.
+
+    Attributes:
+        layouts: the table that `dataset` is a key of.
+    """
+
+    layouts: typing.ClassVar[dict]
 
     cache_dir: str | None = setting(None, "folder of the decoded audio")
     decoder: str = setting("soundfile", "what decodes audio", list(DECODERS))
@@ -56,23 +72,44 @@ class AudioSettings:
             "strict": self.strict,
         }
 
+    def reader_options(self, **values):
+        """Those of the values, by option, that the layout's reader takes.
+
+        Raises:
+            ValueError: if a setting is not what it is by default, and is of
+                no use for the layout.
+        """
+        takes = layouts.find(self.layouts, self.dataset).takes
+        for field in dataclasses.fields(self):
+            option, value = field.metadata["option"], getattr(self, field.name)
+            if option in (None, *takes) or value == default_of(field):
+                continue
+            raise ValueError(
+                f"{flag_of(field)} does not apply to --dataset {self.dataset}, "
+                f"but to {', '.join(layouts.takers(self.layouts, option))}. "
+                f"Received: {flag_of(field)} {value}"
+            )
+        return {name: values[name] for name in values if name in takes}
+
 
 @dataclasses.dataclass
 class DataSettings(AudioSettings):
     """Where labelled audio comes from."""
 
-    dataset: str = setting(
-        "synthetic",
-        "layout of the corpus",
-        ["synthetic", "fsd50k", "esc10", "esc50", "folders", "csv"],
-    )
+    layouts = CORPORA
+
+    dataset: str = setting("synthetic", "layout of the corpus", CORPORA)
     data_dir: str | None = setting(
-        None, "folder of the corpus, or file for csv; synthetic makes its own"
+        None, "folder or file of the corpus; synthetic makes its own"
     )
-    vocabulary: str | None = setting(None, "labels in order, for csv")
-    train_folds: list[int] = setting([1, 2, 3], "folds for training, for ESC")
-    val_folds: list[int] = setting([4], "folds for validation, for ESC")
-    test_folds: list[int] = setting([5], "folds for the test, for ESC")
+    vocabulary: str | None = setting(
+        None, "labels in order", option="vocabulary"
+    )
+    train_folds: list[int] = setting(
+        [1, 2, 3], "folds for training", option="folds"
+    )
+    val_folds: list[int] = setting([4], "folds for validation", option="folds")
+    test_folds: list[int] = setting([5], "folds for the test", option="folds")
 
     def load(self):
         """Dict of `Corpus` by split.
@@ -82,39 +119,52 @@ class DataSettings(AudioSettings):
         """
         data_dir = self.data_dir
         if data_dir is None:
-            if self.dataset != "synthetic":
+            if not layouts.find(self.layouts, self.dataset).makes_its_own:
                 raise missing_data_dir(self.dataset)
             data_dir = pathlib.Path(
-                default_cache_dir(), f"synthetic-{self.seed}"
+                default_cache_dir(), f"{self.dataset}-{self.seed}"
             )
         folds = {
             "train": self.train_folds,
             "val": self.val_folds,
             "test": self.test_folds,
         }
-        return load_corpus(
-            self.dataset, data_dir, folds, self.vocabulary, self.seed
+        options = self.reader_options(
+            folds=folds, vocabulary=self.vocabulary, seed=self.seed
         )
+        return load_corpus(self.dataset, data_dir, **options)
 
 
 @dataclasses.dataclass
 class SpeechSettings(AudioSettings):
     """Where speech comes from, and what is computed from it."""
 
-    dataset: str = setting("librispeech", "layout of the corpus", list(READERS))
+    layouts = SPEECH
+
+    dataset: str = setting("librispeech", "layout of the corpus", SPEECH)
     data_dir: str | None = setting(None, "folder of the corpus")
     train_subsets: list[str] = setting(
-        ["train-clean-360"], "subsets for training, for LibriSpeech"
+        ["train-clean-360"], "subsets for training", option="subsets"
     )
-    val_subsets: list[str] = setting([], "subsets for validation, the same")
-    test_subsets: list[str] = setting([], "subsets for the test, the same")
+    val_subsets: list[str] = setting(
+        [], "subsets for validation", option="subsets"
+    )
+    test_subsets: list[str] = setting(
+        [], "subsets for the test", option="subsets"
+    )
     train_list: str | None = setting(
-        None, "list of the utterances for training, such as CPC's"
+        None,
+        "list of the utterances for training, such as CPC's",
+        option="lists",
     )
-    val_list: str | None = setting(None, "the same for validation")
-    test_list: str | None = setting(None, "the same for the test")
+    val_list: str | None = setting(
+        None, "list of those for validation", option="lists"
+    )
+    test_list: str | None = setting(
+        None, "list of those for the test", option="lists"
+    )
     alignment: str | None = setting(
-        None, "phones of the utterances, such as CPC's"
+        None, "phones of the utterances, such as CPC's", option="alignment"
     )
     features: str = setting("paper", "preset of features", FEATURES)
     features_options: dict = setting({}, "values that replace the preset's")
@@ -143,46 +193,28 @@ class SpeechSettings(AudioSettings):
         return corpora
 
     def read(self):
-        """What `load` gives, as the corpus has it."""
-        options = {"strict": self.strict}
+        """Reads the splits as the corpus defines them."""
         lists = {
             "train": self.train_list,
             "val": self.val_list,
             "test": self.test_list,
         }
         lists = {split: path for split, path in lists.items() if path}
-        if self.dataset == "fsdd":
-            if lists or self.alignment:
-                raise ValueError(
-                    "fsdd has splits and phones of its own. Received: "
-                    f"--alignment {self.alignment}, lists {lists}"
-                )
-            return load_speech(self.dataset, self.data_dir, **options)
-        options["alignment"] = self.alignment
-        options["lists"] = lists or None
-        if self.dataset == "folder":
-            options["seed"] = self.seed
-            return load_speech(self.dataset, self.data_dir, **options)
-        if self.dataset == "tfds_librispeech":
-            options["out_dir"] = pathlib.Path(
+        options = self.reader_options(
+            subsets={
+                "train": self.train_subsets,
+                "val": self.val_subsets,
+                "test": self.test_subsets,
+            },
+            lists=lists or None,
+            alignment=self.alignment,
+            seed=self.seed,
+            strict=self.strict,
+            out_dir=pathlib.Path(
                 self.prepare_arguments()["cache_dir"], "librispeech"
-            )
-        subsets = {
-            "train": self.train_subsets,
-            "val": self.val_subsets,
-            "test": self.test_subsets,
-        }
-        named = [each for group in subsets.values() for each in group]
-        corpora = load_speech(
-            self.dataset, self.data_dir, subsets=named, **options
+            ),
         )
-        if lists:
-            return corpora
-        return {
-            split: SpeechCorpus.join([corpora[each] for each in group])
-            for split, group in subsets.items()
-            if group
-        }
+        return load_speech(self.dataset, self.data_dir, **options)
 
     def prepare(self, corpus, name):
         """`Clips` of a split, decoded and of the lengths wanted."""
@@ -201,6 +233,29 @@ class SpeechSettings(AudioSettings):
             dtype="float32",
             name="features",
         )
+
+
+def default_of(field):
+    """The default of a dataclass' field."""
+    if field.default is dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def flag_of(field):
+    """The flag of a setting."""
+    return "--" + field.name.replace("_", "-")
+
+
+def help_of(field, table):
+    """The text of a setting's flag, with the layouts that it is for."""
+    text = field.metadata["help"]
+    if field.metadata["choices"] is table:
+        text += f": {layouts.describe(table)}"
+    if field.metadata["option"] is not None:
+        names = layouts.takers(table, field.metadata["option"])
+        text += f", for {', '.join(names)}"
+    return f"{text} (default: {default_of(field)})"
 
 
 def missing_data_dir(dataset):
@@ -232,13 +287,9 @@ def read_config(path, settings_class):
 def add_flags(parser, settings_class):
     """Adds a flag for each field; one that is not given leaves no trace."""
     for field in dataclasses.fields(settings_class):
-        flag = "--" + field.name.replace("_", "-")
-        default = field.default
-        if default is dataclasses.MISSING:
-            default = field.default_factory()
         arguments = {
             "default": argparse.SUPPRESS,
-            "help": f"{field.metadata['help']} (default: {default})",
+            "help": help_of(field, settings_class.layouts),
         }
         kind = field.type
         if isinstance(kind, types.UnionType):
@@ -254,7 +305,7 @@ def add_flags(parser, settings_class):
         else:
             arguments["type"] = kind
             arguments["choices"] = field.metadata["choices"]
-        parser.add_argument(flag, **arguments)
+        parser.add_argument(flag_of(field), **arguments)
 
 
 def saved_run(out):

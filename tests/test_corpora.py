@@ -1,5 +1,6 @@
 """The layouts of corpora, written here as their authors release them."""
 
+import argparse
 import collections
 import csv
 import pathlib
@@ -9,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+from audio_tf import data, settings
 from audio_tf.data import corpora
 
 VOCABULARY = """\
@@ -268,7 +270,7 @@ def test_esc10_within_esc50(tmp_path, spelling):
     assert names(splits["test"]) == ["5-119720-A-12.wav"]
     vocabulary = ["chainsaw", "dog", "crackling_fire"]
     assert splits["test"].vocabulary == vocabulary
-    loaded = corpora.load_corpus("esc10", tmp_path, folds)
+    loaded = corpora.load_corpus("esc10", tmp_path, folds=folds)
     assert loaded == splits
 
 
@@ -308,7 +310,7 @@ def test_real_esc10(shared_data):
     with open(folder / "esc10.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     folds = {"train": [1, 3], "val": [2], "test": [4]}
-    splits = corpora.load_corpus("esc10", folder, folds)
+    splits = corpora.load_corpus("esc10", folder, folds=folds)
     for split, numbers in folds.items():
         corpus = splits[split]
         expected = [row for row in rows if int(row["fold"]) in numbers]
@@ -546,6 +548,45 @@ def test_unknown_layout(tmp_path):
         corpora.load_corpus("esc51", tmp_path)
     known = ["synthetic", "fsd50k", "esc10", "esc50", "folders", "csv"]
     assert all(f"'{name}'" in str(caught.value) for name in known)
+
+
+def test_an_option_that_does_not_apply_is_refused_by_name(tmp_path):
+    with pytest.raises(ValueError) as caught:
+        corpora.load_corpus("esc50", tmp_path, vocabulary="words.txt")
+    assert str(caught.value) == (
+        "`vocabulary` does not apply to the layout 'esc50', but to ['csv']. "
+        "Received: vocabulary='words.txt'"
+    )
+    with pytest.raises(TypeError, match="'fold'; did you mean 'folds'"):
+        corpora.load_corpus("esc50", tmp_path, fold=[1])
+
+
+def test_a_new_layout_is_one_function_and_one_entry(monkeypatch):
+    """Choices, help, flags and their checks follow from the table."""
+
+    def read_pairs(data_dir, seed=0):
+        files = [f"{data_dir}/{seed}.wav"]
+        return {"train": corpora.Corpus(files, [["a"]], ["a"])}
+
+    layout = data.Layout(read_pairs, "files and their labels")
+    monkeypatch.setitem(data.CORPORA, "pairs", layout)
+    assert layout.takes == ("seed",)
+    read = data.load_corpus("pairs", "there", seed=5)
+    assert read["train"].files == ["there/5.wav"]
+
+    def load(*flags):
+        argv = ["--dataset", "pairs", "--data-dir", "there", *flags]
+        return settings.parse(settings.DataSettings, "", argv).load()
+
+    assert load("--seed", "7")["train"].files == ["there/7.wav"]
+    message = "--train-folds does not apply to --dataset pairs, but to esc10"
+    with pytest.raises(ValueError, match=message):
+        load("--train-folds", "1")
+    parser = argparse.ArgumentParser()
+    settings.add_flags(parser, settings.DataSettings)
+    assert "pairs: files and their labels" in " ".join(
+        parser.format_help().split()
+    )
 
 
 def test_default_folds_of_esc(tmp_path):

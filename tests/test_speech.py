@@ -542,8 +542,26 @@ def test_one_door(tmp_path):
     assert len(data.load_speech("folder", tmp_path / "l", seed=7)["train"]) == 5
     with pytest.raises(ValueError, match="fsdd.*Received: dataset='timit'"):
         data.load_speech("timit", tmp_path)
+    with pytest.raises(ValueError, match="did you mean 'librispeech'"):
+        data.load_speech("libri_speech", tmp_path)
+    with pytest.raises(ValueError, match="`lists` does not apply .*'fsdd'"):
+        data.load_speech("fsdd", tmp_path, lists={})
+    with pytest.raises(TypeError, match="'subset'; did you mean 'subsets'"):
+        data.load_speech("fsdd", tmp_path, subset=[])
     with pytest.raises(FileNotFoundError, match="no such folder"):
         data.load_speech("folder", tmp_path / "none")
+
+
+def test_subsets_by_split_are_joined(tmp_path):
+    write_librispeech(tmp_path)
+    groups = {"train": ["dev-clean", "train-clean-100"], "val": []}
+    splits = data.read_librispeech(tmp_path, groups)
+    assert list(splits) == ["train"]
+    assert len(splits["train"]) == 5
+    assert splits["train"].utterances[:2] == ["7-19-0000", "7-19-0001"]
+    groups["val"] = ["dev-clean"]
+    with pytest.raises(ValueError, match="named once, in one split"):
+        data.read_librispeech(tmp_path, groups)
 
 
 # TFDS

@@ -11,6 +11,7 @@ from audio_tf.data.alignments import (
 from audio_tf.data.cache import AudioCache, default_cache_dir
 from audio_tf.data.chunks import Chunks, score_clips
 from audio_tf.data.corpora import (
+    CORPORA,
     Corpus,
     load_corpus,
     read_csv,
@@ -26,6 +27,7 @@ from audio_tf.data.decode import (
     resample,
 )
 from audio_tf.data.feature_cache import FeatureClips, cache_features
+from audio_tf.data.layouts import Layout
 from audio_tf.data.pipeline import (
     DECODERS,
     Clips,
@@ -38,6 +40,7 @@ from audio_tf.data.speech_readers import (
     FSDD_OFFICIAL_SPLITS,
     FSDD_SPLITS,
     LIBRISPEECH_SUBSETS,
+    SPEECH,
     load_speech,
     read_fsdd,
     read_librispeech,
@@ -49,6 +52,7 @@ from audio_tf.data.synthetic import write_synthetic_corpus
 from audio_tf.data.utterances import Frames, Utterances, limit_lengths
 
 __all__ = [
+    "CORPORA",
     "DECODERS",
     "FSDD_OFFICIAL_SPLITS",
     "FSDD_SPLITS",
@@ -56,6 +60,7 @@ __all__ = [
     "PADDING_LABEL",
     "PHONE_RATE_HZ",
     "RESAMPLER",
+    "SPEECH",
     "AudioCache",
     "AudioError",
     "Chunks",
@@ -63,6 +68,7 @@ __all__ = [
     "Corpus",
     "FeatureClips",
     "Frames",
+    "Layout",
     "SpeechCorpus",
     "Utterances",
     "align_labels",

@@ -2,14 +2,18 @@
 
 import csv
 import dataclasses
+import os
 import pathlib
 
 import numpy as np
 
+from audio_tf.data import layouts
+from audio_tf.data.layouts import Layout
 from audio_tf.data.synthetic import write_synthetic_corpus
 
 AUDIO_SUFFIXES = {".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff"}
 SPLITS = ("train", "val", "test")
+ESC_FOLDS = {"train": [1, 2, 3], "val": [4], "test": [5]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,8 +223,9 @@ def read_csv(path, vocabulary=None, seed=0):
     Args:
         path: the CSV. Filenames are relative to its folder; labels are
             separated by commas inside the quoted field.
-        vocabulary: label names, or `None` for all that occur, sorted. A
-            label outside it is an error.
+        vocabulary: label names, the path of a file of such as
+            `read_vocabulary` takes it, or `None` for all that occur, sorted.
+            A label outside it is an error.
         seed: int. Without a split column, 80 % of the files become train, 10
             % val and 10 % test, drawn by this seed.
 
@@ -229,6 +234,8 @@ def read_csv(path, vocabulary=None, seed=0):
     """
     path = pathlib.Path(path)
     rows = read_rows(path, ["filename", "labels"])
+    if isinstance(vocabulary, str | os.PathLike):
+        vocabulary = read_vocabulary(vocabulary)
     if vocabulary is None:
         names = (name for row in rows for name in row["labels"].split(","))
         vocabulary = sorted({name.strip() for name in names} - {""})
@@ -318,40 +325,59 @@ def random_splits(corpus, seed):
     }
 
 
-def load_corpus(dataset, data_dir, folds=None, vocabulary=None, seed=0):
+def read_synthetic(data_dir, seed=0):
+    """The synthetic corpus, written to `data_dir` if it is not there.
+
+    Args:
+        data_dir: the folder.
+        seed: int, seed of the corpus.
+
+    Returns:
+        Dict of `Corpus` by split: train, val, test.
+    """
+    return read_csv(write_synthetic_corpus(data_dir, seed=seed))
+
+
+def read_esc10(data_dir, folds=ESC_FOLDS):
+    """ESC-10; see `read_esc`."""
+    return read_esc(data_dir, folds, only_esc10=True)
+
+
+def read_esc50(data_dir, folds=ESC_FOLDS):
+    """ESC-50; see `read_esc`."""
+    return read_esc(data_dir, folds)
+
+
+CORPORA = {
+    "synthetic": Layout(
+        read_synthetic,
+        "sounds that are made here, to try everything",
+        makes_its_own=True,
+    ),
+    "fsd50k": Layout(read_fsd50k, "the folders of FSD50K as released"),
+    "esc10": Layout(read_esc10, "ESC-10, alone or within ESC-50"),
+    "esc50": Layout(read_esc50, "ESC-50 as released"),
+    "folders": Layout(read_folders, "a folder per class, or splits of such"),
+    "csv": Layout(read_csv, "a file with the header filename,labels[,split]"),
+}
+
+
+def load_corpus(dataset, data_dir, **options):
     """Reads a corpus by the name of its layout.
 
     Args:
-        dataset: `"synthetic"` (written to `data_dir` if it is not there),
-            `"fsd50k"`, `"esc10"`, `"esc50"`, `"folders"` or `"csv"`.
+        dataset: a key of `CORPORA`.
         data_dir: the folder; for `"csv"` the file.
-        folds: dict of fold numbers by split, for ESC.
-        vocabulary: path of a vocabulary, for `"csv"`.
-        seed: int, for what is drawn.
+        **options: what the layout takes beside, see `Layout.takes`.
 
     Returns:
         Dict of `Corpus` by split.
 
     Raises:
-        ValueError: if there is no such layout.
+        TypeError: if no layout takes one of the options.
+        ValueError: if there is no such layout, it does not take an option, or
+            the corpus contradicts itself.
         FileNotFoundError: if the folder or a list of the corpus is missing;
             missing audio is found when it is decoded.
     """
-    labels = None if vocabulary is None else read_vocabulary(vocabulary)
-    folds = folds or {"train": [1, 2, 3], "val": [4], "test": [5]}
-    readers = {
-        "synthetic": lambda: read_csv(
-            write_synthetic_corpus(data_dir, seed=seed)
-        ),
-        "fsd50k": lambda: read_fsd50k(data_dir),
-        "esc10": lambda: read_esc(data_dir, folds, only_esc10=True),
-        "esc50": lambda: read_esc(data_dir, folds),
-        "folders": lambda: read_folders(data_dir, seed),
-        "csv": lambda: read_csv(data_dir, labels, seed),
-    }
-    if dataset not in readers:
-        raise ValueError(
-            f"`dataset` must be one of {sorted(readers)}. "
-            f"Received: dataset={dataset!r}"
-        )
-    return readers[dataset]()
+    return layouts.load(CORPORA, dataset, data_dir, options)

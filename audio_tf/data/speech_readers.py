@@ -3,10 +3,11 @@
 import pathlib
 import re
 
-from audio_tf.data import alignments, tfds_speech
+from audio_tf.data import alignments, layouts, tfds_speech
 from audio_tf.data.alignments import normal
 from audio_tf.data.corpora import audio_below, random_splits
-from audio_tf.data.speech import collect
+from audio_tf.data.layouts import Layout
+from audio_tf.data.speech import SpeechCorpus, collect
 
 LIBRISPEECH_SUBSETS = (
     "train-clean-100",
@@ -52,10 +53,12 @@ def read_librispeech(
 
     Args:
         data_dir: the folder `LibriSpeech`, or the one that holds it.
-        subsets: names of folders; all seven that are there if `None`.
+        subsets: names of folders, or a dict of such by split, whose subsets
+            are joined; all seven that are there if `None`.
         alignment: path of a phone file, see `read_phones`, or `None`.
         lists: dict by split of lists of utterances, see
-            `SpeechCorpus.split`. The subsets are the splits if `None`.
+            `SpeechCorpus.split`. If `None`, the splits are those of
+            `subsets`, or else the subsets themselves.
         strict: bool. If True, whatever does not fit is an error instead of
             an entry in the report.
 
@@ -65,8 +68,8 @@ def read_librispeech(
 
     Raises:
         FileNotFoundError: if a subset is not there or has no audio.
-        ValueError: if an utterance is there twice, or `SPEAKERS.TXT` does
-            not agree.
+        ValueError: if an utterance is there twice, a subset is named twice,
+            or `SPEAKERS.TXT` does not agree.
     """
     data_dir = pathlib.Path(data_dir)
     inner = data_dir / "LibriSpeech"
@@ -75,13 +78,15 @@ def read_librispeech(
         subsets = [
             each for each in LIBRISPEECH_SUBSETS if (root / each).is_dir()
         ]
-    if isinstance(subsets, str) or not subsets:
+    splits = {} if isinstance(subsets, str) else subsets_by_split(subsets)
+    named = [each for group in splits.values() for each in group]
+    if not named:
         raise FileNotFoundError(
             f"{root}: name the subsets, of {', '.join(LIBRISPEECH_SUBSETS)}. "
             f"Received: subsets={subsets!r}"
         )
     found, misplaced, origin = [], [], []
-    for subset in subsets:
+    for subset in named:
         before = len(found)
         for file in audio_below(root / subset):
             folders = file.relative_to(root / subset).parts[:-1]
@@ -110,10 +115,34 @@ def read_librispeech(
         )
     if lists is not None:
         return corpus.split(lists, strict)
-    rows = {subset: [] for subset in subsets}
+    rows = {subset: [] for subset in named}
     for row, subset in enumerate(origin):
         rows[subset].append(row)
-    return {subset: corpus.select(each) for subset, each in rows.items()}
+    read = {subset: corpus.select(each) for subset, each in rows.items()}
+    return {
+        split: SpeechCorpus.join([read[each] for each in group])
+        for split, group in splits.items()
+        if group
+    }
+
+
+def subsets_by_split(subsets):
+    """Dict of lists of subsets by split; each is a split if no dict is given.
+
+    Raises:
+        ValueError: if a subset is named twice.
+    """
+    named = subsets
+    if not isinstance(subsets, dict):
+        subsets = {each: [each] for each in named}
+    else:
+        named = [each for group in subsets.values() for each in group]
+    if len(set(named)) < len(named):
+        raise ValueError(
+            "Each subset must be named once, in one split. "
+            f"Received: subsets={subsets}"
+        )
+    return subsets
 
 
 def read_librispeech_speakers(path):
@@ -281,28 +310,47 @@ def read_speech_folder(
     return random_splits(corpus, seed)
 
 
-def read_tfds_librispeech(data_dir, out_dir, subsets=None, **options):
+def read_tfds_librispeech(
+    data_dir, out_dir, subsets=None, alignment=None, lists=None, strict=False
+):
     """LibriSpeech that TFDS has prepared, by way of files.
 
     Args:
         data_dir: TFDS' own folder.
         out_dir: where the utterances go as FLAC, see
             `tfds_speech.export_librispeech`.
-        subsets: names of subsets; all that are prepared if `None`.
-        **options: further arguments of `read_librispeech`.
+        subsets: as `read_librispeech` takes them; all that are prepared if
+            `None`.
+        alignment: as `read_librispeech` takes it.
+        lists: as `read_librispeech` takes them.
+        strict: as `read_librispeech` takes it.
 
     Returns:
         Dict of `SpeechCorpus` by split.
     """
-    subsets = tfds_speech.export_librispeech(data_dir, out_dir, subsets)
-    return read_librispeech(out_dir, subsets, **options)
+    named = None
+    if subsets is not None:
+        splits = subsets_by_split(subsets)
+        named = [each for group in splits.values() for each in group]
+    written = tfds_speech.export_librispeech(data_dir, out_dir, named)
+    return read_librispeech(
+        out_dir,
+        written if subsets is None else subsets,
+        alignment,
+        lists,
+        strict,
+    )
 
 
-READERS = {
-    "librispeech": read_librispeech,
-    "tfds_librispeech": read_tfds_librispeech,
-    "fsdd": read_fsdd,
-    "folder": read_speech_folder,
+SPEECH = {
+    "librispeech": Layout(
+        read_librispeech, "the folders of LibriSpeech as released"
+    ),
+    "tfds_librispeech": Layout(
+        read_tfds_librispeech, "LibriSpeech that TFDS has prepared"
+    ),
+    "fsdd": Layout(read_fsdd, "spoken digits, with splits of their own"),
+    "folder": Layout(read_speech_folder, "all audio in a folder and below"),
 }
 
 
@@ -310,22 +358,18 @@ def load_speech(dataset, data_dir, **options):
     """Reads a corpus of speech by the name of its layout.
 
     Args:
-        dataset: `"librispeech"`, `"tfds_librispeech"`, `"fsdd"` or
-            `"folder"`.
+        dataset: a key of `SPEECH`.
         data_dir: the folder.
-        **options: further arguments of its reader.
+        **options: what the layout takes beside, see `Layout.takes`.
 
     Returns:
         Dict of `SpeechCorpus` by split.
 
     Raises:
-        ValueError: if there is no such layout.
+        TypeError: if no layout takes one of the options.
+        ValueError: if there is no such layout, it does not take an option, or
+            the corpus contradicts itself.
         FileNotFoundError: if the folder or a list is missing; missing audio
             is found when it is decoded.
     """
-    if dataset not in READERS:
-        raise ValueError(
-            f"`dataset` must be one of {sorted(READERS)}. "
-            f"Received: dataset={dataset!r}"
-        )
-    return READERS[dataset](data_dir, **options)
+    return layouts.load(SPEECH, dataset, data_dir, options)

@@ -1,0 +1,89 @@
+"""Layouts of corpora: what reads one, what its reader takes, what it is.
+
+A table of them is a dict of `Layout` by name. Choices, help texts and the
+check of what was given are all made from it, so that a layout is one function
+and one entry.
+"""
+
+import dataclasses
+import inspect
+import typing
+
+from audio_tf.ops.checks import closest, reject_unknown
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """One way in which a corpus lies on disk.
+
+    Attributes:
+        read: function of `data_dir` and, by keyword, of what else it takes,
+            to a dict of `Corpus` by split.
+        meaning: str, what lies where, in a few words for help texts.
+        makes_its_own: bool, whether `read` writes the corpus where it is
+            missing, so that nobody has to name a folder.
+    """
+
+    read: typing.Callable
+    meaning: str
+    makes_its_own: bool = False
+
+    @property
+    def takes(self):
+        """Names of the arguments of `read` beside the first, a tuple."""
+        return tuple(inspect.signature(self.read).parameters)[1:]
+
+
+def find(layouts, dataset):
+    """The `Layout` of a name.
+
+    Raises:
+        ValueError: if there is none; it names the nearest.
+    """
+    if dataset not in layouts:
+        raise ValueError(
+            f"`dataset` must be one of {sorted(layouts)}"
+            f"{closest(dataset, layouts)}. Received: dataset={dataset!r}"
+        )
+    return layouts[dataset]
+
+
+def takers(layouts, option):
+    """Names of the layouts that take an option, in the table's order."""
+    return [name for name in layouts if option in layouts[name].takes]
+
+
+def describe(layouts):
+    """One text with the name and the meaning of each layout."""
+    return "; ".join(
+        f"{name}: {layout.meaning}" for name, layout in layouts.items()
+    )
+
+
+def load(layouts, dataset, data_dir, options):
+    """Reads a corpus by the name of its layout.
+
+    Args:
+        layouts: dict of `Layout` by name.
+        dataset: str, the name.
+        data_dir: the folder, or the file where the layout is one.
+        options: dict of further arguments of the layout's reader.
+
+    Returns:
+        Dict of `Corpus` by split.
+
+    Raises:
+        TypeError: if no layout takes one of the options.
+        ValueError: if there is no such layout, or it does not take an option
+            that others take.
+    """
+    layout = find(layouts, dataset)
+    known = {name for each in layouts.values() for name in each.takes}
+    reject_unknown(f"The layout {dataset!r}", options, known)
+    for name, value in options.items():
+        if name not in layout.takes:
+            raise ValueError(
+                f"`{name}` does not apply to the layout {dataset!r}, but to "
+                f"{takers(layouts, name)}. Received: {name}={value!r}"
+            )
+    return layout.read(data_dir, **options)
