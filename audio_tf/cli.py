@@ -418,12 +418,15 @@ def run_attentions(arguments):
             f"{'GMAC':>9s} {'/full':>6s} {'MB':>9s} {'/full':>6s}"
         )
     for name, mechanism in attention.ATTENTIONS.items():
-        sizes = {"num_heads": heads, **attention.arguments_for(name, length)}
-        if getattr(mechanism, "takes_key_dim", True):
-            sizes["key_dim"] = dim // heads
-        if issubclass(mechanism, attention.RandomSynthesizerAttention):
-            sizes["folded"] = not arguments.training
-        layer = attention.create(name, **sizes)
+        own = {"folded": not arguments.training} if mechanism.foldable else {}
+        layer = attention.create(
+            name,
+            num_heads=heads,
+            key_dim=dim // heads,
+            causal=False,
+            max_length=length,
+            **own,
+        )
         cost = layer.cost(length, dim, arguments.training)
         full = full or cost
         ratios = [ours / base for ours, base in zip(cost, full, strict=True)]

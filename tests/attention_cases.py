@@ -39,7 +39,8 @@ every = pytest.mark.parametrize("name", MECHANISMS)
 def make(mechanism, /, **kwargs):
     small = SMALL.get(mechanism, {})
     layer = attention.create(
-        mechanism, **{"num_heads": H, "key_dim": D, **small, **kwargs}
+        mechanism,
+        **{"num_heads": H, "key_dim": D, "causal": False, **small, **kwargs},
     )
     layer.build((None, None, F))
     return layer
@@ -159,7 +160,7 @@ def names_of_weights(layer):
 
 def build(mechanism, dim, **kwargs):
     """A layer for `dim` features whose projections are the identity."""
-    layer = attention.create(mechanism, **kwargs)
+    layer = attention.create(mechanism, **{"causal": False, **kwargs})
     layer.build((None, None, dim))
     for part in ("query", "key", "value", "output", "hidden"):
         dense = getattr(layer, f"{part}_dense", None)

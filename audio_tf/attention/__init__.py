@@ -1,14 +1,12 @@
 """Attention mechanisms by name.
 
 `ATTENTIONS` maps each public name to its class; `create` builds a layer. The
-contract that every one of them keeps is that of `SelfAttention`.
+contract that every one of them keeps is that of `Attention`.
 """
-
-import inspect
 
 import keras
 
-from audio_tf.attention.base import SelfAttention
+from audio_tf.attention.base import Attention, SelfAttention
 from audio_tf.attention.dot_product import (
     FullAttention,
     GroupedQueryAttention,
@@ -41,6 +39,12 @@ from audio_tf.attention.synthesizer import (
     DenseSynthesizerAttention,
     RandomSynthesizerAttention,
     fold,
+)
+from audio_tf.ops.checks import (
+    check_sizes,
+    closest,
+    parameters_of,
+    reject_unknown,
 )
 
 ATTENTIONS = {
@@ -80,64 +84,126 @@ def find(mechanism):
     Args:
         mechanism: a key of `ATTENTIONS`, the name under which a class was
             registered with `keras.saving.register_keras_serializable`, or a
-            subclass of `keras.layers.Layer`.
+            subclass of `Attention`.
 
     Raises:
-        ValueError: if there is no such mechanism.
+        ValueError: if there is no such mechanism, or its class is no
+            `Attention` and so does not say what it is capable of.
     """
-    if isinstance(mechanism, type) and issubclass(
-        mechanism, keras.layers.Layer
-    ):
-        return mechanism
-    found = None
+    found = mechanism
     if isinstance(mechanism, str):
         found = ATTENTIONS.get(mechanism)
         if found is None:
             found = keras.saving.get_registered_object(mechanism)
-    if found is None:
+    if not isinstance(found, type) or not issubclass(found, Attention):
         raise ValueError(
-            "`attention` must be one of "
-            f"{sorted(ATTENTIONS)}, a registered name or a Layer class. "
+            f"`attention` must be one of {sorted(ATTENTIONS)}, or a subclass "
+            "of audio_tf.attention.Attention or its registered name"
+            f"{closest(mechanism, ATTENTIONS)}. "
             f"Received: attention={mechanism!r}"
         )
     return found
 
 
-def create(mechanism, /, **kwargs):
+def name_of(mechanism):
+    """The name, as JSON holds it, by which `find` finds a mechanism again.
+
+    Args:
+        mechanism: as `find` takes it.
+
+    Returns:
+        str, the key or registered name.
+    """
+    found = find(mechanism)
+    if isinstance(mechanism, str):
+        return mechanism
+    for name, known in ATTENTIONS.items():
+        if known is found and name not in ARGUMENTS:
+            return name
+    return keras.saving.get_registered_name(found)
+
+
+def create(
+    mechanism,
+    /,
+    *,
+    num_heads,
+    key_dim=None,
+    causal=None,
+    dropout=0.0,
+    max_length=None,
+    kernel_initializer=None,
+    **own,
+):
     """Builds the attention layer of that name.
+
+    What is common to all is passed on to those that take it: a Gaussian
+    attention has no `key_dim`, a layer without projections no initializer,
+    and only tables and strides depend on the longest input.
 
     Args:
         mechanism: as `find` takes it. Positional only, since `name` is the
             Keras name of the layer.
-        **kwargs: arguments of the mechanism's class; `num_heads`, `key_dim`,
-            `dropout` and `causal` are common to all.
+        num_heads: int, the number of heads.
+        key_dim: int, the size of each head, where heads have one.
+        causal: bool. If True, no position sees a later one; `None` means
+            True where the mechanism can be causal.
+        dropout: float, the rate at which attention weights are dropped.
+        max_length: int, the longest input in frames, from which `sizes_for`
+            of the class takes tables and strides that `own` does not give;
+            `None` for the defaults of the class.
+        kernel_initializer: initializer of the projections; `None` for the
+            default of the class.
+        **own: further arguments of the mechanism's class.
 
     Returns:
-        A new `keras.layers.Layer`.
+        A new `Attention`.
 
     Raises:
-        ValueError: if there is no such mechanism.
+        TypeError: if an argument is unknown, or `key_dim` is missing.
+        ValueError: if there is no such mechanism, an argument is out of
+            range, or contradicts the name.
     """
-    attention_class = find(mechanism)
-    if isinstance(mechanism, str):
-        kwargs = {**ARGUMENTS.get(mechanism, {}), **kwargs}
-    return attention_class(**kwargs)
+    attention, name = find(mechanism), name_of(mechanism)
+    meant = ARGUMENTS.get(name, {})
+    for argument, value in meant.items():
+        if own.get(argument, value) != value:
+            raise ValueError(
+                f"{name!r} stands for {argument}={value!r}. "
+                f"Received: {argument}={own[argument]!r}"
+            )
+    arguments = {"num_heads": num_heads, "causal": causal, "dropout": dropout}
+    if attention.takes_key_dim:
+        if key_dim is None:
+            raise TypeError(f"{name!r} needs `key_dim`, the size of a head")
+        arguments["key_dim"] = key_dim
+    if attention.takes_kernel_initializer and kernel_initializer is not None:
+        arguments["kernel_initializer"] = kernel_initializer
+    if max_length is not None:
+        check_sizes(max_length=max_length)
+        arguments.update(attention.sizes_for(max_length))
+    return attention(**{**arguments, **meant, **own})
 
 
-def arguments_for(mechanism, length):
-    """What a mechanism has to be told about the longest input.
+def check_arguments(mechanism, given):
+    """Refuses arguments that the class of a mechanism does not name.
+
+    `create` takes what is common to all for all; this does not.
 
     Args:
         mechanism: as `find` takes it.
-        length: int, frames.
+        given: iterable of names.
 
-    Returns:
-        Dict of arguments of its class: `max_length` where it has a table, and
-        the papers' `stride`, the square root of the length.
+    Raises:
+        TypeError: if there is an unknown one; it names the closest known.
     """
-    known = inspect.signature(find(mechanism)).parameters
-    sizes = {"max_length": length, "stride": round(length**0.5)}
-    return {name: size for name, size in sizes.items() if name in known}
+    known = parameters_of(find(mechanism))
+    reject_unknown(f"attention={name_of(mechanism)!r}", given, known)
+
+
+def arguments_for(mechanism, length):
+    """`sizes_for` of a mechanism's class."""
+    return find(mechanism).sizes_for(length)
 
 
 def longest_input(blocks):
@@ -149,13 +215,14 @@ def longest_input(blocks):
     Returns:
         Int, the shortest `max_length` of a table, or `None` without tables.
     """
-    limits = [getattr(block.attention, "max_length", None) for block in blocks]
+    limits = [block.attention.max_length for block in blocks]
     return min((limit for limit in limits if limit), default=None)
 
 
 __all__ = [
     "ARGUMENTS",
     "ATTENTIONS",
+    "Attention",
     "BiSkewedGaussianAttention",
     "DenseSynthesizerAttention",
     "FixedSparseAttention",
@@ -176,8 +243,10 @@ __all__ = [
     "XBOXAttention",
     "XBOXQNFAttention",
     "arguments_for",
+    "check_arguments",
     "create",
     "find",
     "fold",
     "longest_input",
+    "name_of",
 ]

@@ -1,4 +1,4 @@
-"""The one base of every attention over time."""
+"""The contract of every attention, and the base of those over time."""
 
 import functools
 
@@ -16,7 +16,9 @@ ROWS_AT_A_TIME = 256
 
 
 class HasProjections:
-    """Mixin of a layer with a `use_bias` and a `kernel_initializer`."""
+    """Mixin of an attention with a `use_bias` and a `kernel_initializer`."""
+
+    takes_kernel_initializer = True
 
     def dense(self, units, name, input_shape, activation=None):
         """A built projection with this layer's dtype, bias, initializer."""
@@ -32,11 +34,222 @@ class HasProjections:
         return dense
 
 
-class SelfAttention(HasProjections, Layer):
+class Attention(Layer):
+    """The contract of every attention of the table.
+
+    An attention mixes the frames of a clip, or weights their features. What
+    it is capable of is said by class attributes, which an instance may
+    narrow, and which `audio_tf.attention.create` asks for all others:
+
+    - `supports_causal`: bool, whether it can be made to see no later frame;
+    - `takes_key_dim`: bool, whether its heads have a size of their own;
+    - `takes_kernel_initializer`: bool, whether it has projections;
+    - `complexity`: str, time and memory in terms of length `L`, heads `H`,
+      width `D`;
+    - `map_kind`: `"frames"` if its map weights pairs of frames,
+      `(batch, num_heads, time, time)`, or `"features"` if it weights each
+      feature of each frame, `(batch, time, dim)`;
+    - `max_length`: int, the longest input in frames, where a weight has a
+      length, and else `None`;
+    - `foldable`: bool, whether `fold` leaves less to compute once trained;
+      then `folded` says whether that was done;
+    - `patterns`: the name of the patterns its weights start from, or `None`.
+
+    The base owns the number of heads, dropout, causality, the checks of
+    inputs, and padding: a padded frame is zero before anything is computed
+    from it, whatever it held. A subclass gives `transform`, `cost`, and what
+    differs in `sizes_for`, `output_dim`, `check_shape` and `call_last`.
+
+    Args:
+        num_heads: int, the number of heads `H`.
+        dropout: float, the rate at which attention weights are dropped.
+        causal: bool. If True, no position sees a later one; `None` means
+            True where the mechanism can be causal.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+        training: bool, whether dropout applies.
+        return_attention_scores: bool. If True, also return the map, without
+            dropout. This may cost a second pass and is for analysis.
+
+    Returns:
+        Tensor `(batch, time, dim)`; with `return_attention_scores`, a pair.
+
+    Raises:
+        TypeError: if there is an unknown argument.
+        ValueError: if an argument is out of range, `causal=True` is asked of
+            a mechanism that cannot be causal, or an input does not fit.
+    """
+
+    supports_causal = True
+    takes_key_dim = True
+    takes_kernel_initializer = False
+    complexity = ""
+    map_kind = "frames"
+    max_length = None
+    foldable = False
+    folded = False
+    patterns = None
+
+    def __init__(self, num_heads, dropout=0.0, causal=False, **kwargs):
+        super().__init__(**kwargs)
+        check_sizes(num_heads=num_heads)
+        check_dropout(dropout)
+        if causal is None:
+            causal = self.supports_causal
+        if causal and not self.supports_causal:
+            raise ValueError(
+                f"{type(self).__name__} mixes all frames and cannot be "
+                f"causal. Received: causal={causal}"
+            )
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.causal = causal
+
+    @classmethod
+    def sizes_for(cls, length):
+        """Arguments that fit a longest input.
+
+        Args:
+            length: int, frames of the longest input.
+
+        Returns:
+            Dict of constructor arguments; empty where nothing has a length.
+        """
+        del length
+        return {}
+
+    def transform(self, inputs, mask, training, with_map):
+        """What `call` does once inputs are checked and padding is zero.
+
+        Args:
+            inputs: floating tensor `(batch, time, dim)`.
+            mask: boolean `(batch, time)` or `None`.
+            training: bool or `None`.
+            with_map: bool, whether the map is asked for.
+
+        Returns:
+            The outputs and the map; the map may be `None` if not asked for.
+        """
+        raise NotImplementedError  # abstract
+
+    def call(
+        self,
+        inputs,
+        mask=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        self.check_shape(inputs.shape)
+        if mask is not None:
+            mask = ops.cast(mask, "bool")
+            inputs = masks.zero_padding(inputs, mask)
+        outputs, weights = self.transform(
+            inputs, mask, training, return_attention_scores
+        )
+        return (outputs, weights) if return_attention_scores else outputs
+
+    def call_last(self, inputs, count):
+        """Outputs of the last frames alone, for streams of a causal layer.
+
+        Args:
+            inputs: floating tensor `(batch, time, dim)`, all frames so far.
+            count: integer or scalar tensor, how many are new.
+
+        Returns:
+            Tensor `(batch, count, dim)`, the end of what `call` returns.
+
+        Raises:
+            ValueError: if the layer is not causal.
+        """
+        if not self.causal:
+            raise ValueError(
+                f"{type(self).__name__} looks ahead: its outputs are not "
+                f"known before the clip ends. Received: causal={self.causal}"
+            )
+        return self.last_outputs(inputs, count)
+
+    def last_outputs(self, inputs, count):
+        """`call_last` of a causal layer, here the end of a whole `call`."""
+        past = ops.shape(inputs)[1] - count
+        return blocks.narrow(self(inputs), 1, past, count)
+
+    def compute_output_spec(
+        self,
+        inputs,
+        mask=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        self.check_shape(inputs.shape)
+        batch, length, dim = inputs.shape
+        outputs = keras.KerasTensor(
+            (batch, length, self.output_dim(dim)), dtype=self.compute_dtype
+        )
+        if not return_attention_scores:
+            return outputs
+        shapes = {
+            "frames": (batch, self.num_heads, length, length),
+            "features": (batch, length, dim),
+        }
+        return outputs, keras.KerasTensor(
+            shapes[self.map_kind], dtype=self.compute_dtype
+        )
+
+    def output_dim(self, dim):
+        """Features of the output for `dim` of the input."""
+        return dim
+
+    def check_shape(self, shape):
+        """Raises a `ValueError` for an input shape that is not taken."""
+        name = type(self).__name__
+        if len(shape) != 3:
+            raise ValueError(
+                f"{name} needs inputs of shape (batch, time, dim). "
+                f"Received: shape={tuple(shape)}"
+            )
+        length = shape[1]
+        if self.max_length is None or not isinstance(length, int):
+            return
+        if length > self.max_length:
+            raise ValueError(
+                f"{name} was made for at most max_length={self.max_length} "
+                f"frames. Received: an input of {length} frames"
+            )
+
+    def cost(self, length, dim, training=False):
+        """Work and memory for one clip.
+
+        Args:
+            length: int, frames of the clip.
+            dim: int, features of a frame.
+            training: bool. If True, count the backward pass too.
+
+        Returns:
+            `Cost(multiply_adds, weight_bytes)`: the multiply-adds of all
+            matrix products, projections included, padding of blocks too,
+            and the bytes of the attention weights that the call forms in
+            float32, which training keeps for the backward pass.
+        """
+        raise NotImplementedError  # abstract
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "dropout": self.dropout,
+            "causal": self.causal,
+        }
+
+
+class SelfAttention(HasProjections, Attention):
     """Multi-head self-attention with the scoring left to the subclass.
 
-    The base owns heads, value and output projections, masks, dropout and the
-    configuration. A mechanism is the difference alone. It overrides
+    The base owns value and output projections and the map. A mechanism is
+    the difference alone. It overrides
 
     - `build_projections(input_shape)`: creates the layers and weights that
       its scores need, by default `query` and `key`;
@@ -56,63 +269,30 @@ class SelfAttention(HasProjections, Layer):
     Args:
         num_heads: int, the number of heads `H`.
         key_dim: int, the size `D` of each head's query, key and value.
-        dropout: float, the rate at which attention weights are dropped.
-        causal: bool. If True, no position sees a later one.
         use_bias: bool, whether the projections have biases.
         kernel_initializer: initializer of the projections.
-        **kwargs: arguments of `keras.layers.Layer`.
+        **kwargs: further arguments of `Attention`.
 
-    Call arguments:
-        inputs: floating tensor `(batch, time, dim)`.
-        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
-        training: bool, whether dropout applies.
-        return_attention_scores: bool. If True, also return the weights,
-            without dropout, as `(batch, num_heads, time, time)`. This costs a
-            second pass and is for analysis.
-
-    Returns:
-        Tensor `(batch, time, dim)`; with `return_attention_scores`, a pair. A
-        frame that may attend to nothing gives the output projection's bias.
-
-    Raises:
-        ValueError: if an argument is out of range, `causal=True` is asked of
-            a mechanism that cannot be causal, or an input is longer than
-            `max_length` where the mechanism has one.
+    Call arguments and errors are those of `Attention`. A frame that may
+    attend to nothing gives the output projection's bias.
     """
 
-    supports_causal = True
     # One projection serves as query and as key.
     shared_qk = False
-    # Longest input, where a weight has a length.
-    max_length = None
     # The score of a query takes that query and the keys alone.
     rows_are_independent = True
-    # Time and memory in terms of length L, heads H, width D = H * key_dim.
-    complexity = ""
 
     def __init__(
         self,
         num_heads,
         key_dim,
-        dropout=0.0,
-        causal=False,
         use_bias=True,
         kernel_initializer="glorot_uniform",
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        check_sizes(num_heads=num_heads, key_dim=key_dim)
-        check_dropout(dropout)
-        if causal and not self.supports_causal:
-            raise ValueError(
-                f"{type(self).__name__} mixes all frames and cannot be "
-                f"causal. Received: causal={causal}"
-            )
-        self.supports_masking = True
-        self.num_heads = num_heads
+        super().__init__(num_heads, **kwargs)
+        check_sizes(key_dim=key_dim)
         self.key_dim = key_dim
-        self.dropout = dropout
-        self.causal = causal
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
@@ -133,7 +313,7 @@ class SelfAttention(HasProjections, Layer):
         return self.rows_are_independent and not own
 
     def build(self, input_shape):
-        self.check_length(input_shape[1])
+        self.check_shape(input_shape)
         heads_shape = (*input_shape[:-1], self.num_heads * self.key_dim)
         self.value_dense = self.dense(self.value_dim, "value", input_shape)
         self.output_dense = self.dense(input_shape[-1], "output", heads_shape)
@@ -198,55 +378,29 @@ class SelfAttention(HasProjections, Layer):
             dropout = functools.partial(self.weight_dropout, training=True)
         return functional.mix(scores, value, mask, dropout)
 
-    def call(
-        self,
-        inputs,
-        mask=None,
-        training=None,
-        return_attention_scores=False,
-    ):
-        self.check_length(inputs.shape[1])
-        if mask is not None:
-            mask = ops.cast(mask, "bool")
+    def transform(self, inputs, mask, training, with_map):
         query, key = self.project(inputs)
         value = functional.split_heads(
             self.value_dense(inputs), self.value_heads
         )
-        attended = self.attend(query, key, value, mask, training)
-        outputs = self.output_dense(functional.merge_heads(attended))
-        if not return_attention_scores:
-            return outputs
+        mixed = self.attend(query, key, value, mask, training)
+        outputs = self.output_dense(functional.merge_heads(mixed))
+        if not with_map:
+            return outputs, None
         batch, length = ops.shape(inputs)[0], ops.shape(inputs)[1]
+        identity = ops.eye(length, dtype=value.dtype)
         identity = ops.broadcast_to(
-            ops.eye(length, dtype=value.dtype),
-            (batch, self.value_heads, length, length),
+            identity, (batch, self.value_heads, length, length)
         )
-        weights = self.attend(query, key, identity, mask, False)
+        weights = self.attend(query, key, identity, mask, training=False)
         return outputs, ops.broadcast_to(
             weights, (batch, self.num_heads, length, length)
         )
 
-    def call_last(self, inputs, count):
-        """Outputs of the last frames alone, for streams of a causal layer.
-
-        Args:
-            inputs: floating tensor `(batch, time, dim)`, all frames so far.
-            count: integer or scalar tensor, how many are new.
-
-        Returns:
-            Tensor `(batch, count, dim)`, the end of what `call` returns.
-
-        Raises:
-            ValueError: if the layer is not causal.
-        """
-        if not self.causal:
-            raise ValueError(
-                f"{type(self).__name__} looks ahead: its outputs are not "
-                f"known before the clip ends. Received: causal={self.causal}"
-            )
-        past = ops.shape(inputs)[1] - count
+    def last_outputs(self, inputs, count):
         if not self.forms_rows:
-            return blocks.narrow(self(inputs), 1, past, count)
+            return super().last_outputs(inputs, count)
+        past = ops.shape(inputs)[1] - count
         query, key = self.project(inputs)
         value = functional.split_heads(
             self.value_dense(inputs), self.value_heads
@@ -257,46 +411,7 @@ class SelfAttention(HasProjections, Layer):
         mixed = self.mix(self.scores(query, key), value, visible, False)
         return self.output_dense(functional.merge_heads(mixed))
 
-    def compute_output_spec(
-        self,
-        inputs,
-        mask=None,
-        training=None,
-        return_attention_scores=False,
-    ):
-        self.check_length(inputs.shape[1])
-        outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
-        if not return_attention_scores:
-            return outputs
-        batch, length, _ = inputs.shape
-        return outputs, keras.KerasTensor(
-            (batch, self.num_heads, length, length), dtype=self.compute_dtype
-        )
-
-    def check_length(self, length):
-        if self.max_length is None or not isinstance(length, int):
-            return
-        if length > self.max_length:
-            raise ValueError(
-                f"{type(self).__name__} was made for at most "
-                f"max_length={self.max_length} frames. "
-                f"Received: an input of {length} frames"
-            )
-
     def cost(self, length, dim, training=False):
-        """Work and memory for one clip.
-
-        Args:
-            length: int, frames of the clip.
-            dim: int, features of a frame.
-            training: bool. If True, count the backward pass too.
-
-        Returns:
-            `Cost(multiply_adds, weight_bytes)`: the multiply-adds of all
-            matrix products, projections included, padding of blocks too,
-            and the bytes of the attention weights that the call forms in
-            float32, which training keeps for the backward pass.
-        """
         products, weights = self.mechanism_cost(length, dim)
         products += (
             length * dim * (self.value_dim + self.num_heads * self.key_dim)
@@ -313,10 +428,7 @@ class SelfAttention(HasProjections, Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "num_heads": self.num_heads,
             "key_dim": self.key_dim,
-            "dropout": self.dropout,
-            "causal": self.causal,
             "use_bias": self.use_bias,
             "kernel_initializer": keras.initializers.serialize(
                 self.kernel_initializer

@@ -3,10 +3,9 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import functional
+from audio_tf.attention import blocks, functional, masks
+from audio_tf.attention.base import Attention
 from audio_tf.attention.costs import Cost
-from audio_tf.base import Layer
-from audio_tf.ops.checks import check_dropout, check_sizes
 
 # Of equation 8, in the experiments of "Gaussian Adaptive Attention".
 EPSILON = 1e-5
@@ -38,7 +37,7 @@ def moments(x, axis, real=None, unbiased=False):
     return mean, squares / ops.maximum(count - float(unbiased), 1.0)
 
 
-class GaussianAttention(Layer):
+class GaussianAttention(Attention):
     """Weights each feature by a Gaussian of its distance from the mean.
 
     The base of `GaussianAdaptiveAttention` and its relatives. It owns heads,
@@ -69,35 +68,29 @@ class GaussianAttention(Layer):
         head_axis: -1 or 1, which is cut among the heads, each a contiguous
             part. With 1, the length must be known when the layer is built
             and is then fixed.
-        dropout: float, the rate at which entries of the Gaussian map are
-            dropped, the others growing to make up for it; not in the paper.
-        causal: bool. If True, no position sees a later one: needs `axis=-1`.
         epsilon: float, added to the variance, and the least width.
-        **kwargs: arguments of `keras.layers.Layer`.
+        **kwargs: further arguments of `Attention`: `causal=True` needs
+            `axis=-1`; `dropout` drops entries of the Gaussian map, the others
+            growing to make up for it, and is not in the paper.
 
-    Call arguments:
-        inputs: floating tensor `(batch, time, dim)`.
-        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
-        training: bool, whether dropout applies.
-        return_attention_scores: bool. If True, also return the Gaussian map,
-            without dropout, as `(batch, time, dim)`.
+    Call arguments are those of `Attention`; the map is the Gaussian one.
 
     Returns:
         Tensor `(batch, time, dim)`; with `return_attention_scores`, a pair.
         Both are zero at padded frames.
 
     Raises:
+        TypeError: if there is an unknown argument.
         ValueError: if an argument is out of range, `causal=True` with
             statistics over time, the input is not of three axes, or
             `num_heads` does not divide its `head_axis`.
     """
 
-    # TransformerBlock asks this before it passes its own.
     takes_key_dim = False
     # Of the default axis; an instance knows its own.
     supports_causal = False
-    # Time and memory in terms of length L and width D.
     complexity = "O(L D)"
+    map_kind = "features"
     unbiased = False
     # Gaussians that a call forms of each entry.
     maps = 1
@@ -107,36 +100,24 @@ class GaussianAttention(Layer):
         num_heads,
         axis=1,
         head_axis=-1,
-        dropout=0.0,
-        causal=False,
         epsilon=EPSILON,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        check_sizes(num_heads=num_heads)
         for name, value in (("axis", axis), ("head_axis", head_axis)):
             if value not in (1, -1):
                 raise ValueError(
                     f"`{name}` must be 1 (positions) or -1 (features). "
                     f"Received: {name}={value!r}"
                 )
-        check_dropout(dropout)
+        # Statistics over time see all of it.
+        self.supports_causal = axis == -1
+        super().__init__(num_heads, **kwargs)
         if not epsilon > 0.0:
             raise ValueError(
                 f"`epsilon` must be positive. Received: epsilon={epsilon}"
             )
-        self.supports_causal = axis != 1
-        if causal and not self.supports_causal:
-            raise ValueError(
-                f"{type(self).__name__} with axis=1 mixes all frames and "
-                f"cannot be causal. Received: causal={causal}"
-            )
-        self.supports_masking = True
-        self.num_heads = num_heads
         self.axis = axis
         self.head_axis = head_axis
-        self.dropout = dropout
-        self.causal = causal
         self.epsilon = epsilon
 
     def build(self, input_shape):
@@ -189,13 +170,8 @@ class GaussianAttention(Layer):
             x, (-1, ops.shape(x)[1], self.num_heads, dim // self.num_heads)
         )
 
-    def attend(self, inputs, mask, training):
-        """Weighted inputs and the Gaussian map, each `(B, T, F)`."""
+    def transform(self, inputs, mask, training, with_map):
         frames = None if mask is None else ops.expand_dims(mask, -1)
-        zero = ops.zeros((), dtype=inputs.dtype)
-        if frames is not None:
-            # Before anything else: padding may hold what is not a number.
-            inputs = ops.where(frames, inputs, zero)
         x, real = functional.to_float32(self.cut(inputs)), None
         if frames is not None and self.axis == 1:
             real = (
@@ -209,50 +185,19 @@ class GaussianAttention(Layer):
         weights = ops.cast(weights, inputs.dtype)
         weights = ops.reshape(weights, ops.shape(inputs))  # (B, T, F)
         if frames is not None:
-            weights = ops.where(frames, weights, zero)
+            weights = masks.zero_padding(weights, mask)
         attended = inputs * self.weight_dropout(weights, training=training)
         return attended, weights
 
-    def call(
-        self,
-        inputs,
-        mask=None,
-        training=None,
-        return_attention_scores=False,
-    ):
-        self.check_shape(inputs.shape)
-        if mask is not None:
-            mask = ops.cast(mask, "bool")
-        outputs, weights = self.attend(inputs, mask, training)
-        return (outputs, weights) if return_attention_scores else outputs
-
-    def output_dim(self, dim):
-        """Features of the output for `dim` of the input."""
-        return dim
-
-    def compute_output_spec(
-        self,
-        inputs,
-        mask=None,
-        training=None,
-        return_attention_scores=False,
-    ):
-        self.check_shape(inputs.shape)
-        shape = (*inputs.shape[:-1], self.output_dim(inputs.shape[-1]))
-        outputs = keras.KerasTensor(shape, dtype=self.compute_dtype)
-        if not return_attention_scores:
-            return outputs
-        return outputs, keras.KerasTensor(
-            inputs.shape, dtype=self.compute_dtype
-        )
+    def last_outputs(self, inputs, count):
+        if self.head_axis == 1:
+            return super().last_outputs(inputs, count)
+        past = ops.shape(inputs)[1] - count
+        return self(blocks.narrow(inputs, 1, past, count))
 
     def check_shape(self, shape):
+        super().check_shape(shape)
         name = type(self).__name__
-        if len(shape) != 3:
-            raise ValueError(
-                f"{name} needs inputs of shape (batch, time, dim). "
-                f"Received: shape={tuple(shape)}"
-            )
         size = shape[self.head_axis]
         if self.head_axis == 1:
             fixed = getattr(self, "length", size)
@@ -275,28 +220,14 @@ class GaussianAttention(Layer):
             )
 
     def cost(self, length, dim, training=False):
-        """Work and memory for one clip.
-
-        Args:
-            length: int, frames of the clip.
-            dim: int, features of a frame.
-            training: bool. If True, count the backward pass too.
-
-        Returns:
-            `Cost(multiply_adds, weight_bytes)`: the multiply-adds of all
-            matrix products, of which a Gaussian has none, and the bytes of
-            the Gaussian maps in float32.
-        """
+        # A Gaussian has no matrix product.
         return Cost(0, 4 * self.maps * length * dim)
 
     def get_config(self):
         return {
             **super().get_config(),
-            "num_heads": self.num_heads,
             "axis": self.axis,
             "head_axis": self.head_axis,
-            "dropout": self.dropout,
-            "causal": self.causal,
             "epsilon": self.epsilon,
         }
 

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from audio_tf.attention import functional, masks
-from audio_tf.attention.base import HasProjections
+from audio_tf.attention.base import Attention, HasProjections
 from audio_tf.attention.costs import Cost
 from audio_tf.attention.gaussian import EPSILON, GaussianAttention
 from audio_tf.ops.checks import check_sizes
@@ -250,10 +250,9 @@ class GroupedQueryGaussianAdaptiveAttention(
         scale_twice=False,
         use_bias=True,
         kernel_initializer="glorot_normal",
-        dropout=0.0,
         **kwargs,
     ):
-        super().__init__(num_heads, dropout=dropout, **kwargs)
+        super().__init__(num_heads, **kwargs)
         check_sizes(num_key_value_heads=num_key_value_heads)
         if embed_dim is not None:
             check_sizes(embed_dim=embed_dim)
@@ -308,15 +307,19 @@ class GroupedQueryGaussianAdaptiveAttention(
         self.output_norm.build(mixed)
         self.output_dense = self.dense(embed_dim, "output", mixed)
 
-    def attend(self, inputs, mask, training):
-        adapted, weights = super().attend(inputs, mask, training)
+    def transform(self, inputs, mask, training, with_map):
+        adapted, weights = super().transform(inputs, mask, training, with_map)
         outputs = self.attend_in_groups(
             self.input_dense(adapted), mask, training
         )
         outputs = self.output_dense(self.output_norm(outputs))
         if mask is not None:
-            outputs = functional.silence(outputs, ops.expand_dims(mask, -1))
+            outputs = masks.zero_padding(outputs, mask)
         return outputs, weights
+
+    def last_outputs(self, inputs, count):
+        # Softmax needs all frames, though each Gaussian its own alone.
+        return Attention.last_outputs(self, inputs, count)
 
     def attend_in_groups(self, x, mask, training):
         """`(B, T, E)` to `(B, T, G * D)` for `G` key and value heads."""

@@ -41,6 +41,19 @@ def queries(mask):
     return ops.expand_dims(ops.expand_dims(mask, 1), 3)
 
 
+def zero_padding(x, mask):
+    """Zeros in place of padded frames, whatever they hold, NaN too.
+
+    Args:
+        x: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, True where a frame is real.
+
+    Returns:
+        Tensor like `x`; no gradient passes to padded frames.
+    """
+    return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), x.dtype))
+
+
 def combine(*masks):
     """Intersects broadcastable masks; `None` stands for all True.
 

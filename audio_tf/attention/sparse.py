@@ -99,7 +99,7 @@ class SparseAttention(SelfAttention):
 
     Time is cut into blocks, and only blocks that a pattern touches are
     multiplied: `O(time^1.5)` for a `stride` near the square root of the
-    length. A subclass gives `patterns(length)`, the pair of both halves.
+    length. A subclass gives `layouts(length)`, the pair of both halves.
 
     Args:
         num_heads: int, the number of heads, at least 2. The first
@@ -142,12 +142,16 @@ class SparseAttention(SelfAttention):
         self.shared_qk = shared_qk
         self.literal_mask = literal_mask
 
+    @classmethod
+    def sizes_for(cls, length):
+        return {"stride": max(round(length**0.5), 1)}
+
     def attend(self, query, key, value, mask, training):
         real = ops.ones_like(query[:, 0, :, 0], dtype="bool")
         real = masks.queries(real if mask is None else mask)
         second = self.num_heads // 2
         first = self.num_heads - second
-        nearby, grid = self.patterns(ops.shape(query)[2])
+        nearby, grid = self.layouts(ops.shape(query)[2])
         parts = []
         for pattern, start, count in (
             (nearby, 0, first),
@@ -228,7 +232,7 @@ class StridedSparseAttention(SparseAttention):
             )
         self.window = stride if window is None else window
 
-    def patterns(self, length):
+    def layouts(self, length):
         return (
             band(length, self.window, self.causal),
             residues(length, self.stride, self.causal),
@@ -280,7 +284,7 @@ class FixedSparseAttention(SparseAttention):
             )
         self.num_columns = num_columns
 
-    def patterns(self, length):
+    def layouts(self, length):
         return (
             own_block(length, self.stride, self.causal),
             last_columns(length, self.stride, self.num_columns, self.causal),

@@ -8,7 +8,7 @@ from keras import ops
 
 from audio_tf.attention import blocks, functional, masks
 from audio_tf.attention import patterns as crafted
-from audio_tf.attention.base import SelfAttention
+from audio_tf.attention.base import Attention, SelfAttention
 from audio_tf.ops.checks import check_sizes
 
 
@@ -50,6 +50,10 @@ class DenseSynthesizerAttention(SelfAttention):
         self.max_length = max_length
         self.hidden_dim = hidden_dim
         self.per_head = per_head
+
+    @classmethod
+    def sizes_for(cls, length):
+        return {"max_length": length}
 
     @property
     def value_heads(self):
@@ -150,6 +154,7 @@ class RandomSynthesizerAttention(SelfAttention):
     """
 
     complexity = "O(L^2 D)"
+    foldable = True
 
     def __init__(
         self,
@@ -182,6 +187,10 @@ class RandomSynthesizerAttention(SelfAttention):
         self.anchors = crafted.anchors(
             None if self.causal else patterns, num_heads
         )
+
+    @classmethod
+    def sizes_for(cls, length):
+        return {"max_length": length}
 
     def build_projections(self, input_shape):
         self.add_table(self.initial_table)
@@ -374,7 +383,7 @@ def delay(x, frames):
 
 
 def fold(model):
-    """Folds every random Synthesizer of a trained model, see its `fold`.
+    """Folds every attention of a trained model that can be, see its `fold`.
 
     Args:
         model: a built `keras.Model` or layer; changed in place.
@@ -384,7 +393,7 @@ def fold(model):
     """
     folded = 0
     for layer in model._flatten_layers():
-        if isinstance(layer, RandomSynthesizerAttention) and not layer.folded:
+        if isinstance(layer, Attention) and layer.foldable > layer.folded:
             layer.fold()
             folded += 1
     for part in model._flatten_layers():

@@ -3,8 +3,13 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import blocks, create, find
-from audio_tf.attention.base import HasProjections
+from audio_tf.attention import (
+    blocks,
+    check_arguments,
+    create,
+    masks,
+    name_of,
+)
 from audio_tf.base import Layer
 from audio_tf.layers import activations
 
@@ -135,10 +140,13 @@ class TransformerBlock(Layer):
         num_heads: int, attention heads.
         key_dim: int, size of each head, where the attention has one.
         feed_forward_dims: units of the feed-forward's hidden layers.
-        attention: name in `audio_tf.attention.ATTENTIONS`, registered name,
-            or Layer class.
+        attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
+            `audio_tf.attention.Attention` or its registered name;
+            `attention_name` is its name in either case.
         attention_kwargs: dict of further arguments of that class.
-        causal: bool. If True, no frame sees a later one.
+        causal: bool. If True, no frame sees a later one; `None` means True
+            where the attention can be causal. The attribute `causal` is
+            what came of it.
         activation: activation of the feed-forward.
         dropout: float, dropout rate of attention weights and of both
             branches.
@@ -146,6 +154,9 @@ class TransformerBlock(Layer):
             arguments do not say otherwise, of the attention's projections;
             `None` for their own.
         layer_norm_epsilon: float, what LayerNorms add to the variance.
+        max_length: int, frames of the longest input that the block is made
+            for, which sizes the tables and strides of its attention; `None`
+            for the defaults of its class.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -171,6 +182,7 @@ class TransformerBlock(Layer):
         dropout=0.0,
         kernel_initializer=None,
         layer_norm_epsilon=LAYER_NORM_EPSILON,
+        max_length=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -178,23 +190,26 @@ class TransformerBlock(Layer):
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.feed_forward_dims = tuple(feed_forward_dims)
-        self.attention_name = attention
+        self.attention_name = name_of(attention)
         self.attention_kwargs = dict(attention_kwargs or {})
-        self.causal = causal
+        self.causal_argument = causal
+        self.max_length = max_length
         self.activation = activations.get(activation)
         self.dropout = dropout
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.layer_norm_epsilon = layer_norm_epsilon
-        sizes = {"num_heads": num_heads, "causal": causal, "dropout": dropout}
-        if getattr(find(attention), "takes_key_dim", True):
-            sizes["key_dim"] = key_dim
-        if kernel_initializer is not None and issubclass(
-            find(attention), HasProjections
-        ):
-            sizes["kernel_initializer"] = self.kernel_initializer
+        check_arguments(attention, self.attention_kwargs)
+        common = {
+            "num_heads": num_heads,
+            "key_dim": key_dim,
+            "causal": causal,
+            "dropout": dropout,
+            "max_length": max_length,
+            "kernel_initializer": self.kernel_initializer,
+        }
         self.attention = create(
             attention,
-            **{**sizes, **self.attention_kwargs},
+            **{**common, **self.attention_kwargs},
             dtype=self.dtype_policy,
             name="attention",
         )
@@ -220,6 +235,11 @@ class TransformerBlock(Layer):
             name="feed_forward_norm",
         )
 
+    @property
+    def causal(self):
+        """Whether no frame sees a later one."""
+        return self.attention.causal
+
     def build(self, input_shape):
         self.attention.build(input_shape)
         self.attention_norm.build(input_shape)
@@ -234,6 +254,9 @@ class TransformerBlock(Layer):
         return_attention_scores=False,
     ):
         weights = None
+        if mask is not None:
+            mask = ops.cast(mask, "bool")
+            inputs = masks.zero_padding(inputs, mask)
         attended = self.attention(
             inputs,
             mask=mask,
@@ -281,17 +304,15 @@ class TransformerBlock(Layer):
         )
 
     def get_config(self):
-        attention = self.attention_name
-        if isinstance(attention, type):
-            attention = keras.saving.get_registered_name(attention)
         return {
             **super().get_config(),
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
             "feed_forward_dims": list(self.feed_forward_dims),
-            "attention": attention,
+            "attention": self.attention_name,
             "attention_kwargs": self.attention_kwargs,
-            "causal": self.causal,
+            "causal": self.causal_argument,
+            "max_length": self.max_length,
             "activation": activations.serialize(self.activation),
             "dropout": self.dropout,
             "kernel_initializer": keras.initializers.serialize(
