@@ -289,14 +289,13 @@ def load_classifier(name):
         runtimes,
         saved_model_folder,
     )
-    from audio_tf.models import AudioBackbone, AudioClassifier
-    from audio_tf.models.backbone import find_size
+    from audio_tf.models import AudioClassifier, list_sizes
 
     if name.endswith(tuple(runtimes.RUNTIMES)):
         return runtimes.load(name)
     if saved_model_folder(name) is not None:
         return ExportedClassifier(name)
-    if find_size(AudioBackbone, name) is not None:
+    if name in list_sizes():
         raise ValueError(
             f"{name!r} is an architecture without trained weights. Train it, "
             "and pass the preset folder that training writes."
@@ -393,12 +392,10 @@ def run_inspect(arguments):
 def run_presets(arguments):
     from audio_tf import models
 
-    families = models.AudioBackbone.__subclasses__()
-    for family in (*families, models.AudioAlbertBackbone):
-        takes = "" if family in families else ", takes features"
-        for name in family.sizes:
-            count = family.from_preset(name).count_params()
-            print(f"{name:40s} {count:>12,} parameters, untrained{takes}")
+    for name, family in models.list_sizes().items():
+        takes = "" if family.takes == "waveform" else ", takes features"
+        count = family.from_preset(name).count_params()
+        print(f"{name:40s} {count:>12,} parameters, untrained{takes}")
     return 0
 
 

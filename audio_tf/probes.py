@@ -10,16 +10,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.attention import longest_input
 from audio_tf.data.alignments import PADDING_LABEL
 from audio_tf.data.feature_cache import own_config
-from audio_tf.layers import MaskedMean
-from audio_tf.models.audio_albert import (
-    TakesFeatures,
-    all_states,
-    feature_inputs,
-    frame_mask,
-)
+from audio_tf.layers import FrameMask, MaskedMean
+from audio_tf.models import inputs as model_inputs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +50,10 @@ def check_probe(name):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class ProbeModel(TakesFeatures, keras.Model):
+class ProbeModel(model_inputs.InputDoor, keras.Model):
     """A functional model over features; `create` makes it."""
+
+    takes = "features"
 
 
 def create(name, feature_dim, num_classes, hidden_dim=768, dropout=0.0):
@@ -83,10 +79,11 @@ def create(name, feature_dim, num_classes, hidden_dim=768, dropout=0.0):
         ValueError: if there is no such probe.
     """
     check_probe(name)
-    inputs = feature_inputs(feature_dim)
+    inputs = model_inputs.symbolic("features", feature_dim)
     x = inputs["features"]
     if PROBES[name].targets == "speaker":
-        x = MaskedMean(name="mean")(x, mask=frame_mask(inputs))
+        mask = FrameMask(1, name="frame_mask")(x[:, :, 0], inputs["lengths"])
+        x = MaskedMean(name="mean")(x, mask=mask)
     for index in range(PROBES[name].hidden_layers):
         x = keras.layers.Dense(
             hidden_dim, activation="relu", name=f"hidden_{index}"
@@ -248,16 +245,12 @@ class FrozenFeatures:
         self.step_size = features.step_size
         self.first_step = features.first_step
         self.step_lengths = features.step_lengths
-        self.max_steps = longest_input(inner.blocks)
+        self.max_steps = encoder.max_frames
         inputs = encoder.input
         if layer is None:
             outputs = encoder.output["sequence_output"]
         else:
-            x, mask = features(
-                inputs["waveform"], lengths=inputs["lengths"], return_mask=True
-            )
-            states = all_states(x, mask, inner.embedding, inner.blocks)
-            outputs = states[layer]
+            outputs, _ = encoder.hidden_states(inputs)[layer]
         self.model = keras.Model(inputs, outputs)
         self.model.compile(jit_compile=False)
 

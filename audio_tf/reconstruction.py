@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from audio_tf.models.audio_albert import as_feature_inputs
+from audio_tf.models.inputs import complete
 
 
 def pictures(features, shown, stacked_frames=1):
@@ -71,7 +71,7 @@ class ReconstructionPictures(keras.callbacks.Callback):
         if (epoch + 1) % self.every_epochs:
             return
         images = pictures(
-            as_feature_inputs(self.features)["features"],
+            complete(self.features, "features")["features"],
             self.model.reconstruct(self.features),
             self.stacked_frames,
         )

@@ -7,7 +7,6 @@ import sys
 
 import keras
 import numpy as np
-from keras_hub.src.utils.preset_utils import get_preset_loader
 from tqdm.auto import tqdm
 
 from audio_tf.analysis import figures, maps
@@ -20,12 +19,12 @@ from audio_tf.analysis.kinds import (
 )
 from audio_tf.analysis.projection import project
 from audio_tf.models import (
-    AudioAlbertBackbone,
     AudioBackbone,
     AudioClassifier,
     MaskedAcousticModel,
+    list_sizes,
 )
-from audio_tf.models.backbone import find_size
+from audio_tf.models.presets import find
 from audio_tf.provenance import weights_sha256
 
 # The paper's maps are 500 x 500.
@@ -209,10 +208,6 @@ def load(checkpoint):
         ValueError: if there is no such checkpoint, or it takes features.
     """
     checkpoint = str(checkpoint)
-    if find_size(AudioBackbone, checkpoint) is not None:
-        return AudioBackbone.from_preset(checkpoint), False
-    if checkpoint in AudioAlbertBackbone.sizes:
-        raise ValueError(needs_features(checkpoint, ""))
     if checkpoint.endswith(".keras"):
         model = keras.saving.load_model(checkpoint, compile=False)
         if isinstance(model, AudioClassifier):
@@ -224,19 +219,18 @@ def load(checkpoint):
             )
         family = type(model)
     else:
-        # Not built yet: a backbone of features has another base.
-        family, model = (
-            get_preset_loader(checkpoint).check_backbone_class(),
-            None,
-        )
-    if issubclass(family, AudioAlbertBackbone):
-        raise ValueError(needs_features(checkpoint, ""))
+        # Not built yet: it may be of another kind.
+        family, model = find(checkpoint).check_backbone_class(), None
     if not issubclass(family, AudioBackbone):
         raise ValueError(
             "The checkpoint must be of an AudioBackbone or an "
             f"AudioClassifier. Received: {family.__name__} in {checkpoint}"
         )
-    return model or AudioBackbone.from_preset(checkpoint), True
+    if family.takes != "waveform":
+        raise ValueError(needs_features(checkpoint, ""))
+    if model is None:
+        model = AudioBackbone.from_preset(checkpoint)
+    return model, checkpoint not in list_sizes()
 
 
 def needs_features(checkpoint, whose):

@@ -4,7 +4,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.layers import TransformerBlock
 from audio_tf.models import SpeechEncoder
 
 
@@ -22,32 +21,13 @@ def transformer_blocks(model):
     Returns:
         List of `TransformerBlock`; one that is applied again and again is
         there as often.
-
-    Raises:
-        ValueError: if the model has none.
     """
-    backbone = backbone_of(model)
-    if isinstance(backbone, SpeechEncoder):
-        return list(backbone.encoder.blocks)
-    blocks = [
-        layer
-        for layer in backbone.layers
-        if isinstance(layer, TransformerBlock)
-    ]
-    if not blocks:
-        raise ValueError(
-            "Attention maps are those of `TransformerBlock`s, and the model "
-            f"has none. Received: {type(backbone).__name__}"
-        )
-    return blocks
+    return list(backbone_of(model).blocks)
 
 
 def frame_size(model):
     """Samples from one frame of the first block to the next."""
-    backbone = backbone_of(model)
-    if isinstance(backbone, SpeechEncoder):
-        return backbone.features.step_size
-    return backbone.get_layer("frontend").patch_size
+    return backbone_of(model).frame_size
 
 
 def map_shapes(model, samples):
@@ -146,25 +126,11 @@ def block_inputs(model, blocks):
     mask of real frames, boolean `(batch, frames)`.
     """
     backbone = backbone_of(model)
-    if not isinstance(backbone, SpeechEncoder):
-        # Each of these blocks has one place in the graph. By name, since Keras
-        # would unpack a list of one.
-        graph = keras.Model(
-            backbone.input, {block.name: block.input for block in blocks}
-        )
-
-        def read(waveforms, lengths):
-            inputs = {"waveform": waveforms, "lengths": lengths}
-            states = graph(inputs, training=False)
-            return [states[block.name] for block in blocks]
-
-        return read
 
     def read(waveforms, lengths):
-        states, mask = backbone.hidden_states(
+        return backbone.block_inputs(
             {"waveform": waveforms, "lengths": lengths}
         )
-        return [(states[:, layer], mask) for layer in range(len(blocks))]
 
     return read
 

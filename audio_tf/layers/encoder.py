@@ -170,6 +170,9 @@ class TransformerBlock(Layer):
         Tensor `(batch, time, dim)`, or a pair with the attention map.
     """
 
+    # Frames that go in for each that comes out.
+    frame_step = 1
+
     def __init__(
         self,
         num_heads=8,
@@ -239,6 +242,11 @@ class TransformerBlock(Layer):
     def causal(self):
         """Whether no frame sees a later one."""
         return self.attention.causal
+
+    @property
+    def longest_input(self):
+        """Frames of the longest input, or `None` for any length."""
+        return self.attention.max_length
 
     def build(self, input_shape):
         self.attention.build(input_shape)

@@ -82,6 +82,10 @@ class MultiScaleAverage(Layer):
         Tensor `(batch, time, dim)`.
     """
 
+    # As of `TransformerBlock`.
+    frame_step = 1
+    longest_input = None
+
     def __init__(self, max_window=32, causal=False, **kwargs):
         super().__init__(**kwargs)
         if max_window < 2 or max_window & (max_window - 1):

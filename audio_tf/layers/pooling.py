@@ -48,6 +48,9 @@ class TemporalAveragePooling(Layer):
             of the output: a window is real if one of its frames is.
     """
 
+    # As of `TransformerBlock`.
+    longest_input = None
+
     def __init__(self, pool_size=2, strides=None, **kwargs):
         super().__init__(**kwargs)
         strides = strides or pool_size
@@ -59,6 +62,20 @@ class TemporalAveragePooling(Layer):
         self.supports_masking = True
         self.pool_size = pool_size
         self.strides = strides
+
+    @property
+    def frame_step(self):
+        """Frames that go in for each that comes out."""
+        return self.strides
+
+    @property
+    def causal(self):
+        """Whether windows end where the next begins.
+
+        A frame that comes out stands for `strides` frames; a window that
+        overlaps the next one looks at frames behind them.
+        """
+        return self.pool_size == self.strides
 
     def compute_mask(self, inputs, mask=None):
         if mask is None:

@@ -111,6 +111,15 @@ class SpeechFeatures(Layer):
         per_frame = self.spectrogram.dim * (2 if self.deltas else 1)
         return self.stacking.size * per_frame
 
+    # A window reaches to both sides of its middle, a fit of slopes too, and
+    # the normalisation over the whole clip.
+    causal = False
+
+    def longest_input(self, steps):
+        """Samples of the longest clip that has no more than so many steps."""
+        frames = (steps + 1) * self.stacking.size - 1
+        return frames * self.spectrogram.hop_size - 1
+
     @property
     def step_size(self):
         """Samples from one step to the next."""

@@ -1,13 +1,25 @@
-"""Backbones and tasks, on KerasHub's `Backbone` and `Task`."""
+"""Backbones and tasks, on KerasHub's `Backbone` and `Task`.
+
+`BACKBONES` maps names to classes. The contract that every one of them keeps
+is that of `AudioBackbone`.
+"""
 
 from audio_tf.models.audio_albert import AudioAlbertBackbone, WeightedSum
 from audio_tf.models.audio_transformer import AudioTransformerBackbone
 from audio_tf.models.backbone import AudioBackbone
 from audio_tf.models.classifier import AudioClassifier
 from audio_tf.models.masked_acoustic_model import MaskedAcousticModel
+from audio_tf.models.presets import list_sizes
 from audio_tf.models.speech_encoder import SpeechEncoder
 
+BACKBONES = {
+    "audio_transformer": AudioTransformerBackbone,
+    "audio_albert": AudioAlbertBackbone,
+    "speech_encoder": SpeechEncoder,
+}
+
 __all__ = [
+    "BACKBONES",
     "AudioAlbertBackbone",
     "AudioBackbone",
     "AudioClassifier",
@@ -15,4 +27,5 @@ __all__ = [
     "MaskedAcousticModel",
     "SpeechEncoder",
     "WeightedSum",
+    "list_sizes",
 ]

@@ -1,71 +1,14 @@
 """Audio ALBERT: one transformer layer, applied over and over."""
 
 import keras
-import keras_hub
-import numpy as np
 from keras import ops
 
+from audio_tf.attention import name_of
 from audio_tf.base import Layer
 from audio_tf.layers import FrameMask, SinusoidalPositions, TransformerBlock
-from audio_tf.models.backbone import freeze_layers
+from audio_tf.models import inputs as model_inputs
+from audio_tf.models.backbone import AudioBackbone
 from audio_tf.ops.checks import check_sizes
-
-
-def feature_inputs(feature_dim):
-    """The symbolic inputs of a model: `features` and optional `lengths`."""
-    return {
-        "features": keras.Input(
-            (None, feature_dim), dtype="float32", name="features"
-        ),
-        "lengths": keras.Input(
-            (), dtype="int32", name="lengths", optional=True
-        ),
-    }
-
-
-def as_feature_inputs(inputs):
-    """Completes features, or a dict with a mask, to features and lengths.
-
-    Raises:
-        ValueError: if a dict has no `features`, both `lengths` and
-            `frame_mask`, or keys beyond these three.
-    """
-    if not isinstance(inputs, dict):
-        return {"features": inputs, "lengths": None}
-    lengths, mask = inputs.get("lengths"), inputs.get("frame_mask")
-    unknown = set(inputs) - {"features", "lengths", "frame_mask"}
-    both = lengths is not None and mask is not None
-    if "features" not in inputs or unknown or both:
-        raise ValueError(
-            "Inputs must be features, or a dict of `features` and, "
-            "optionally, either `lengths` or `frame_mask`. "
-            f"Received: keys={sorted(inputs)}"
-        )
-    if isinstance(mask, np.ndarray):
-        # Keras takes no mixture of arrays and tensors.
-        lengths = mask.astype("bool").sum(axis=1, dtype="int32")
-    elif mask is not None:
-        lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
-    return {"features": inputs["features"], "lengths": lengths}
-
-
-def frame_mask(inputs):
-    """`FrameMask` of features: boolean `(batch, frames)`."""
-    layer = FrameMask(1, name="frame_mask")
-    return layer(inputs["features"][:, :, 0], inputs["lengths"])
-
-
-class TakesFeatures:
-    """Lets a functional model take features where it has two inputs."""
-
-    def __call__(self, inputs, *args, **kwargs):
-        return super().__call__(as_feature_inputs(inputs), *args, **kwargs)
-
-    def call(self, inputs, training=None, mask=None, **kwargs):
-        # JAX' stateless calls do not come through `__call__`.
-        return super().call(
-            as_feature_inputs(inputs), training=training, mask=mask, **kwargs
-        )
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -114,7 +57,7 @@ class WeightedSum(Layer):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
+class AudioAlbertBackbone(AudioBackbone):
     """The encoder of Audio ALBERT (arXiv 2005.08575), over any features.
 
     Dense -> sinusoidal positions -> LayerNorm -> post-norm transformer layer,
@@ -133,9 +76,16 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
         embedding_dim: int, size of a frame's embedding.
         feed_forward_dims: units of the feed-forward's hidden layers.
         feature_dim: int, features of a frame.
-        attention: name in `audio_tf.attention.ATTENTIONS`, registered name,
-            or Layer class.
+        attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
+            `audio_tf.attention.Attention` or its registered name.
         attention_kwargs: dict of further arguments of the attention.
+        causal: bool or `None`. True asks for a model in which no frame
+            depends on later ones, and is an error if the attention cannot be
+            so; False, the paper's, makes attention bidirectional; `None`
+            makes it causal where the mechanism can be.
+        made_for_frames: int, the longest input that the model is made for;
+            the papers' 1000 by default. Tables, strides and patterns of the
+            attention are sized from it.
         activation: activation of the feed-forward; `"gelu"` is the exact one.
         dropout: float, dropout rate of the embedding, of attention weights
             and of both branches.
@@ -144,7 +94,7 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
         return_hidden_states: bool, whether the outputs have
             `"hidden_states"`.
         dtype: dtype policy of all layers.
-        **kwargs: arguments of `keras_hub.models.Backbone`.
+        **kwargs: `name` and `trainable`.
 
     Call arguments:
         inputs: floating tensor `(batch, frames, feature_dim)`, or a dict of
@@ -160,10 +110,13 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
         what each layer gives. Real frames do not depend on the padding.
 
     Raises:
-        ValueError: if an argument is out of range.
+        TypeError: if there is an unknown argument; it names the closest.
+        ValueError: if an argument is out of range, or `causal=True` and the
+            attention cannot be causal.
     """
 
-    sizes = {}
+    takes = "features"
+    frame_size = 1
 
     def __init__(
         self,
@@ -176,6 +129,8 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
         feature_dim=480,
         attention="full",
         attention_kwargs=None,
+        causal=False,
+        made_for_frames=1000,
         activation="gelu",
         dropout=0.0,
         layer_norm_epsilon=1e-12,
@@ -188,6 +143,7 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
             num_layers=num_layers,
             embedding_dim=embedding_dim,
             feature_dim=feature_dim,
+            made_for_frames=made_for_frames,
         )
         # === Layers ===
         embedding = [
@@ -212,6 +168,8 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
                 feed_forward_dims=feed_forward_dims,
                 attention=attention,
                 attention_kwargs=attention_kwargs,
+                causal=causal,
+                max_length=made_for_frames,
                 activation=activation,
                 dropout=dropout,
                 kernel_initializer=keras.initializers.RandomNormal(
@@ -225,18 +183,22 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
         ]
         if share_layers:
             blocks = blocks * num_layers
+        frame_mask = FrameMask(1, name="frame_mask")
 
         # === Functional Model ===
-        inputs = feature_inputs(feature_dim)
-        mask = frame_mask(inputs)
-        states = all_states(inputs["features"], mask, embedding, blocks)
+        inputs = model_inputs.symbolic("features", feature_dim)
+        features = inputs["features"]
+        mask = frame_mask(features[:, :, 0], inputs["lengths"])
+        states = [embed(features, mask, embedding)]
+        for block in blocks:
+            states.append(block(states[-1], mask=mask))
         outputs = {"sequence_output": states[-1], "frame_mask": mask}
         if return_hidden_states:
             outputs["hidden_states"] = ops.stack(states, axis=1)
         super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, **kwargs)
-        freeze_layers(self, kwargs)
 
         # === Config ===
+        self.frame_mask = frame_mask
         self.embedding = embedding
         self.blocks = blocks
         self.num_layers = num_layers
@@ -246,42 +208,26 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
         self.embedding_dim = embedding_dim
         self.feed_forward_dims = tuple(feed_forward_dims)
         self.feature_dim = feature_dim
-        self.attention = attention
+        self.attention = name_of(attention)
         self.attention_kwargs = dict(attention_kwargs or {})
+        self.asked_causal = causal
+        self.made_for_frames = made_for_frames
         self.activation = keras.activations.get(activation)
         self.dropout = dropout
         self.layer_norm_epsilon = layer_norm_epsilon
         self.initializer_range = initializer_range
         self.return_hidden_states = return_hidden_states
 
-    def hidden_states(self, inputs):
-        """`"hidden_states"` of the outputs, in inference, without asking.
+    @property
+    def stages(self):
+        return self.blocks
 
-        Args:
-            inputs: as the model takes them.
-
-        Returns:
-            Tensor `(batch, num_layers + 1, frames, embedding_dim)`.
-        """
-        inputs = as_feature_inputs(inputs)
-        features = ops.convert_to_tensor(inputs["features"], "float32")
-        inputs = {"features": features, "lengths": inputs["lengths"]}
-        states = all_states(
-            features, frame_mask(inputs), self.embedding, self.blocks
-        )
-        return ops.stack(states, axis=1)
-
-    @classmethod
-    def from_preset(cls, preset, load_weights=True, **kwargs):
-        """As `AudioBackbone.from_preset`, for sizes that take features."""
-        if preset in cls.sizes:
-            return cls(**{**cls.sizes[preset], **kwargs})
-        return super().from_preset(preset, load_weights, **kwargs)
+    def embed(self, inputs):
+        features, lengths = inputs["features"], inputs["lengths"]
+        mask = self.frame_mask(features[:, :, 0], lengths)
+        return embed(features, mask, self.embedding), mask
 
     def get_config(self):
-        attention = self.attention
-        if isinstance(attention, type):
-            attention = keras.saving.get_registered_name(attention)
         return {
             **super().get_config(),
             "num_layers": self.num_layers,
@@ -291,8 +237,10 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
             "embedding_dim": self.embedding_dim,
             "feed_forward_dims": list(self.feed_forward_dims),
             "feature_dim": self.feature_dim,
-            "attention": attention,
+            "attention": self.attention,
             "attention_kwargs": dict(self.attention_kwargs),
+            "causal": self.asked_causal,
+            "made_for_frames": self.made_for_frames,
             "activation": keras.activations.serialize(self.activation),
             "dropout": self.dropout,
             "layer_norm_epsilon": self.layer_norm_epsilon,
@@ -301,27 +249,26 @@ class AudioAlbertBackbone(TakesFeatures, keras_hub.models.Backbone):
         }
 
 
-def all_states(features, mask, embedding, blocks):
-    """The embedding and what each block gives, as a list."""
-    x = features
-    for layer in embedding:
+def embed(features, mask, layers):
+    """What the first block is given, whatever the padding holds."""
+    x = ops.where(ops.expand_dims(mask, -1), features, 0.0)
+    for layer in layers:
         x = layer(x)
-    states = [x]
-    for block in blocks:
-        states.append(block(states[-1], mask=mask))
-    return states
+    return x
 
 
-AudioAlbertBackbone.sizes = {
-    "audio_albert_3": {"num_layers": 3},
-    "audio_albert_6": {"num_layers": 6},
-    "audio_albert_12": {"num_layers": 12},
-    # Mockingjay's form on the same features.
-    "audio_albert_6_unshared": {"num_layers": 6, "share_layers": False},
-    # s3prl's HEAD, `audio_albert`: 80 log-mel bands, no stacking.
-    "audio_albert_s3prl": {
-        "num_layers": 3,
-        "feature_dim": 80,
-        "dropout": 0.1,
-    },
-}
+AudioAlbertBackbone.register_sizes(
+    {
+        "audio_albert_3": {"num_layers": 3},
+        "audio_albert_6": {"num_layers": 6},
+        "audio_albert_12": {"num_layers": 12},
+        # Mockingjay's form on the same features.
+        "audio_albert_6_unshared": {"num_layers": 6, "share_layers": False},
+        # s3prl's HEAD, `audio_albert`: 80 log-mel bands, no stacking.
+        "audio_albert_s3prl": {
+            "num_layers": 3,
+            "feature_dim": 80,
+            "dropout": 0.1,
+        },
+    }
+)

@@ -2,7 +2,7 @@
 
 import keras
 
-from audio_tf.attention import find
+from audio_tf.attention import name_of
 from audio_tf.layers import (
     FrameMask,
     MultiScaleAverage,
@@ -11,7 +11,9 @@ from audio_tf.layers import (
     TransformerBlock,
     WaveformFrontend,
 )
-from audio_tf.models.backbone import AudioBackbone, audio_inputs
+from audio_tf.models import inputs as model_inputs
+from audio_tf.models.backbone import AudioBackbone
+from audio_tf.ops.checks import check_sizes
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -42,11 +44,18 @@ class AudioTransformerBackbone(AudioBackbone):
         patch_s: float, length of a patch in seconds.
         sample_rate_hz: int, rate of the waveform.
         filterbank: `"random"` or `"mel"`, as `WaveformFrontend` has it.
-        attention: name in `audio_tf.attention.ATTENTIONS`, registered name,
-            or Layer class. Each block has its own layer.
+        attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
+            `audio_tf.attention.Attention` or its registered name. Each block has its own layer.
         attention_kwargs: dict of further arguments of the attention.
-        causal: bool or `None`. If True, no frame sees a later one. `None` is
-            the paper's True, but False for an attention that cannot be causal.
+        causal: bool or `None`. True asks for a causal model, and is an error
+            if something in it looks ahead; False makes the attentions
+            bidirectional; `None` is the paper's: attentions are causal where
+            the mechanism can be. The attribute `causal` says what came of it,
+            for the whole model.
+        made_for_frames: int, the longest input that the model is made for, in
+            patches; the paper's second of 40 by default. Tables, strides and
+            patterns of the attentions are sized from it, behind a pooling
+            from the frames that are left.
         activation: activation of front end and feed-forward.
         dropout: float, dropout rate of attention weights and both branches.
         pool_every: int or `None`. Average over time after every so many
@@ -76,6 +85,7 @@ class AudioTransformerBackbone(AudioBackbone):
         attention="full",
         attention_kwargs=None,
         causal=None,
+        made_for_frames=40,
         activation="relu",
         dropout=0.0,
         pool_every=None,
@@ -85,13 +95,17 @@ class AudioTransformerBackbone(AudioBackbone):
         dtype=None,
         **kwargs,
     ):
+        check_sizes(
+            num_layers=num_layers,
+            embedding_dim=embedding_dim,
+            frontend_filters=frontend_filters,
+            made_for_frames=made_for_frames,
+        )
         if multiscale not in (None, "block", "causal"):
             raise ValueError(
                 "`multiscale` must be None, 'block' or 'causal'. "
                 f"Received: multiscale={multiscale!r}"
             )
-        if causal is None:
-            causal = getattr(find(attention), "supports_causal", True)
         # === Layers ===
         frontend = WaveformFrontend(
             filters=frontend_filters,
@@ -103,7 +117,7 @@ class AudioTransformerBackbone(AudioBackbone):
             dtype=dtype,
             name="frontend",
         )
-        stages = []
+        blocks, stages, frames = [], [], made_for_frames
         for index in range(num_layers):
             block = TransformerBlock(
                 num_heads=num_heads,
@@ -112,11 +126,13 @@ class AudioTransformerBackbone(AudioBackbone):
                 attention=attention,
                 attention_kwargs=attention_kwargs,
                 causal=causal,
+                max_length=frames,
                 activation=activation,
                 dropout=dropout,
                 dtype=dtype,
                 name=f"block_{index}",
             )
+            blocks.append(block)
             stages.append(block)
             if index == num_layers - 1:
                 break
@@ -135,14 +151,22 @@ class AudioTransformerBackbone(AudioBackbone):
                     name=f"pooling_{index}",
                 )
                 stages.append(pooling)
+                frames = -(-frames // pooling.frame_step)
+        looking_ahead = [s.name for s in stages if not s.causal]
+        if causal and looking_ahead:
+            raise ValueError(
+                "`causal=True` needs a model in which nothing looks ahead, but "
+                f"{looking_ahead[0]} does. Received: causal={causal}, "
+                f"attention={attention!r}, multiscale={multiscale!r}, "
+                f"pool_size={pool_size}, pool_strides={pool_strides}"
+            )
+        frame_mask = FrameMask(frontend.patch_size, name="frame_mask")
+        positions = SinusoidalPositions(dtype=dtype, name="positions")
 
         # === Functional Model ===
-        inputs = audio_inputs()
-        x = frontend(inputs["waveform"], inputs["lengths"])
-        mask = FrameMask(frontend.patch_size, name="frame_mask")(
-            inputs["waveform"], inputs["lengths"]
-        )
-        x = SinusoidalPositions(dtype=dtype, name="positions")(x)
+        inputs = model_inputs.symbolic("waveform")
+        x = positions(frontend(inputs["waveform"], inputs["lengths"]))
+        mask = frame_mask(inputs["waveform"], inputs["lengths"])
         for stage in stages:
             before, x = x, stage(x, mask=mask)
             mask = stage.compute_mask(before, mask)
@@ -154,6 +178,11 @@ class AudioTransformerBackbone(AudioBackbone):
         )
 
         # === Config ===
+        self.frontend = frontend
+        self.positions = positions
+        self.frame_mask = frame_mask
+        self.blocks = blocks
+        self.stages = stages
         self.num_layers = num_layers
         self.num_heads = num_heads
         self.key_dim = key_dim
@@ -163,9 +192,10 @@ class AudioTransformerBackbone(AudioBackbone):
         self.patch_s = patch_s
         self.sample_rate_hz = sample_rate_hz
         self.filterbank = filterbank
-        self.attention = attention
+        self.attention = name_of(attention)
         self.attention_kwargs = dict(attention_kwargs or {})
-        self.causal = causal
+        self.asked_causal = causal
+        self.made_for_frames = made_for_frames
         self.activation = keras.activations.get(activation)
         self.dropout = dropout
         self.pool_every = pool_every
@@ -173,10 +203,16 @@ class AudioTransformerBackbone(AudioBackbone):
         self.pool_strides = pool_strides
         self.multiscale = multiscale
 
+    @property
+    def frame_size(self):
+        return self.frontend.patch_size
+
+    def embed(self, inputs):
+        waveform, lengths = inputs["waveform"], inputs["lengths"]
+        x = self.positions(self.frontend(waveform, lengths))
+        return x, self.frame_mask(waveform, lengths)
+
     def get_config(self):
-        attention = self.attention
-        if isinstance(attention, type):
-            attention = keras.saving.get_registered_name(attention)
         return {
             **super().get_config(),
             "num_layers": self.num_layers,
@@ -188,9 +224,10 @@ class AudioTransformerBackbone(AudioBackbone):
             "patch_s": self.patch_s,
             "sample_rate_hz": self.sample_rate_hz,
             "filterbank": self.filterbank,
-            "attention": attention,
+            "attention": self.attention,
             "attention_kwargs": dict(self.attention_kwargs),
-            "causal": self.causal,
+            "causal": self.asked_causal,
+            "made_for_frames": self.made_for_frames,
             "activation": keras.activations.serialize(self.activation),
             "dropout": self.dropout,
             "pool_every": self.pool_every,
@@ -200,17 +237,19 @@ class AudioTransformerBackbone(AudioBackbone):
         }
 
 
-AudioTransformerBackbone.sizes = {
-    "audio_transformer_small": {"num_layers": 3, "frontend_filters": 1024},
-    "audio_transformer_large": {"num_layers": 6, "frontend_filters": 2048},
-    "audio_transformer_large_pooled": {
-        "num_layers": 6,
-        "frontend_filters": 2048,
-        "pool_every": 2,
-    },
-    "audio_transformer_large_multiscale": {
-        "num_layers": 6,
-        "frontend_filters": 2048,
-        "multiscale": "block",
-    },
-}
+AudioTransformerBackbone.register_sizes(
+    {
+        "audio_transformer_small": {"num_layers": 3, "frontend_filters": 1024},
+        "audio_transformer_large": {"num_layers": 6, "frontend_filters": 2048},
+        "audio_transformer_large_pooled": {
+            "num_layers": 6,
+            "frontend_filters": 2048,
+            "pool_every": 2,
+        },
+        "audio_transformer_large_multiscale": {
+            "num_layers": 6,
+            "frontend_filters": 2048,
+            "multiscale": "block",
+        },
+    }
+)

@@ -1,102 +1,210 @@
-"""What every backbone takes and gives."""
+"""What every backbone is, takes and gives."""
 
 import keras
 import keras_hub
 
-
-def audio_inputs():
-    """The symbolic inputs of a backbone: `waveform` and optional `lengths`."""
-    return {
-        "waveform": keras.Input((None,), dtype="float32", name="waveform"),
-        "lengths": keras.Input(
-            (), dtype="int32", name="lengths", optional=True
-        ),
-    }
+from audio_tf import compat
+from audio_tf.models import presets
+from audio_tf.models.inputs import InputDoor, complete
+from audio_tf.ops import checks
 
 
-def as_audio_inputs(inputs):
-    """Completes a waveform, or a dict without lengths, to the full dict.
+class AudioBackbone(InputDoor, keras_hub.models.Backbone):
+    """Base of the models that turn audio into frames.
 
-    Raises:
-        ValueError: if a dict has no `waveform`, or keys beyond the two.
-    """
-    if not isinstance(inputs, dict):
-        return {"waveform": inputs, "lengths": None}
-    unknown = set(inputs) - {"waveform", "lengths"}
-    if "waveform" not in inputs or unknown:
-        raise ValueError(
-            "Inputs must be a waveform, or a dict of `waveform` and, "
-            f"optionally, `lengths`. Received: keys={sorted(inputs)}"
-        )
-    return {"waveform": inputs["waveform"], "lengths": inputs.get("lengths")}
+    A subclass builds its graph, hands `inputs` and `outputs` to this
+    constructor and has `blocks`, `stages`, `frame_size`, `made_for_frames`,
+    `attention`, `attention_kwargs`, the method `embed` and, where it takes
+    waveforms, `sample_rate_hz`. Everything else that one may want to know of a
+    backbone follows from these here.
 
-
-class TakesWaveforms:
-    """Lets a functional model take a waveform where it has two inputs."""
-
-    def __call__(self, inputs, *args, **kwargs):
-        return super().__call__(as_audio_inputs(inputs), *args, **kwargs)
-
-    def call(self, inputs, training=None, mask=None, **kwargs):
-        # JAX' stateless calls do not come through `__call__`.
-        return super().call(
-            as_audio_inputs(inputs), training=training, mask=mask, **kwargs
-        )
-
-
-class AudioBackbone(TakesWaveforms, keras_hub.models.Backbone):
-    """Base of the models that turn a waveform into frames.
+    Attributes:
+        takes: `"waveform"` or `"features"`.
+        sample_rate_hz: int, the rate of the waveform; `None` where the model
+            takes features.
+        frame_size: int, samples (of features: input frames, 1) from one frame
+            of the first block to the next.
+        output_frame_size: int, the same for frames of `"sequence_output"`.
+        blocks: list of `TransformerBlock` in the order in which they are
+            applied; a shared one occurs as often as it is applied.
+        stages: list of the blocks and of what is between them.
+        made_for_frames: int, the longest input that the model is made for, in
+            frames of the first block: tables, strides and patterns of the
+            attentions are sized from it.
+        max_frames: int, frames of the first block of the longest input that
+            the model takes, or `None` for any length.
+        max_samples: int, the same in samples (of features: input frames).
+        attention: name of the attention; `attention_kwargs` its arguments.
+        causal: bool, whether no frame of the output depends on samples behind
+            it: behind its `output_frame_size` samples.
 
     Call arguments:
-        inputs: floating waveform `(batch, samples)`, full scale 1, or a dict
-            `{"waveform": (batch, samples), "lengths": (batch,)}`, where
-            `lengths` counts the real samples of each padded clip.
+        inputs: floating waveform `(batch, samples)`, full scale 1, or
+            features `(batch, frames, feature_dim)`, as `takes` says; or a
+            dict of it under that name with `lengths`, integers `(batch,)`,
+            the real samples (of features: frames) of each padded clip.
+            Lengths beyond the tensor count as all of it, negative ones as 0.
 
     Returns:
         Dict of `"sequence_output"`, `(batch, frames, dim)`, and
         `"frame_mask"`, boolean `(batch, frames)`, True where a frame holds a
-        real sample. Frames that are real do not depend on the padding.
+        real sample. Frames that are real do not depend on the padding,
+        whatever it holds.
 
-    Subclasses have the attributes `sample_rate_hz` and `sizes`, a dict of
-    architectures by name.
+    Raises:
+        TypeError: if there is an unknown argument; it names the closest.
+        ValueError: if what is given is no floating tensor, or longer than
+            `max_samples`.
     """
 
+    sample_rate_hz = None
     sizes = {}
+    # Names of the arguments that are backbones themselves.
+    parts = ()
+
+    def __init__(
+        self, inputs, outputs, dtype=None, name=None, trainable=True, **unknown
+    ):
+        checks.reject_unknown(type(self).__name__, unknown, self.arguments())
+        super().__init__(
+            inputs=inputs,
+            outputs=outputs,
+            dtype=dtype,
+            name=name,
+            trainable=trainable,
+        )
+        freeze_layers(self, trainable)
+
+    @classmethod
+    def arguments(cls):
+        """Names of the constructor's arguments, those of the bases too."""
+        names = checks.parameters_of(cls, last=AudioBackbone)
+        return [name for name in names if name not in ("inputs", "outputs")]
+
+    @classmethod
+    def register_sizes(cls, sizes):
+        """Makes architectures known by name, to KerasHub too.
+
+        Args:
+            sizes: dict by name of dicts of constructor arguments.
+        """
+        cls.sizes = {**cls.sizes, **sizes}
+        compat.register_sizes(cls, sizes)
+
+    @property
+    def output_frame_size(self):
+        return self.frame_size * self._frames_at(len(self.stages))
+
+    @property
+    def max_frames(self):
+        limits = []
+        for index, stage in enumerate(self.stages):
+            limit = stage.longest_input
+            if limit is not None:
+                limits.append(limit * self._frames_at(index))
+        return min(limits, default=None)
+
+    def _frames_at(self, index):
+        """How many of the first block's frames one is before a stage."""
+        count = 1
+        for stage in self.stages[:index]:
+            count *= stage.frame_step
+        return count
+
+    @property
+    def max_samples(self):
+        frames = self.max_frames
+        return None if frames is None else frames * self.frame_size
+
+    @property
+    def causal(self):
+        return all(stage.causal for stage in self.stages)
+
+    def embed(self, inputs):
+        """What the first block is given, in inference.
+
+        Args:
+            inputs: complete dict of the model's inputs.
+
+        Returns:
+            Pair of a tensor `(batch, frames, dim)` and the mask of real
+            frames, boolean `(batch, frames)`.
+        """
+        raise NotImplementedError
+
+    def walk(self, inputs):
+        """Yields the blocks, with what goes in and comes out, in inference.
+
+        Args:
+            inputs: as the model takes them.
+
+        Yields:
+            Triples by block of its input and its output, `(batch, frames,
+            dim)`, and their mask, boolean `(batch, frames)`.
+        """
+        inputs = complete(inputs, self.takes)
+        inputs[self.takes] = keras.ops.cast(inputs[self.takes], "float32")
+        x, mask = self.embed(inputs)
+        blocks = {id(block) for block in self.blocks}
+        for stage in self.stages:
+            before, x = x, stage(x, mask=mask, training=False)
+            if id(stage) in blocks:
+                yield before, x, mask
+            mask = stage.compute_mask(before, mask)
+
+    def block_inputs(self, inputs):
+        """What each block is given, in inference.
+
+        Args:
+            inputs: as the model takes them.
+
+        Returns:
+            List by block of pairs of a tensor `(batch, frames, dim)` and the
+            mask of real frames, boolean `(batch, frames)`.
+        """
+        return [(before, mask) for before, _, mask in self.walk(inputs)]
+
+    def hidden_states(self, inputs):
+        """The first block's input and what each block gives, in inference.
+
+        Args:
+            inputs: as the model takes them.
+
+        Returns:
+            List of one pair more than blocks, as of `block_inputs`.
+        """
+        walked = list(self.walk(inputs))
+        first, _, mask = walked[0]
+        return [(first, mask), *((after, mask) for _, after, mask in walked)]
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
         """Builds a backbone from the name of a size or from a preset.
 
         Args:
-            preset: a key of `sizes`, which gives the architecture with random
-                weights, or what KerasHub takes: a folder or a
+            preset: the name of a size, which gives the architecture with
+                random weights, or what KerasHub takes: a folder or a
                 `hf://`, `kaggle://` or `gs://` address.
             load_weights: bool, whether to load the weights of a preset.
-            **kwargs: arguments of the class that override the preset's.
+            **kwargs: arguments of the class that override the preset's. Where
+                the model has another in it, as a `SpeechEncoder` has its
+                encoder, the arguments of that one count as well.
 
         Raises:
-            ValueError: if there is no such size or preset.
+            TypeError: if there is an unknown argument; it names the closest.
+            ValueError: if there is no such size or preset, it is of another
+                class or lacks a file, or its weights do not fit the
+                arguments.
         """
-        family = find_size(cls, preset)
-        if family is not None:
-            return family(**{**family.sizes[preset], **kwargs})
-        return super().from_preset(preset, load_weights, **kwargs)
+        return presets.load_backbone(cls, preset, load_weights, kwargs)
 
 
-def freeze_layers(model, kwargs):
-    """Freezes a model's layers if its arguments say `trainable=False`.
+def freeze_layers(model, trainable):
+    """Freezes a model's layers if its argument `trainable` is False.
 
     Keras has set it before there were layers to be frozen, and a model around
     this one would train them.
     """
-    if not kwargs.get("trainable", True):
+    if not trainable:
         for layer in model.layers:
             layer.trainable = False
-
-
-def find_size(cls, preset):
-    """The class among `cls` and its subclasses with a size of that name."""
-    for family in (cls, *cls.__subclasses__()):
-        if preset in family.sizes:
-            return family
-    return None

@@ -2,18 +2,16 @@
 
 import keras
 import keras_hub
-from keras_hub.src.utils.preset_utils import get_preset_loader
 
 from audio_tf.layers import MaskedMean
-from audio_tf.models.backbone import (
-    AudioBackbone,
-    TakesWaveforms,
-    find_size,
-)
+from audio_tf.models import presets
+from audio_tf.models.backbone import freeze_layers
+from audio_tf.models.inputs import InputDoor
+from audio_tf.ops import checks
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
+class AudioClassifier(InputDoor, keras_hub.models.Task):
     """Scores every class from the mean of the backbone's real frames.
 
     ```python
@@ -41,7 +39,8 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
         head_dtype: dtype policy of the last layer; the backbone's if `None`.
         compile: bool, whether to compile the model as the paper does, with
             Adam and the Huber loss (section 4), at a learning rate of 1e-3.
-        **kwargs: arguments of `keras_hub.models.Task`.
+        name: str, the model's name.
+        trainable: bool. If False, nothing of the model is trained.
 
     Call arguments:
         inputs: floating waveform `(batch, samples)`, full scale 1, at
@@ -68,18 +67,15 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
         activation="sigmoid",
         head_dtype=None,
         compile=True,
-        **kwargs,
+        name=None,
+        trainable=True,
+        **unknown,
     ):
-        labels = None if labels is None else list(labels)
-        if num_classes is None and labels is None:
-            raise ValueError("Either `num_classes` or `labels` is needed.")
+        checks.reject_unknown("AudioClassifier", unknown, self.arguments())
+        labels = check_labels(labels, num_classes)
         if num_classes is None:
             num_classes = len(labels)
-        if labels is not None and len(labels) != num_classes:
-            raise ValueError(
-                "There must be one label for each class. Received: "
-                f"num_classes={num_classes}, {len(labels)} labels"
-            )
+        check_backbone(backbone, chunk_s)
         # === Layers ===
         own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
         head_dtype = own_head_dtype or backbone.dtype_policy
@@ -107,8 +103,10 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
             inputs=inputs,
             outputs=scores,
             compile=False,
-            **kwargs,
+            name=name,
+            trainable=trainable,
         )
+        freeze_layers(self, trainable)
         if compile:
             self.compile(keras.optimizers.Adam(1e-3), keras.losses.Huber())
 
@@ -120,6 +118,11 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
         self.dropout = dropout
         self.head_dtype = own_head_dtype
         self.activation = keras.activations.get(activation)
+
+    @classmethod
+    def arguments(cls):
+        """Names of the constructor's arguments."""
+        return checks.parameters_of(cls, last=AudioClassifier)
 
     @property
     def sample_rate_hz(self):
@@ -180,22 +183,20 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
                 what KerasHub takes: a folder written by `save_to_preset` or a
                 `hf://`, `kaggle://` or `gs://` address.
             load_weights: bool, whether to load the weights of a preset.
-            **kwargs: arguments of `AudioClassifier`. `num_classes` or
-                `labels` make a new head; a size needs one of them.
+            **kwargs: arguments of `AudioClassifier` and of the backbone, that
+                override the preset's. Of a name that both have, such as
+                `activation` and `dropout`, it is the classifier's; for the
+                backbone's own, load an `AudioBackbone` and pass it to the
+                constructor. `num_classes` or `labels` make a new head; a size
+                needs one of them, and is made for chunks of `chunk_s` unless
+                `made_for_frames` says otherwise.
 
         Raises:
-            ValueError: if there is no such size or preset.
+            TypeError: if there is an unknown argument; it names the closest.
+            ValueError: if there is no such size or preset, it lacks a file,
+                or its weights do not fit the arguments.
         """
-        if find_size(AudioBackbone, preset) is not None:
-            dtype = kwargs.pop("dtype", None)
-            backbone = AudioBackbone.from_preset(preset, dtype=dtype)
-            return cls(backbone=backbone, **kwargs)
-        new_head = not kwargs.keys().isdisjoint({"num_classes", "labels"})
-        if new_head:
-            kwargs = {"num_classes": None, "labels": None, **kwargs}
-        return get_preset_loader(preset).load_task(
-            cls, load_weights, not new_head, **kwargs
-        )
+        return presets.load_classifier(cls, preset, load_weights, kwargs)
 
     def save_task_weights(self, filepath):
         """Saves the weights that are not the backbone's."""
@@ -217,6 +218,7 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
     def get_config(self):
         return {
             **super().get_config(),
+            "trainable": self.trainable,
             "num_classes": self.num_classes,
             "labels": self.labels,
             "chunk_s": self.chunk_s,
@@ -226,3 +228,63 @@ class AudioClassifier(TakesWaveforms, keras_hub.models.Task):
             "head_dtype": self.head_dtype
             and keras.dtype_policies.serialize(self.head_dtype),
         }
+
+
+def check_labels(labels, num_classes):
+    """The names of the classes as a list, or `None`.
+
+    Raises:
+        ValueError: if they are no list of different names, or not as many as
+            there are classes.
+    """
+    if labels is None:
+        if num_classes is None:
+            raise ValueError(
+                "Either `num_classes` or `labels` is needed. Received neither"
+            )
+        checks.check_sizes(num_classes=num_classes)
+        return None
+    if isinstance(labels, str):
+        raise ValueError(
+            f"`labels` must be a list of names. Received: the string {labels!r}"
+        )
+    labels = list(labels)
+    twice = {label for label in labels if labels.count(label) > 1}
+    if twice or not labels or not all(isinstance(x, str) for x in labels):
+        raise ValueError(
+            "`labels` must be different names, one for each class. Received: "
+            f"labels={labels}"
+            + (f", twice: {sorted(map(str, twice))}" if twice else "")
+        )
+    if num_classes not in (None, len(labels)):
+        raise ValueError(
+            "There must be one label for each class. Received: "
+            f"num_classes={num_classes}, {len(labels)} labels"
+        )
+    return labels
+
+
+def check_backbone(backbone, chunk_s):
+    """Raises a `ValueError` if a backbone cannot score chunks of a length."""
+    if backbone.takes != "waveform":
+        raise ValueError(
+            "The backbone must take waveforms; a SpeechEncoder makes features "
+            f"of them for {type(backbone).__name__}. "
+            f"Received: a backbone that takes {backbone.takes}"
+        )
+    if chunk_s is None:
+        return
+    samples = round(chunk_s * backbone.sample_rate_hz)
+    if samples < 1:
+        raise ValueError(
+            "`chunk_s` must hold a sample, or be None for whole clips. "
+            f"Received: chunk_s={chunk_s}"
+        )
+    if backbone.max_samples is not None and samples > backbone.max_samples:
+        longest_s = backbone.max_samples / backbone.sample_rate_hz
+        raise ValueError(
+            f"The backbone takes at most {longest_s:g} s, its "
+            f"{backbone.attention!r} attention {backbone.max_frames} frames, "
+            "and chunks would be longer: `made_for_frames` of the backbone "
+            f"says what it is made for. Received: chunk_s={chunk_s}"
+        )

@@ -3,13 +3,11 @@
 import keras
 from keras import ops
 
-from audio_tf.layers import activations
+from audio_tf.layers import FrameMask, activations
 from audio_tf.layers.masking import MASKING_POLICIES, FrameMasking
-from audio_tf.models.audio_albert import (
-    TakesFeatures,
-    as_feature_inputs,
-    frame_mask,
-)
+from audio_tf.models.backbone import freeze_layers
+from audio_tf.models.inputs import InputDoor, complete
+from audio_tf.ops import checks
 
 
 def masked_l1(targets, outputs, masked, weights=None):
@@ -35,13 +33,14 @@ def masked_l1(targets, outputs, masked, weights=None):
             f"{targets.shape[-1]} features, target_dim={outputs.shape[-1]}"
         )
     difference = ops.cast(targets, "float32") - ops.cast(outputs, "float32")
+    # What is not counted may be anything, not even finite; here, so that its
+    # gradient is zero too.
+    difference = ops.where(ops.expand_dims(masked, -1), difference, 0.0)
     by_frame = ops.mean(ops.abs(difference), axis=-1)  # (B, T)
     counts = ops.cast(masked, "float32")
     if weights is not None:
         weights = ops.cast(ops.reshape(weights, (-1, 1)), "float32")
         counts = counts * weights
-    # What is not counted may be anything, not even finite.
-    by_frame = ops.where(masked, by_frame, 0.0)
     total = ops.sum(counts)
     return ops.sum(by_frame * counts) / ops.where(total > 0.0, total, 1.0)
 
@@ -58,7 +57,7 @@ class ReplicaShare(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class MaskedAcousticModel(TakesFeatures, keras.Model):
+class MaskedAcousticModel(InputDoor, keras.Model):
     """Pre-trains an Audio ALBERT to fill in the frames that it hides.
 
     ```python
@@ -85,7 +84,8 @@ class MaskedAcousticModel(TakesFeatures, keras.Model):
         masking_kwargs: dict of further arguments of `FrameMasking`.
         compile: bool, whether to compile the model with Adam at the paper's
             learning rate of 5e-5 and the authors' clipping at a norm of 10.
-        **kwargs: `name` and `trainable`.
+        name: str, the model's name.
+        trainable: bool. If False, nothing of the model is trained.
 
     Call arguments:
         inputs: as `AudioAlbertBackbone` takes them.
@@ -102,6 +102,8 @@ class MaskedAcousticModel(TakesFeatures, keras.Model):
             than `target_dim` are given.
     """
 
+    takes = "features"
+
     def __init__(
         self,
         backbone,
@@ -109,8 +111,12 @@ class MaskedAcousticModel(TakesFeatures, keras.Model):
         masking="paper",
         masking_kwargs=None,
         compile=True,
-        **kwargs,
+        name=None,
+        trainable=True,
+        **unknown,
     ):
+        known = checks.parameters_of(MaskedAcousticModel, MaskedAcousticModel)
+        checks.reject_unknown("MaskedAcousticModel", unknown, known)
         if masking not in MASKING_POLICIES:
             raise ValueError(
                 f"`masking` must be one of {sorted(MASKING_POLICIES)}. "
@@ -150,7 +156,9 @@ class MaskedAcousticModel(TakesFeatures, keras.Model):
 
         # === Functional Model ===
         inputs = backbone.input
-        mask = frame_mask(inputs)
+        mask = FrameMask(1, name="frame_mask")(
+            inputs["features"][:, :, 0], inputs["lengths"]
+        )
         features, masked = mask_frames(inputs["features"], mask=mask)
         x = backbone({"features": features, "lengths": inputs["lengths"]})
         x = x["sequence_output"]
@@ -164,8 +172,10 @@ class MaskedAcousticModel(TakesFeatures, keras.Model):
                 "masked_frames": masked,
                 "frame_mask": mask,
             },
-            **kwargs,
+            name=name,
+            trainable=trainable,
         )
+        freeze_layers(self, trainable)
 
         # === Config ===
         self.backbone = backbone
@@ -180,7 +190,7 @@ class MaskedAcousticModel(TakesFeatures, keras.Model):
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
         """`masked_l1` of the batch, and what layers add to it."""
-        targets = as_feature_inputs(x)["features"] if y is None else y
+        targets = complete(x, self.takes)["features"] if y is None else y
         loss = masked_l1(
             targets,
             y_pred["reconstruction"],

@@ -2,13 +2,9 @@
 
 import keras
 
+from audio_tf.models import inputs as model_inputs
 from audio_tf.models.audio_albert import WeightedSum
-from audio_tf.models.backbone import (
-    AudioBackbone,
-    as_audio_inputs,
-    audio_inputs,
-    freeze_layers,
-)
+from audio_tf.models.backbone import AudioBackbone
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -32,17 +28,31 @@ class SpeechEncoder(AudioBackbone):
         weighted_sum: bool. If True, frames are a learned mixture of all
             hidden states (`WeightedSum`), which `encoder` must return; if
             False, the last one, as in the papers.
-        **kwargs: arguments of `keras_hub.models.Backbone`.
+        dtype: `None`, or the encoder's dtype policy, whose it is.
+        **kwargs: `name` and `trainable`.
 
     Call arguments and what it returns are those of `AudioBackbone`, with
-    `"hidden_states"` beside if the encoder returns them.
+    `"hidden_states"` beside if the encoder returns them. `from_preset` takes
+    arguments of the encoder as well as its own.
 
     Raises:
-        ValueError: if features and encoder do not fit, or hidden states are
-            wanted that the encoder does not return.
+        TypeError: if there is an unknown argument; it names the closest.
+        ValueError: if features and encoder do not fit, hidden states are
+            wanted that the encoder does not return, or a dtype that is not
+            the encoder's.
     """
 
-    def __init__(self, encoder, features, weighted_sum=False, **kwargs):
+    parts = ("encoder",)
+
+    def __init__(
+        self, encoder, features, weighted_sum=False, dtype=None, **kwargs
+    ):
+        own = encoder.dtype_policy
+        if dtype and keras.dtype_policies.get(dtype).name != own.name:
+            raise ValueError(
+                "The dtype is the encoder's, to be given to the encoder. "
+                f"Received: dtype={dtype}, an encoder of {own.name}"
+            )
         if features.dim != encoder.feature_dim:
             raise ValueError(
                 "`features` must have the encoder's `feature_dim`. Received: "
@@ -60,20 +70,14 @@ class SpeechEncoder(AudioBackbone):
             mixture = WeightedSum(dtype=encoder.dtype_policy, name="mixture")
 
         # === Functional Model ===
-        inputs = audio_inputs()
+        inputs = model_inputs.symbolic("waveform")
         x, mask = features(
             inputs["waveform"], lengths=inputs["lengths"], return_mask=True
         )
         outputs = dict(encoder({"features": x, "frame_mask": mask}))
         if weighted_sum:
             outputs["sequence_output"] = mixture(outputs["hidden_states"])
-        super().__init__(
-            inputs=inputs,
-            outputs=outputs,
-            dtype=kwargs.pop("dtype", encoder.dtype_policy),
-            **kwargs,
-        )
-        freeze_layers(self, kwargs)
+        super().__init__(inputs=inputs, outputs=outputs, dtype=own, **kwargs)
 
         # === Config ===
         self.encoder = encoder
@@ -86,23 +90,50 @@ class SpeechEncoder(AudioBackbone):
         """Rate of the waveform that the features take."""
         return self.features.sample_rate_hz
 
-    def hidden_states(self, inputs):
-        """The encoder's hidden states, in inference, without asking for them.
+    @property
+    def frame_size(self):
+        return self.features.step_size
 
-        Args:
-            inputs: as the model takes them.
+    @property
+    def blocks(self):
+        return self.encoder.blocks
 
-        Returns:
-            Pair of a tensor `(batch, num_layers + 1, steps, dim)`, the
-            embedding and what each layer gives, and the mask, boolean
-            `(batch, steps)`, True where a step is real.
-        """
-        inputs = as_audio_inputs(inputs)
+    @property
+    def stages(self):
+        return self.encoder.stages
+
+    @property
+    def made_for_frames(self):
+        return self.encoder.made_for_frames
+
+    @property
+    def max_samples(self):
+        steps = self.max_frames
+        return None if steps is None else self.features.longest_input(steps)
+
+    @property
+    def attention(self):
+        return self.encoder.attention
+
+    @property
+    def attention_kwargs(self):
+        return self.encoder.attention_kwargs
+
+    @property
+    def causal(self):
+        return self.features.causal and self.encoder.causal
+
+    @classmethod
+    def arguments(cls):
+        # By its name, the dtype is an argument of the encoder.
+        return [name for name in super().arguments() if name != "dtype"]
+
+    def embed(self, inputs):
         x, mask = self.features(
             inputs["waveform"], lengths=inputs["lengths"], return_mask=True
         )
-        states = self.encoder.hidden_states({"features": x, "frame_mask": mask})
-        return states, mask
+        lengths = keras.ops.sum(keras.ops.cast(mask, "int32"), axis=1)
+        return self.encoder.embed({"features": x, "lengths": lengths})
 
     def get_config(self):
         return {

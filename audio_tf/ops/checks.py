@@ -15,7 +15,7 @@ def closest(name, known):
     return f"; did you mean {near[0]!r}" if near else ""
 
 
-def parameters_of(cls):
+def parameters_of(cls, last=None):
     """Names of the constructor arguments of a class and of its bases.
 
     A base counts as long as its constructors hand what they do not know to
@@ -23,6 +23,7 @@ def parameters_of(cls):
 
     Args:
         cls: a class.
+        last: the last base that counts, or `None` for all.
 
     Returns:
         List of names, the class's own first, without `self` and `**kwargs`.
@@ -39,7 +40,7 @@ def parameters_of(cls):
                 parameter.VAR_POSITIONAL,
             ):
                 names[parameter.name] = None
-        if inspect.Parameter.VAR_KEYWORD not in kinds:
+        if base is last or inspect.Parameter.VAR_KEYWORD not in kinds:
             break
     return list(names)
 

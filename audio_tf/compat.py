@@ -1,0 +1,111 @@
+"""What is used of KerasHub beyond its public names, pinned in one place.
+
+Tried with KerasHub 0.32. KerasHub knows presets by files alone: it has no
+door for an architecture that comes by its name, without weights. That door is
+made here, in the one function by which `keras_hub.models.Backbone` looks a
+preset up.
+"""
+
+from keras_hub.src.models import backbone as hub_backbone
+from keras_hub.src.utils import preset_utils
+
+CONFIG_FILE = preset_utils.CONFIG_FILE
+TASK_CONFIG_FILE = preset_utils.TASK_CONFIG_FILE
+TASK_WEIGHTS_FILE = preset_utils.TASK_WEIGHTS_FILE
+MODEL_WEIGHTS_FILE = preset_utils.MODEL_WEIGHTS_FILE
+SHARDED_WEIGHTS_FILE = preset_utils.SHARDED_MODEL_WEIGHTS_CONFIG_FILE
+
+# Loaders of architectures by name.
+SIZE_LOADERS = {}
+
+
+class SizeLoader(preset_utils.PresetLoader):
+    """Builds an architecture with random weights; it has no files.
+
+    Args:
+        name: str, the name of the size.
+        family: the class of the backbone.
+        arguments: dict of its constructor arguments.
+    """
+
+    def __init__(self, name, family, arguments):
+        super().__init__(name, {"config": arguments})
+        self.family = family
+
+    def check_backbone_class(self):
+        return self.family
+
+    def load_backbone(self, cls, load_weights, **kwargs):
+        return cls(**{**self.config["config"], **kwargs})
+
+
+def register_sizes(family, sizes):
+    """Makes architectures known to KerasHub, under the names of `sizes`.
+
+    Args:
+        family: the class of the backbones.
+        sizes: dict by name of dicts of constructor arguments.
+    """
+    for name, arguments in sizes.items():
+        SIZE_LOADERS[name] = SizeLoader(name, family, arguments)
+    presets = {
+        name: {
+            "metadata": {
+                "description": f"{family.__name__}, architecture only.",
+                "path": "audio_tf",
+            },
+            # Asked for a file, KerasHub says that there is no such folder.
+            "kaggle_handle": name,
+        }
+        for name in sizes
+    }
+    preset_utils.register_presets(presets, family)
+
+
+def get_preset_loader(preset):
+    """The loader of a size by its name, or of what KerasHub takes.
+
+    Raises:
+        ValueError: if there is no such preset.
+    """
+    if preset in SIZE_LOADERS:
+        return SIZE_LOADERS[preset]
+    return preset_utils.get_preset_loader(preset)
+
+
+def has_file(preset, name):
+    """Whether a preset, a folder or an address, has a file of that name."""
+    return preset_utils.check_file_exists(preset, name)
+
+
+def read_json(preset, name):
+    """A JSON file of a preset."""
+    return preset_utils.load_json(preset, name)
+
+
+def get_file(preset, name):
+    """The local path of a file of a preset, downloaded if need be."""
+    return preset_utils.get_file(preset, name)
+
+
+def saved_dtype(loader):
+    """The dtype policy at which to load a preset, as KerasHub's tasks do.
+
+    Plain floats follow the global policy; a map of policies, which quantised
+    layers need, stays what it is.
+    """
+    return loader._resolve_dtype(loader.config, {})
+
+
+def load_backbone_weights(loader, backbone):
+    """Loads the weights of a preset's backbone."""
+    preset_utils.jax_memory_cleanup(backbone)
+    loader._load_backbone_weights(backbone)
+
+
+def load_task_weights(loader, task):
+    """Loads the weights of a preset that are not the backbone's."""
+    task.load_task_weights(get_file(loader.preset, TASK_WEIGHTS_FILE))
+
+
+hub_backbone.get_preset_loader = get_preset_loader

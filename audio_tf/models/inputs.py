@@ -1,0 +1,146 @@
+"""The one door of every model: what it takes, completed and checked."""
+
+import keras
+import numpy as np
+from keras import ops
+
+# What a model may be given beside its waveform or its features.
+COMPANIONS = {
+    "waveform": ("lengths",),
+    "features": ("lengths", "frame_mask"),
+}
+MAX_LENGTH = 2**31 - 1
+
+
+def symbolic(takes, dim=None):
+    """The symbolic inputs of a functional model.
+
+    Args:
+        takes: `"waveform"` or `"features"`.
+        dim: int, features of a frame where it takes features.
+
+    Returns:
+        Dict of `takes`, `(batch, samples)` or `(batch, frames, dim)`, and
+        the optional `lengths`, `(batch,)`.
+    """
+    shape = (None,) if dim is None else (None, dim)
+    return {
+        takes: keras.Input(shape, dtype="float32", name=takes),
+        "lengths": keras.Input(
+            (), dtype="int32", name="lengths", optional=True
+        ),
+    }
+
+
+def complete(inputs, takes):
+    """Completes what a model is given to the dict that its graph takes.
+
+    Args:
+        inputs: floating array or tensor, or a dict of it with either
+            `lengths` or, for features, `frame_mask`.
+        takes: `"waveform"` or `"features"`.
+
+    Returns:
+        Dict of `takes` and `lengths`, int32 or `None`.
+
+    Raises:
+        ValueError: if a dict lacks what the model takes, has both `lengths`
+            and `frame_mask` or keys beyond, samples are no floating numbers,
+            lengths no integers or of another batch, or the real frames of a
+            mask do not come first.
+    """
+    if not isinstance(inputs, dict):
+        inputs = {takes: inputs}
+    given = {key for key in inputs if inputs[key] is not None}
+    beside = given - {takes}
+    if takes not in given or len(beside) > 1 or beside - {*COMPANIONS[takes]}:
+        companions = " or ".join(f"`{each}`" for each in COMPANIONS[takes])
+        raise ValueError(
+            f"Inputs must be a floating tensor of `{takes}`, or a dict of it "
+            f"as `{takes}` and, optionally, either {companions}. "
+            f"Received: keys={sorted(map(str, inputs))}"
+        )
+    x, lengths = as_array(inputs[takes]), inputs.get("lengths")
+    if not is_floating(x):
+        raise ValueError(
+            f"`{takes}` must be floating numbers; integer samples have to be "
+            "divided by their full scale first. "
+            f"Received: dtype={keras.backend.standardize_dtype(x.dtype)}"
+        )
+    if inputs.get("frame_mask") is not None:
+        lengths = lengths_of_mask(as_array(inputs["frame_mask"]))
+    elif lengths is not None:
+        lengths = as_lengths(as_array(lengths))
+    check_batch(x, lengths)
+    return {takes: x, "lengths": lengths}
+
+
+def as_array(x):
+    """Lists as numpy arrays; arrays and tensors as they are."""
+    return np.asarray(x) if isinstance(x, (list, tuple, int, float)) else x
+
+
+def is_floating(x):
+    return "float" in keras.backend.standardize_dtype(x.dtype)
+
+
+def as_lengths(lengths):
+    """Lengths as int32; larger integers are cut to what int32 holds."""
+    dtype = keras.backend.standardize_dtype(lengths.dtype)
+    if "int" not in dtype:
+        raise ValueError(
+            "`lengths` must be integers, the real samples or frames of each "
+            f"clip. Received: dtype={dtype}"
+        )
+    if dtype in ("int64", "uint64", "uint32"):
+        # A cast alone would wrap them around.
+        arrays = np if isinstance(lengths, np.ndarray) else ops
+        lengths = arrays.clip(lengths, 0, MAX_LENGTH)
+    if isinstance(lengths, np.ndarray):
+        return lengths.astype("int32")
+    return lengths if dtype == "int32" else ops.cast(lengths, "int32")
+
+
+def lengths_of_mask(mask):
+    """Real frames, int32 `(batch,)`, of a mask `(batch, frames)`."""
+    if not isinstance(mask, np.ndarray):
+        return ops.sum(ops.cast(mask, "int32"), axis=1)
+    # Keras takes no mixture of arrays and tensors.
+    mask = mask.astype("bool")
+    if (mask[:, 1:] & ~mask[:, :-1]).any():
+        raise ValueError(
+            "The real frames of a `frame_mask` must come first. Received: "
+            f"a row with {int(mask.sum(axis=1).max())} real frames and "
+            "padding among them"
+        )
+    return mask.sum(axis=1, dtype="int32")
+
+
+def check_batch(x, lengths):
+    """Refuses lengths of another batch, which would be broadcast."""
+    if lengths is None or not len(lengths.shape) or not len(x.shape):
+        return
+    clips, counts = x.shape[0], lengths.shape[0]
+    if isinstance(clips, int) and isinstance(counts, int) and clips != counts:
+        raise ValueError(
+            "There must be one of `lengths` for each clip. "
+            f"Received: {counts} lengths, {clips} clips"
+        )
+
+
+class InputDoor:
+    """Mixin of functional models that takes what `complete` completes.
+
+    A subclass says by `takes` what that is.
+    """
+
+    takes = "waveform"
+
+    def __call__(self, inputs, *args, **kwargs):
+        inputs = complete(inputs, self.takes)
+        return super().__call__(inputs, *args, **kwargs)
+
+    def call(self, inputs, training=None, mask=None, **kwargs):
+        # JAX' stateless calls do not come through `__call__`.
+        inputs = complete(inputs, self.takes)
+        return super().call(inputs, training=training, mask=mask, **kwargs)

@@ -1,0 +1,247 @@
+"""Models from presets: whole ones, with every argument where it belongs."""
+
+import copy
+import inspect
+import os
+
+import keras
+
+from audio_tf import compat
+from audio_tf.ops import checks
+
+
+def find(preset):
+    """The loader of a size or preset.
+
+    Args:
+        preset: the name of a size, a folder, or an address of a hub.
+
+    Raises:
+        ValueError: if there is no such size, folder or address; it names the
+            nearest size.
+    """
+    preset = os.fspath(preset)
+    if preset in compat.SIZE_LOADERS:
+        return compat.get_preset_loader(preset)
+    if "://" not in preset and not os.path.isdir(preset):
+        known = list(compat.SIZE_LOADERS)
+        raise ValueError(
+            "A preset must be the name of a size, a folder or the address of "
+            f"a hub{checks.closest(preset, known)}. Received: "
+            f"preset={preset!r}; sizes are {known}"
+        )
+    return compat.get_preset_loader(preset)
+
+
+def list_sizes():
+    """All sizes: dict by name of the class of the backbone."""
+    return {
+        name: loader.check_backbone_class()
+        for name, loader in compat.SIZE_LOADERS.items()
+    }
+
+
+def is_size(loader):
+    """Whether there is an architecture alone, without files."""
+    return isinstance(loader, compat.SizeLoader)
+
+
+def family_of(loader, base):
+    """The class of a preset's backbone.
+
+    Args:
+        loader: of `find`.
+        base: class that it must be, or be derived from.
+
+    Raises:
+        ValueError: if it is another.
+    """
+    family = loader.check_backbone_class()
+    if not issubclass(family, base):
+        raise ValueError(
+            f"The preset {loader.preset!r} is of {family.__name__}, not of "
+            f"{base.__name__}. Received: preset={loader.preset!r}"
+        )
+    return family
+
+
+def require_files(loader, *names):
+    """Raises a `ValueError` that names the first file a preset lacks."""
+    for name in names:
+        found = compat.has_file(loader.preset, name)
+        if name == compat.MODEL_WEIGHTS_FILE and not found:
+            found = compat.has_file(loader.preset, compat.SHARDED_WEIGHTS_FILE)
+        if not found:
+            raise ValueError(
+                f"The preset is incomplete: it has no {name}, without which "
+                "its scores would be random; `load_weights=False` asks for "
+                f"the architecture alone. Received: preset={loader.preset!r}"
+            )
+
+
+def accepted(family, config):
+    """Names of the arguments that a backbone of that config takes.
+
+    Args:
+        family: the class of the backbone.
+        config: dict of its constructor arguments; a part of it that is a
+            backbone itself is a serialised object.
+    """
+    names = list(family.arguments())
+    for part in family.parts:
+        inner = config[part]
+        names += accepted(class_of(inner), inner["config"])
+    return list(dict.fromkeys(names))
+
+
+def class_of(serialized):
+    return keras.saving.get_registered_object(serialized["registered_name"])
+
+
+def override(family, config, arguments):
+    """The config of a backbone with other arguments.
+
+    Those that the class itself does not take go to its parts.
+
+    Args:
+        family: the class of the backbone.
+        config: dict of its constructor arguments.
+        arguments: dict of those that replace them, all `accepted`.
+    """
+    takes = family.arguments()
+    rest = {k: v for k, v in arguments.items() if k not in takes}
+    config = {**config, **arguments}
+    config = {k: v for k, v in config.items() if k in takes}
+    for part in family.parts:
+        inner = config[part]
+        changed = override(class_of(inner), inner["config"], rest)
+        config[part] = {**inner, "config": changed}
+    return config
+
+
+def build(family, config):
+    """A backbone of a config, which is left as it is."""
+    return family.from_config(copy.deepcopy(config))
+
+
+def load_backbone(base, preset, load_weights, arguments):
+    """Does the work of `AudioBackbone.from_preset`.
+
+    Args:
+        base: the class that was asked.
+        preset: as `find` takes it.
+        load_weights: bool.
+        arguments: dict.
+    """
+    loader = find(preset)
+    family = family_of(loader, base)
+    config = loader.config["config"]
+    checks.reject_unknown(family.__name__, arguments, accepted(family, config))
+    if is_size(loader):
+        return build(family, override(family, config, arguments))
+    if load_weights:
+        require_files(loader, compat.MODEL_WEIGHTS_FILE)
+    arguments = {"dtype": compat.saved_dtype(loader), **arguments}
+    backbone = build(family, override(family, config, arguments))
+    if load_weights:
+        check_fit(loader, family, backbone)
+        compat.load_backbone_weights(loader, backbone)
+    return backbone
+
+
+def check_fit(loader, family, backbone):
+    """Refuses a backbone that the weights of a preset are not made for.
+
+    Keras itself overlooks weights that a smaller model has no use for.
+    """
+    saved = build(family, loader.config["config"])
+    expected, found = shapes(saved), shapes(backbone)
+    if expected == found:
+        return
+    changed = sorted(
+        name
+        for name in {**expected, **found}
+        if expected.get(name) != found.get(name)
+    )
+    name = changed[0]
+    raise ValueError(
+        f"The weights of the preset {loader.preset!r} do not fit the "
+        "arguments; `load_weights=False` builds what is asked with random "
+        f"weights. Received: {len(changed)} weights that differ, first "
+        f"{name}: {expected.get(name)} in the preset, "
+        f"{found.get(name)} in the model (None: there is none)"
+    )
+
+
+def shapes(model):
+    """Shape of each weight by its path without the model's own name."""
+    return {
+        weight.path.removeprefix(f"{model.name}/"): tuple(weight.shape)
+        for weight in model.weights
+    }
+
+
+def load_classifier(cls, preset, load_weights, arguments):
+    """Does the work of `AudioClassifier.from_preset`.
+
+    Args:
+        cls: `AudioClassifier`, or a class derived from it.
+        preset: as `find` takes it.
+        load_weights: bool.
+        arguments: dict.
+    """
+    from audio_tf.models.backbone import AudioBackbone
+
+    loader = find(preset)
+    family = family_of(loader, AudioBackbone)
+    config = loader.config["config"]
+    of_backbone = accepted(family, config)
+    of_task = [name for name in cls.arguments() if name != "backbone"]
+    checks.reject_unknown(cls.__name__, arguments, {*of_task, *of_backbone})
+    own = {k: v for k, v in arguments.items() if k in of_task}
+    rest = {k: v for k, v in arguments.items() if k not in of_task}
+    new_head = not own.keys().isdisjoint({"num_classes", "labels"})
+    if is_size(loader):
+        default = inspect.signature(cls).parameters["chunk_s"].default
+        backbone = build_for(
+            family, {**config, **rest}, own.get("chunk_s", default)
+        )
+        return cls(backbone=backbone, **own)
+    task = {}
+    if compat.has_file(loader.preset, compat.TASK_CONFIG_FILE):
+        task = compat.read_json(loader.preset, compat.TASK_CONFIG_FILE)
+        task = {
+            name: value
+            for name, value in task["config"].items()
+            if name != "backbone"
+        }
+    elif not new_head:
+        require_files(loader, compat.TASK_CONFIG_FILE)
+    if new_head:
+        own = {"num_classes": None, "labels": None, **own}
+    elif load_weights:
+        require_files(loader, compat.TASK_WEIGHTS_FILE)
+    backbone = load_backbone(AudioBackbone, preset, load_weights, rest)
+    model = cls.from_config({**task, **own, "backbone": backbone})
+    if load_weights and not new_head:
+        compat.load_task_weights(loader, model)
+    return model
+
+
+def build_for(family, config, chunk_s):
+    """A backbone that is made for chunks of so many seconds.
+
+    Args:
+        family: the class of the backbone.
+        config: dict of its constructor arguments; what they say of
+            `made_for_frames` stays.
+        chunk_s: float, or `None` for the class's own length.
+    """
+    backbone = build(family, config)
+    if chunk_s is None or family.takes != "waveform":
+        return backbone
+    samples = max(round(chunk_s * backbone.sample_rate_hz), 1)
+    frames = -(-samples // backbone.frame_size)
+    if "made_for_frames" in config or frames == backbone.made_for_frames:
+        return backbone
+    return build(family, {**config, "made_for_frames": frames})
