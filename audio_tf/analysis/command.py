@@ -75,7 +75,7 @@ def run(arguments):
     seconds = waveforms.shape[1] / backbone.sample_rate_hz
     plural = "" if len(files) == 1 else "s"
     clips = f"{len(files)} clip{plural} of {seconds:.2f} s"
-    attention = attention_name(blocks[layer - 1])
+    attention = blocks[layer - 1].attention_name
     # Beyond patterns, nobody knows what this very model began with.
     drawn_anew = getattr(blocks[layer - 1].attention, "patterns", None) is None
     title = f"{title_of(arguments.model, trained)}: {attention}"
@@ -246,13 +246,6 @@ def title_of(checkpoint, trained):
     # Every run calls its folder `preset`.
     parts = path.resolve().parts[-2:] if path.exists() else [path.name]
     return "/".join(parts) + ("" if trained else ", untrained")
-
-
-def attention_name(block):
-    name = block.attention_name
-    if isinstance(name, type):
-        return keras.saving.get_registered_name(name)
-    return name
 
 
 def longest_clip(backbone, blocks):

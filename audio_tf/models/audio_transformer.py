@@ -45,7 +45,8 @@ class AudioTransformerBackbone(AudioBackbone):
         sample_rate_hz: int, rate of the waveform.
         filterbank: `"random"` or `"mel"`, as `WaveformFrontend` has it.
         attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
-            `audio_tf.attention.Attention` or its registered name. Each block has its own layer.
+            `audio_tf.attention.Attention` or its registered name. Each block
+            has its own layer.
         attention_kwargs: dict of further arguments of the attention.
         causal: bool or `None`. True asks for a causal model, and is an error
             if something in it looks ahead; False makes the attentions
@@ -65,10 +66,12 @@ class AudioTransformerBackbone(AudioBackbone):
         multiscale: `None`, `"block"` or `"causal"`: `MultiScaleAverage` after
             each block but the last, over blocks or trailing windows.
         dtype: dtype policy of all layers.
-        **kwargs: arguments of `keras_hub.models.Backbone`.
+        **kwargs: `name` and `trainable`.
 
     Raises:
-        ValueError: if an argument is out of range.
+        TypeError: if there is an unknown argument; it names the closest.
+        ValueError: if an argument is out of range, or `causal=True` and
+            something looks ahead.
     """
 
     def __init__(
