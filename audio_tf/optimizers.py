@@ -5,6 +5,8 @@ import math
 import keras
 from keras import ops
 
+from audio_tf.ops import parts
+
 # What the papers' text says, and what the authors' code really runs.
 PRETRAINING = {
     "lamb": {
@@ -46,9 +48,18 @@ def create(name, /, learning_rate=5e-5, **kwargs):
     return Lamb(learning_rate, **{**PRETRAINING[name], **kwargs})
 
 
-def norm(x):
-    """Euclidean norm of a whole tensor, as a scalar."""
-    return ops.sqrt(ops.sum(ops.square(x)))
+def norm(x, axis=None):
+    """Euclidean norm of a tensor, or of each of its parts.
+
+    Args:
+        x: floating tensor.
+        axis: int, along which the parts stand, or `None` for one part.
+
+    Returns:
+        Tensor of the rank of `x`, of size 1 along all other axes.
+    """
+    others = [each for each in range(len(x.shape)) if each != axis]
+    return ops.sqrt(ops.sum(ops.square(x), axis=others, keepdims=True))
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -62,6 +73,11 @@ class Lamb(keras.optimizers.Optimizer):
         w = w - learning_rate * ratio * u,  ratio = |w| / |u|
 
     where `m` and `v` are Adam's moments and the ratio is 1 if a norm is 0.
+    A weight that is a stack of independent parts (`audio_tf.ops.parts`: the
+    heads of a random Synthesizer's table) has a ratio for each part, as if
+    each were a tensor of its own. No code of the papers' authors holds such a
+    table; in one tensor, s3prl's `Lamb` would scale all heads by the norm of
+    the crafted ones, a thousand times theirs.
     `keras.optimizers.Lamb` differs: its moments are always corrected for
     their bias, its epsilon is 1e-7, and it takes
     `learning_rate * weight_decay * w` off beforehand, outside the ratio.
@@ -161,6 +177,7 @@ class Lamb(keras.optimizers.Optimizer):
             (self.weight_decay or 0.0) * self._use_weight_decay(variable)
             for variable in variables
         ]
+        self.part_axes = [parts.axis_of(variable) for variable in variables]
 
     def _apply_weight_decay(self, variables):
         # Keras would take it off the weights before the step, too.
@@ -193,7 +210,8 @@ class Lamb(keras.optimizers.Optimizer):
 
         update = m / (ops.sqrt(v) + self.epsilon) + self.decays[index] * weights
         if self.trust_ratio:
-            size, update_size = norm(weights), norm(update)
+            axis = self.part_axes[index]
+            size, update_size = norm(weights, axis), norm(update, axis)
             known = ops.logical_and(size > 0.0, update_size > 0.0)
             ratio = size / ops.where(known, update_size, 1.0)
             rate = rate * ops.where(known, ratio, 1.0)
@@ -215,20 +233,18 @@ class Lamb(keras.optimizers.Optimizer):
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """A learning rate that rises in a line, then falls in a line to 0.
 
-    At step `t`, from 0, it is `peak * (t + 1) / warmup_steps` below
-    `warmup_steps`, then
-    `peak * (total_steps - t) / (total_steps - warmup_steps)`, and 0 from
-    `total_steps` on. No step is lost: as in s3prl's `Lamb`, which counts a
-    step before it asks for its rate, the first has one above 0; unlike
-    there, the last has, too. The papers' authors warm up for 10 % of all
-    steps (s3prl's branch AlbertNew).
+    At step `t`, from 0, it is `peak * t / warmup_steps` below `warmup_steps`,
+    then `peak * (total_steps - t) / (total_steps - warmup_steps)`, and 0 from
+    `total_steps` on: the schedule of s3prl's branch AlbertNew, where the
+    papers' authors warm up for 10 % of all steps. Over a run the rates sum to
+    `peak * total_steps / 2`. The first step moves no weight; s3prl's HEAD
+    counts a step before it asks for the rate, so that there it is the last.
 
     Keras counts batches, also with `gradient_accumulation_steps`: there,
     multiply both numbers of steps by it.
 
     Args:
-        peak: float, the highest rate, at steps `warmup_steps - 1` and
-            `warmup_steps`.
+        peak: float, the highest rate, at step `warmup_steps`.
         total_steps: int.
         warmup_steps: int below `total_steps`; `None` for 10 % of them,
             rounded down. With 0, the first step has the highest rate.
@@ -265,11 +281,12 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        rising = (step + 1.0) / max(self.warmup_steps, 1)
-        falling = (self.total_steps - step) / (
+        share = (self.total_steps - step) / (
             self.total_steps - self.warmup_steps
         )
-        return self.peak * ops.maximum(ops.minimum(rising, falling), 0.0)
+        if self.warmup_steps:
+            share = ops.minimum(share, step / self.warmup_steps)
+        return self.peak * ops.maximum(share, 0.0)
 
     def get_config(self):
         return {

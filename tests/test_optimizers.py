@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from audio_tf import attention
+from audio_tf.ops import parts
 from audio_tf.optimizers import (
     BIAS_CORRECTIONS,
     PRETRAINING,
@@ -54,7 +56,7 @@ def naive_lamb(
     beta_2=0.999,
     undecayed=("bias", "gamma"),
 ):
-    """The step of FACTS 1.6, one tensor after the other."""
+    """LAMB as s3prl has it, one tensor after the other."""
     weights = {k: np.asarray(w, "float64") for k, w in weights.items()}
     moments = {k: (np.zeros(w.shape),) * 2 for k, w in weights.items()}
     for step, (gradient, rate) in enumerate(
@@ -207,6 +209,55 @@ def test_each_tensor_moves_by_its_own_norm(rng):
         np.testing.assert_allclose(moved, expected, 1e-5)
 
 
+def test_parts_of_a_weight_move_by_their_own_norms(rng):
+    """A table of two maps takes the steps of two tensors, one each."""
+    scales = np.array([16.0, 0.02], "float32").reshape(2, 1, 1)
+    table = scales * rng.normal(size=(2, 11, 3)).astype("float32")
+    gradients = [rng.normal(size=table.shape).astype("float32")] * 3
+    maps = {f"map_{head}": table[head] for head in range(2)}
+    expected = naive_lamb(
+        maps,
+        [{f"map_{h}": g[h] for h in range(2)} for g in gradients],
+        [RATE] * 3,
+    )
+    for axis in (0, 2):
+        # The same parts, wherever they stand.
+        variable = keras.Variable(np.moveaxis(table, 0, axis), name="table")
+        parts.declare(variable, axis)
+        optimizer = Lamb(RATE)
+        for gradient in gradients:
+            moved = np.moveaxis(gradient, 0, axis)
+            optimizer.apply([ops.convert_to_tensor(moved)], [variable])
+        outputs = np.moveaxis(ops.convert_to_numpy(variable), axis, 0)
+        for head in range(2):
+            np.testing.assert_allclose(
+                outputs[head], expected[f"map_{head}"], 1e-4, 1e-6
+            )
+
+
+def test_heads_of_a_synthesizers_table_are_parts(rng, tmp_path):
+    """Crafted heads do not set the pace of random ones, loaded or not."""
+    layer = attention.create(
+        "crafted_synthesizer", num_heads=11, key_dim=3, max_length=7
+    )
+    inputs = keras.Input((7, 5))
+    model = keras.Model(inputs, layer(inputs))
+    path = str(tmp_path / "model.keras")
+    model.save(path)
+    loaded = keras.saving.load_model(path).layers[-1]
+    for table in (layer.table, loaded.table):
+        before = ops.convert_to_numpy(table)
+        gradient = rng.normal(size=before.shape).astype("float32")
+        Lamb(RATE).apply([ops.convert_to_tensor(gradient)], [table])
+        moved = ops.convert_to_numpy(table) - before
+        for head in range(11):
+            np.testing.assert_allclose(
+                np.linalg.norm(moved[head]),
+                RATE * np.linalg.norm(before[head]),
+                1e-4,
+            )
+
+
 @pytest.mark.parametrize("trust_ratio", [True, False])
 def test_zero_weights_and_zero_gradients_stay_where_they_are(trust_ratio):
     zeros = {"kernel": np.zeros((3, 2), "float32")}
@@ -289,7 +340,7 @@ def test_schedules_rule_and_count_batches(accumulated, rng):
         schedule, trust_ratio=False, gradient_accumulation_steps=accumulated
     )
     outputs = apply(optimizer, variables_of(weights), gradients * 7)
-    rates = np.array([1 / 5, 2 / 5, 3 / 5, 4 / 5, 1, 1, 7 / 8]) * RATE
+    rates = np.array([0, 1 / 5, 2 / 5, 3 / 5, 4 / 5, 1, 7 / 8]) * RATE
     rates = rates[[2, 5]] if accumulated else rates
     expected = naive_lamb(
         weights, gradients * len(rates), rates, trust_ratio=False
@@ -470,10 +521,10 @@ def test_arguments_out_of_range(kwargs, message):
 @pytest.mark.parametrize(
     "step, rate",
     [
-        (0, 0.5),
-        (1, 1.0),
-        (2, 1.5),
-        (3, 2.0),
+        (0, 0.0),
+        (1, 0.5),
+        (2, 1.0),
+        (3, 1.5),
         (4, 2.0),
         (5, 1.8),
         (9, 1.0),
@@ -488,6 +539,18 @@ def test_schedule_by_hand(step, rate):
     output = schedule(ops.convert_to_tensor(step))
     assert keras.backend.standardize_dtype(output.dtype) == "float32"
     np.testing.assert_allclose(ops.convert_to_numpy(output), rate, 1e-6)
+
+
+def test_rates_of_a_run_sum_to_half_as_many_peaks():
+    """Of one source, the rise and the fall leave out neither end.
+
+    The rise sums to `(w - 1) / 2` and the fall to `(T - w + 1) / 2`.
+    """
+    for total, warmup in ((100, 10), (17, 1), (13, 0)):
+        schedule = WarmupLinearDecay(3.0, total, warmup)
+        rates = [float(schedule(step)) for step in range(total)]
+        peaks = total / 2 + (0.5 if warmup == 0 else 0.0)
+        assert sum(rates) == pytest.approx(3.0 * peaks)
 
 
 def test_schedule_without_and_with_the_authors_warm_up():

@@ -9,6 +9,7 @@ from keras import ops
 from audio_tf.attention import blocks, functional, masks
 from audio_tf.attention import patterns as crafted
 from audio_tf.attention.base import Attention, SelfAttention
+from audio_tf.ops import parts
 from audio_tf.ops.checks import check_sizes
 
 
@@ -203,6 +204,7 @@ class RandomSynthesizerAttention(SelfAttention):
             autocast=False,
             name="folded_table" if self.folded else "table",
         )
+        parts.declare(self.table, axis=0)
 
     def initial_table(self, shape, dtype=None):
         if self.table_initializer is not None:

@@ -1,7 +1,10 @@
 """Scoring files on a server: batches, retries, what came of each file."""
 
+import collections
 import io
+import itertools
 import json
+import math
 import os
 import pathlib
 import random
@@ -11,8 +14,20 @@ import typing
 import numpy as np
 
 from audio_tf.client.transport import TRANSPORTS, ServerError, parse_url
+from audio_tf.ops.checks import check_sizes, closest
+from audio_tf.terminal import printable
 
 SIGNATURE = "serving_audio_bytes"
+# The others of an export take samples, not files.
+WAVEFORM_SIGNATURES = ("serving_default", "embed", "frames", "stream")
+
+# An answer is not read further than so many classes of each clip take, where
+# nobody says how many there are: AudioSet has 527.
+MAX_CLASSES = 10_000
+
+# Of the outputs that an error text names.
+MAX_NAMES = 8
+MAX_NAME = 40
 
 MAX_PAUSE_S = 10.0
 MAX_BATCH_BYTES = 2**25  # A few clips of minutes must not fill the memory.
@@ -60,6 +75,12 @@ class Client:
         backoff_s: float, seconds of the first pause, at most.
         errors: list of texts by the server's error codes; those of this
             version of audio_tf if `None`.
+        num_classes: int, how many scores a clip has; as many as the first
+            answer has if `None`. No answer is read much further than that.
+
+    The server is not trusted: answers of another size, scores that are not
+    finite and bodies that are cut off are errors, and its words are printed
+    without control characters, cut, and without the URL's password.
 
     Raises:
         ValueError: if the URL is none, or a number makes no sense.
@@ -74,19 +95,40 @@ class Client:
         deadline_s=None,
         backoff_s=0.5,
         errors=None,
+        num_classes=None,
     ):
-        if timeout_s <= 0 or retries < 0:
+        if deadline_s is None:
+            deadline_s = 2 * timeout_s
+        for name, seconds in (
+            ("timeout_s", timeout_s),
+            ("deadline_s", deadline_s),
+        ):
+            if not 0.0 < seconds < math.inf:
+                raise ValueError(
+                    f"`{name}` must be positive and finite. "
+                    f"Received: {name}={seconds}"
+                )
+        if not 0.0 <= backoff_s < math.inf:
             raise ValueError(
-                "`timeout_s` must be positive and `retries` not negative. "
-                f"Received: timeout_s={timeout_s}, retries={retries}"
+                "`backoff_s` must be finite and not negative. "
+                f"Received: backoff_s={backoff_s}"
             )
+        if isinstance(retries, bool) or retries != int(retries) or retries < 0:
+            raise ValueError(
+                "`retries` must be an integer, at least 0. "
+                f"Received: retries={retries}"
+            )
+        if num_classes is not None:
+            check_sizes(num_classes=num_classes)
         address = parse_url(url, model_name)
         self.url = address.url
         self.timeout_s = timeout_s
         self.retries = retries
-        self.deadline_s = 2 * timeout_s if deadline_s is None else deadline_s
+        self.deadline_s = deadline_s
         self.backoff_s = backoff_s
         self.errors = errors
+        self.num_classes = num_classes
+        self.classes_given = num_classes is not None
         self.transport = TRANSPORTS[address.scheme](address)
 
     def __enter__(self):
@@ -114,11 +156,13 @@ class Client:
                 refused the request.
         """
         end = time.monotonic() + self.deadline_s
+        # Beside the scores, whether a clip was scored and why not.
+        numbers = len(contents) * ((self.num_classes or MAX_CLASSES) + 2)
         for attempt in range(self.retries + 1):
             left_s = min(self.timeout_s, max(1e-3, end - time.monotonic()))
             try:
                 return self.transport.predict(
-                    signature, {"audio_bytes": contents}, left_s
+                    signature, {"audio_bytes": contents}, left_s, numbers
                 )
             except ServerError as error:
                 pause_s = min(MAX_PAUSE_S, self.backoff_s * 2**attempt)
@@ -129,7 +173,10 @@ class Client:
                         f"{error} ({attempt + 1} attempts)", transient=True
                     ) from error
                 if not error.transient:
-                    raise
+                    hint = closest(signature, [SIGNATURE])
+                    if signature == SIGNATURE or not hint:
+                        raise
+                    raise ServerError(f"{error}{hint}") from error
             time.sleep(pause_s)
 
     def query(self, files, signature=SIGNATURE, batch_size=8):
@@ -144,10 +191,25 @@ class Client:
             signature: name of a signature that takes `audio_bytes`.
             batch_size: int, clips per request; fewer if they are long.
 
-        Yields:
-            `Result` of each file, in order; a clip or a request that failed
-            leaves the others alone.
+        Returns:
+            Iterator of the `Result` of each file, in order; a clip or a
+            request that failed leaves the others alone.
+
+        Raises:
+            ValueError: if `signature` takes no files or `batch_size` is out
+                of range; while iterating, if the model has another number of
+                classes than the `num_classes` that the client was given.
         """
+        check_sizes(batch_size=batch_size)
+        if not signature or signature in WAVEFORM_SIGNATURES:
+            raise ValueError(
+                f"`signature` must take audio files, as {SIGNATURE!r} does. "
+                f"Received: signature={signature!r}"
+            )
+        return self.results(files, signature, batch_size)
+
+    def results(self, files, signature, batch_size):
+        """Yields what `query` returns."""
         failures = 0
         for batch in batches(files, batch_size):
             sent = [clip for clip in batch if clip.content is not None]
@@ -170,27 +232,73 @@ class Client:
                 yield Result(clip.file, scores, error is None, error)
 
     def outcomes(self, contents, signature):
-        """Pairs of scores and error text, one of them `None`, per clip."""
+        """Pairs of scores and error text, one of them `None`, per clip.
+
+        Raises:
+            ServerError: if the answer is not what was asked for.
+            ValueError: if the model has not the `num_classes` given.
+        """
         outputs = self.predict(contents, signature)
         count = len(contents)
-        try:
-            scores = outputs["scores"].astype("float32")
-            valid = outputs.get("valid", np.ones(count, bool)).tolist()
-            codes = outputs.get("error", np.zeros(count, int)).tolist()
-            usable = scores.ndim == 2 and {count} == {
-                *map(len, (scores, valid, codes))
-            }
-        except (KeyError, TypeError, ValueError):
-            usable = False
-        if not usable:
-            shapes = {name: rows.shape for name, rows in outputs.items()}
+        names = {
+            printable(name, MAX_NAME): (rows.dtype.name, rows.shape)
+            for name, rows in itertools.islice(outputs.items(), MAX_NAMES)
+        }
+        scores = outputs.get("scores")
+        valid = outputs.get("valid", np.ones(count, bool))
+        codes = outputs.get("error", np.zeros(count, int))
+        if (
+            scores is None
+            or scores.dtype.kind not in "fiu"
+            or scores.ndim != 2
+            or not scores.shape[1]
+            or valid.dtype.kind != "b"
+            or codes.dtype.kind not in "iu"
+            or {(count,)} != {scores.shape[:1], valid.shape, codes.shape}
+        ):
             raise ServerError(
-                f"{self.url}: no scores ({count}, classes). Received: {shapes}"
+                f"{self.url}: no numbers `scores` ({count}, classes), with or "
+                f"without `valid` ({count},) and `error` ({count},). "
+                f"Received: {names}"
             )
+        self.check_classes(scores.shape[1])
+        # What float32 cannot hold comes as infinite, and is refused below.
+        with np.errstate(over="ignore"):
+            scores = scores.astype("float32")
         return [
-            (row, None) if good else (None, self.describe(code))
-            for row, good, code in zip(scores, valid, codes, strict=True)
+            self.outcome(row, good, code)
+            for row, good, code in zip(
+                scores, valid.tolist(), codes.tolist(), strict=True
+            )
         ]
+
+    def check_classes(self, classes):
+        """Raises if a model has another number of classes than it had."""
+        if self.num_classes is None:
+            self.num_classes = classes
+        if classes == self.num_classes:
+            return
+        if self.classes_given:
+            raise ValueError(
+                "the model has another number of classes than `num_classes`. "
+                f"Received: {classes} scores, num_classes={self.num_classes}"
+            )
+        raise ServerError(
+            f"{self.url}: another number of classes than before. "
+            f"Received: {classes} scores, {self.num_classes} before"
+        )
+
+    def outcome(self, row, good, code):
+        """Scores and `None`, or `None` and an error text, of one clip."""
+        if not good:
+            return None, self.describe(code)
+        bad = np.flatnonzero(~np.isfinite(row))
+        if bad.size:
+            return None, (
+                f"{self.url}: scores that are not finite. Received: "
+                f"{row[bad[0]]} for class {bad[0]}"
+            )
+        return row, None
 
     def describe(self, code):
         """The text of an error code."""
@@ -269,11 +377,43 @@ def read_labels(path):
     Returns:
         Pair of a list of labels, or `None`, and a list of error texts by
         code, or `None`.
+
+    Raises:
+        ValueError: if the file holds no labels, or one of them is empty or
+            there twice. The message names the file.
     """
-    text = pathlib.Path(path).read_text(encoding="utf-8")
-    if pathlib.Path(path).suffix != ".json":
-        return text.splitlines(), None
-    described = json.loads(text)
-    if isinstance(described, list):
-        return described, None
-    return described.get("labels"), described.get("errors")
+    path = pathlib.Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        described = text.splitlines()
+        if path.suffix == ".json":
+            described = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: no labels ({error})") from error
+    if not isinstance(described, dict):
+        described = {"labels": described}
+    labels, errors = described.get("labels"), described.get("errors")
+    if "labels" not in described or not all(
+        texts is None or is_texts(texts) for texts in (labels, errors)
+    ):
+        raise ValueError(
+            f"{path}: must hold a list of labels, or a dict with `labels` and "
+            f"`errors`. Received: labels={type(labels).__name__}, "
+            f"errors={type(errors).__name__}, keys={sorted(described)}"
+        )
+    if labels is not None:
+        counts = collections.Counter(labels)
+        twice = [label for label, count in counts.items() if count > 1]
+        if twice or not labels or not all(map(str.strip, labels)):
+            raise ValueError(
+                f"{path}: each label must be there once, and none be empty. "
+                f"Received: {len(labels)} labels, twice are {twice}"
+            )
+    return labels, errors
+
+
+def is_texts(value):
+    """Whether a value of JSON is a list of strings."""
+    return isinstance(value, list) and all(
+        isinstance(text, str) for text in value
+    )

@@ -1,16 +1,19 @@
 """How a request reaches a server: REST and gRPC of TensorFlow Serving."""
 
 import base64
+import dataclasses
 import http.client
 import json
+import math
 import re
 import time
-import typing
 import urllib.error
 import urllib.parse
 import urllib.request
 
 import numpy as np
+
+from audio_tf.terminal import printable
 
 MODEL_NAME = "audio_tf"  # As in `serving/models.config`.
 
@@ -19,6 +22,14 @@ TRANSIENT_STATUSES = {429, 502, 503, 504}
 TRANSIENT_CODES = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 
 MAX_ERROR_CHARACTERS = 500
+MAX_ERROR_BYTES = 2**16
+MAX_VERSION = 2**63 - 1  # An int64 in TensorFlow Serving's protos.
+
+# What an answer may hold: names and white space, and for each number its
+# digits, or its bytes, with what stands between two of them.
+ANSWER_BYTES = 2**16
+JSON_BYTES = 64
+PROTO_BYTES = 10
 
 
 class ServerError(RuntimeError):
@@ -34,59 +45,120 @@ class ServerError(RuntimeError):
         self.transient = transient
 
 
-class Address(typing.NamedTuple):
-    """A server's URL in parts; `version` is `None` for the server's choice."""
+@dataclasses.dataclass(frozen=True)
+class Address:
+    """A server's URL in parts.
+
+    Attributes:
+        scheme: key of `TRANSPORTS`.
+        host: `HOST` or `HOST:PORT`, without user and password.
+        prefix: path before `/v1/models`, or `""`.
+        model_name: name of the model.
+        version: int, or `None` for the server's choice.
+        user: `USER:PASSWORD` as bytes, or `None`. It is in no text.
+    """
 
     scheme: str
     host: str
     prefix: str
     model_name: str
     version: int | None
+    user: bytes | None = dataclasses.field(default=None, repr=False)
 
     @property
     def url(self):
-        version = f"/versions/{self.version}" if self.version else ""
+        """The URL without user and password, for requests and messages."""
+        version = "" if self.version is None else f"/versions/{self.version}"
         return (
             f"{self.scheme}://{self.host}{self.prefix}"
             f"/v1/models/{self.model_name}{version}"
         )
 
+    @property
+    def token(self):
+        """User and password as HTTP's Basic authentication has them."""
+        return base64.b64encode(self.user).decode() if self.user else None
+
+    def clean(self, text):
+        """Words of a server on one line, cut, without the password."""
+        text = printable(text, MAX_ERROR_CHARACTERS + len(self.token or ""))
+        if self.user:
+            password = self.user.decode(errors="replace").partition(":")[2]
+            for secret in filter(None, (self.token, password)):
+                text = text.replace(printable(secret), "***")
+        return printable(text, MAX_ERROR_CHARACTERS)
+
+
+def redact(url):
+    """A URL of whatever form, without user, password and query."""
+    url = re.sub(r"^(\w+://)?.*@", r"\1***@", str(url), flags=re.DOTALL)
+    return printable(re.sub(r"[?#].*", "?***", url, flags=re.DOTALL))
+
 
 def parse_url(url, model_name=None):
-    """Reads `SCHEME://HOST:PORT[/v1/models/NAME[/versions/N]]`.
+    """Reads `SCHEME://[USER:PASSWORD@]HOST:PORT[/v1/models/NAME[/versions/N]]`.
+
+    Returns:
+        `Address`.
 
     Raises:
         ValueError: if it is none, or names another model than `model_name`.
+            The message holds no password.
     """
     try:
         parts = urllib.parse.urlsplit(url)
         usable = parts.hostname and parts.scheme in TRANSPORTS
         usable = usable and parts.port != 0  # Raises if it is no number.
+        usable = usable and not (parts.query or parts.fragment)
+        usable = usable and re.fullmatch(r"[!-~]+", url)
     except ValueError:
         usable = False
     path = usable and re.fullmatch(
         r"(.*?)(?:/v1/models/([^/:]+)(?:/versions/(\d+))?)?(?::predict)?/?",
         parts.path,
     )
-    if not path:
+    if not path or int(path[3] or 0) > MAX_VERSION:
         raise ValueError(
             f"A server's URL begins with one of {', '.join(TRANSPORTS)} and "
-            "://HOST:PORT, and may end with /v1/models/NAME[/versions/N]. "
-            f"Received: {url}"
+            "://HOST:PORT, may end with /v1/models/NAME[/versions/N], and has "
+            f"no query, no blank and nothing beyond ASCII. Received: "
+            f"{redact(url)}"
         )
     prefix, named, version = path.groups()
     if named and model_name and named != model_name:
         raise ValueError(
             "The URL names another model than `model_name`. "
-            f"Received: {url} and {model_name}"
+            f"Received: {redact(url)} and {printable(model_name)}"
         )
+    name = named or (MODEL_NAME if model_name is None else model_name)
+    if not re.fullmatch(r"[!-~]+", name) or set(name) & set("/:?#"):
+        raise ValueError(
+            "`model_name` must be of ASCII characters, without blanks and "
+            f"none of / : ? #. Received: model_name={printable(name)!r}"
+        )
+    user, _, host = parts.netloc.rpartition("@")
+    user = urllib.parse.unquote_to_bytes(user)
+    if user and b":" not in user:
+        user += b":"
     return Address(
         parts.scheme,
-        parts.netloc,
+        host,
         prefix,
-        named or model_name or MODEL_NAME,
+        name,
         int(version) if version else None,
+        user or None,
     )
+
+
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Leaves a redirect as the error that it is.
+
+    urllib would send a request without its body, but with user and password,
+    to wherever the server says.
+    """
+
+    def redirect_request(self, *arguments):
+        return None
 
 
 class Rest:
@@ -97,15 +169,18 @@ class Rest:
     """
 
     def __init__(self, address):
+        self.address = address
         self.url = address.url
+        self.opener = urllib.request.build_opener(NoRedirects)
 
-    def predict(self, signature, inputs, timeout_s):
+    def predict(self, signature, inputs, timeout_s, numbers):
         """Runs a signature.
 
         Args:
             signature: its name.
             inputs: dict of lists of bytes, by the names of the inputs.
             timeout_s: float, seconds that the server may take.
+            numbers: int, how many numbers the answer may hold.
 
         Returns:
             Dict of arrays by the names of the outputs.
@@ -114,68 +189,100 @@ class Rest:
             ServerError: if there is no usable answer.
         """
         end = time.monotonic() + timeout_s
+        limit = ANSWER_BYTES + JSON_BYTES * numbers
         columns = {
             name: [{"b64": base64.b64encode(row).decode()} for row in rows]
             for name, rows in inputs.items()
         }
         body = json.dumps({"signature_name": signature, "inputs": columns})
+        headers = {"Content-Type": "application/json"}
+        if self.address.token:
+            headers["Authorization"] = f"Basic {self.address.token}"
         request = urllib.request.Request(
-            f"{self.url}:predict",
-            body.encode(),
-            {"Content-Type": "application/json"},
+            f"{self.url}:predict", body.encode(), headers
         )
         try:
-            with urllib.request.urlopen(request, timeout=timeout_s) as response:
-                answer = read_until(response, end)
+            with self.opener.open(request, timeout=timeout_s) as response:
+                answer = read_until(response, end, limit)
         except urllib.error.HTTPError as error:
+            with error:
+                words = self.address.clean(explain(error, end))
             raise ServerError(
-                f"{self.url}: status {error.code}, {explain(error)}",
+                f"{self.url}: status {error.code}, {words}",
                 transient=error.code in TRANSIENT_STATUSES,
             ) from error
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             reason = str(reason) or type(reason).__name__
             raise ServerError(
-                f"{self.url}: {reason}", transient=True
+                f"{self.url}: {self.address.clean(reason)}", transient=True
             ) from error
+        if len(answer) > limit:
+            raise ServerError(
+                f"{self.url}: the answer is longer than the {limit} bytes that "
+                f"{numbers} numbers take"
+            )
         try:
             outputs = json.loads(answer)["outputs"]
             # A single output comes without its name.
             if not isinstance(outputs, dict):
                 outputs = {"scores": outputs}
             return {name: np.asarray(rows) for name, rows in outputs.items()}
-        except (ValueError, KeyError, TypeError) as error:
-            start = answer[:MAX_ERROR_CHARACTERS].decode(errors="replace")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            start = answer.decode(errors="replace")
             raise ServerError(
                 f"{self.url}: no answer of TensorFlow Serving. "
-                f"Received: {start!r}"
+                f"Received: {self.address.clean(start)}",
+                transient=may_be_cut(response, answer),
             ) from error
 
     def close(self):
         """There is no connection between requests."""
 
 
-def read_until(response, end):
-    """All of a response; a socket's timeout starts anew with each byte."""
-    parts = []
+def read_until(response, end, limit):
+    """A response's body, whole or its first `limit + 1` bytes or more.
+
+    A socket's timeout starts anew with each byte; this one does not.
+
+    Raises:
+        TimeoutError: if it takes longer than `end`.
+        http.client.IncompleteRead: if the server promised more than it sent.
+    """
+    parts, size = [], 0
     while part := response.read1(2**16):
         parts.append(part)
+        size += len(part)
         if time.monotonic() > end:
             raise TimeoutError("timed out")
+        if size > limit:
+            return b"".join(parts)
+    # `read1` takes a connection that broke for the end.
+    if response.length:
+        raise http.client.IncompleteRead(b"".join(parts), response.length)
     return b"".join(parts)
 
 
-def explain(error):
+def may_be_cut(response, answer):
+    """Whether a body that no length came with has the start of JSON alone."""
+    known = response.chunked or response.length is not None
+    return (
+        not known
+        and answer.lstrip().startswith(b"{")
+        and not answer.rstrip().endswith(b"}")
+    )
+
+
+def explain(error, end):
     """The server's own words in an `HTTPError`."""
     try:
-        content = error.read(2**16)
+        content = read_until(error.fp, end, MAX_ERROR_BYTES)
     except (OSError, http.client.HTTPException):
         content = b""
     try:
-        text = str(json.loads(content)["error"])
-    except (ValueError, KeyError, TypeError):
-        text = content.decode(errors="replace") or str(error.reason)
-    return text[:MAX_ERROR_CHARACTERS]
+        return str(json.loads(content)["error"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return content.decode(errors="replace") or str(error.reason)
 
 
 class Grpc:
@@ -185,26 +292,41 @@ class Grpc:
         address: `Address` of the server.
 
     Raises:
-        ValueError: if the address has a path before `/v1/models`.
+        ValueError: if the address has a path before `/v1/models`, or a user.
     """
 
     def __init__(self, address):
+        if address.prefix:
+            raise ValueError(
+                "gRPC has no paths. Received: "
+                f"{printable(address.prefix)} in the URL"
+            )
+        if address.user:
+            raise ValueError(
+                "gRPC without encryption takes no user and password. "
+                f"Received: {address.scheme}://***@{address.host}"
+            )
+        host = address.host
+        if urllib.parse.urlsplit(f"//{host}").port is None:
+            host = f"{host}:8500"
+        self.address = dataclasses.replace(address, host=host)
+        self.limit = 0
+        self.channel = None
+
+    def connect(self, limit):
+        """Opens a channel that takes messages of up to `limit` bytes."""
         # They import TensorFlow, which takes seconds.
         import grpc
         from tensorflow_serving.apis import prediction_service_pb2_grpc
 
-        if address.prefix:
-            raise ValueError(
-                f"gRPC has no paths. Received: {address.prefix} in the URL"
-            )
-        host = address.host if ":" in address.host else f"{address.host}:8500"
-        self.address = address._replace(host=host)
+        self.close()
+        self.limit = limit
         self.failure = grpc.RpcError
         self.channel = grpc.insecure_channel(
-            host,
+            self.address.host,
             [
                 ("grpc.max_send_message_length", -1),
-                ("grpc.max_receive_message_length", -1),
+                ("grpc.max_receive_message_length", limit),
                 # `Client` alone retries, and not against a channel that
                 # waits longer and longer before it connects again.
                 ("grpc.enable_retries", 0),
@@ -217,15 +339,18 @@ class Grpc:
             self.channel
         )
 
-    def predict(self, signature, inputs, timeout_s):
+    def predict(self, signature, inputs, timeout_s, numbers):
         """Runs a signature; as `Rest.predict`."""
         import tensorflow as tf
         from tensorflow_serving.apis import predict_pb2
 
+        limit = ANSWER_BYTES + PROTO_BYTES * numbers
+        if limit > self.limit:
+            self.connect(limit)
         request = predict_pb2.PredictRequest()
         request.model_spec.name = self.address.model_name
         request.model_spec.signature_name = signature
-        if self.address.version:
+        if self.address.version is not None:
             request.model_spec.version.value = self.address.version
         for name, rows in inputs.items():
             request.inputs[name].CopyFrom(
@@ -237,17 +362,31 @@ class Grpc:
             code = error.code().name
             raise ServerError(
                 f"{self.address.url}: {code}, "
-                f"{(error.details() or '')[:MAX_ERROR_CHARACTERS]}",
+                f"{self.address.clean(error.details() or '')}",
                 transient=code in TRANSIENT_CODES,
             ) from error
-        return {
-            name: tf.make_ndarray(tensor)
-            for name, tensor in response.outputs.items()
-        }
+        outputs = {}
+        for name, tensor in response.outputs.items():
+            shape = [axis.size for axis in tensor.tensor_shape.dim]
+            # A tensor of one value may claim to be of any size.
+            if min(shape, default=0) < 0 or math.prod(shape) > limit:
+                raise ServerError(
+                    f"{self.address.url}: the output {self.address.clean(name)}"
+                    f" is larger than asked for. Received: shape={shape}"
+                )
+            try:
+                outputs[name] = tf.make_ndarray(tensor)
+            except (TypeError, ValueError) as error:
+                raise ServerError(
+                    f"{self.address.url}: the output {self.address.clean(name)}"
+                    f" is no tensor. Received: {self.address.clean(error)}"
+                ) from error
+        return outputs
 
     def close(self):
         """Closes the channel."""
-        self.channel.close()
+        if self.channel is not None:
+            self.channel.close()
 
 
 TRANSPORTS = {"http": Rest, "https": Rest, "grpc": Grpc}

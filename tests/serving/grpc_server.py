@@ -27,6 +27,8 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     Attributes:
         failures: list of `grpc.StatusCode`; each call takes the first.
+        words: str, what a failure says.
+        answers: list of `PredictResponse`; each call takes the first.
         requests: list of the requests that came.
     """
 
@@ -34,12 +36,16 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         self.model = model
         self.name = name
         self.failures = []
+        self.words = "as the test asked"
+        self.answers = []
         self.requests = []
 
     def Predict(self, request, context):
         self.requests.append(request)
         if self.failures:
-            context.abort(self.failures.pop(0), "as the test asked")
+            context.abort(self.failures.pop(0), self.words)
+        if self.answers:
+            return self.answers.pop(0)
         if request.model_spec.name != self.name:
             context.abort(grpc.StatusCode.NOT_FOUND, "Servable not found")
         inputs = {

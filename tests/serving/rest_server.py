@@ -1,5 +1,6 @@
 """An HTTP server in this process that answers as a test asks it to."""
 
+import contextlib
 import http.server
 import json
 import threading
@@ -13,7 +14,9 @@ class RestServer(http.server.ThreadingHTTPServer):
     Attributes:
         answers: list of pairs of status and body, `bytes`, or of `None` for
             no answer before the server stops; each request takes the first.
+            A third member, a dict, replaces or adds headers.
         requests: list of pairs of path and what the JSON body holds.
+        headers: list of the headers of each request.
         url: `http://127.0.0.1:PORT`.
 
     Args:
@@ -27,6 +30,7 @@ class RestServer(http.server.ThreadingHTTPServer):
         self.model = model
         self.answers = []
         self.requests = []
+        self.headers = []
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.stopped = threading.Event()
         threading.Thread(
@@ -45,18 +49,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         request = json.loads(body)
         self.server.requests.append((self.path, request))
+        self.server.headers.append(self.headers)
+        headers = {}
         if self.server.answers:
             answer = self.server.answers.pop(0)
             if answer is None:
                 self.server.stopped.wait()
                 return
-            status, content = answer
+            status, content, headers = (*answer, {})[:3]
         else:
             status, content = self.predict(request)
         self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
+        headers = {"Content-Length": str(len(content)), **headers}
+        for name, value in headers.items():
+            if value is not None:
+                self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(content)
+        with contextlib.suppress(ConnectionError):
+            self.wfile.write(content)
 
     def predict(self, request):
         try:

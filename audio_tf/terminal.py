@@ -1,0 +1,31 @@
+"""Text from elsewhere, made fit to be printed."""
+
+
+def printable(text, limit=None):
+    r"""A text on one line, without anything that steers a terminal.
+
+    Names of files and words of a server may hold control characters, which
+    recolour a terminal or rewrite its lines, marks that turn the direction of
+    writing, and bytes that are no UTF-8. Each comes as an escape, such as
+    `\x1b`.
+
+    Args:
+        text: str, or anything that has one.
+        limit: int, characters after which the text is cut, or `None`.
+
+    Returns:
+        String of printable characters.
+    """
+    text = str(text)
+    shown = "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape").decode("ascii")
+        for character in text[:limit]
+    )
+    return shown if limit is None or len(text) <= limit else f"{shown}..."
+
+
+def printable_lines(text):
+    """A text of several lines, each of them as `printable` gives it."""
+    return "\n".join(printable(line) for line in str(text).split("\n"))
