@@ -304,6 +304,8 @@ def load_classifier(name):
 
 
 def run_classify(arguments):
+    import numpy as np
+
     from audio_tf import data
 
     classifier = load_classifier(arguments.model)
@@ -322,22 +324,30 @@ def run_classify(arguments):
         chunks = data.Chunks(
             clips, classifier.chunk_s, silence_db=classifier.silence_db
         )
-        scores = data.score_clips(classifier, chunks, verbose=0)
+        scores = data.score_clips(
+            classifier, chunks, verbose=0, strict=arguments.strict
+        )
+    failures = dict(clips.failures)
     for file, row in zip(clips.corpus.files, scores, strict=True):
-        print_scores(file, row, labels, arguments)
-    if clips.failures:
-        print(data.describe(clips.failures), file=sys.stderr)
-    return 1 if clips.failures else 0
+        if np.isfinite(row).all():
+            print_scores(file, row, labels, arguments)
+        else:
+            failures[str(file)] = "its scores are not finite"
+    if failures:
+        print(data.describe(failures), file=sys.stderr)
+    return 1 if failures else 0
 
 
 def print_scores(file, row, labels, arguments):
     """Prints the best labels of one file from its scores `(classes,)`."""
+    from audio_tf import data
+
     best = row.argsort()[::-1][: arguments.top]
     ranked = {labels[index]: float(row[index]) for index in best}
     if arguments.json:
         print(json.dumps({"file": str(file), "scores": ranked}), flush=True)
         return
-    print(file)
+    print(data.printable(file))
     for label, score in ranked.items():
         print(f"  {score:6.3f}  {label}")
 

@@ -3,13 +3,15 @@
 import math
 import os
 import struct
+import tracemalloc
 import wave
 
 import numpy as np
 import pytest
 import soundfile
+import tensorflow as tf
 
-from audio_tf.data import decode, resampling
+from audio_tf.data import decode, resampling, wav
 
 COUNT = 1_009
 
@@ -66,7 +68,7 @@ def test_missing_file(tmp_path):
 def test_directory(tmp_path):
     folder = tmp_path / "folder.wav"
     folder.mkdir()
-    assert_refused(folder, "no such file|directory|not a file")
+    assert_refused(folder, "a folder, not a file")
 
 
 def test_empty_file(tmp_path):
@@ -213,6 +215,76 @@ def test_nan_in_one_channel(tmp_path):
     audio[17, 2] = np.nan
     path = write(tmp_path / "a.wav", audio, subtype="FLOAT")
     assert_refused(path, ": 1 samples are NaN or infinite")
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_samples_that_are_too_large(tmp_path, channels):
+    """The bound is one constant, on the host and in the graph."""
+    in_graph = tf.function(
+        wav.decode_wav, input_signature=[tf.TensorSpec((), tf.string)]
+    )
+    audio = noise(COUNT, channels)
+    path = tmp_path / "a.wav"
+    above = np.nextafter(np.float32(decode.MAX_PEAK), np.float32(np.inf))
+    for peak, code in (
+        (decode.MAX_PEAK, wav.WavError.NONE),
+        (-above, wav.WavError.OVERFLOW),
+        (1e30, wav.WavError.OVERFLOW),
+        # The sum of two such channels is infinite.
+        (3e38, wav.WavError.OVERFLOW),
+        (np.inf, wav.WavError.NOT_FINITE),
+        (np.nan, wav.WavError.NOT_FINITE),
+    ):
+        audio[7] = peak
+        write(path, audio, subtype="FLOAT")
+        assert in_graph(path.read_bytes())[2] == code
+        if code == wav.WavError.NONE:
+            assert np.isfinite(decode.load_audio(path, 16_000)).all()
+        elif code == wav.WavError.OVERFLOW:
+            assert_refused(path, wav.ERRORS[code])
+        else:
+            assert_refused(path, f": {channels} samples are NaN or infinite")
+    for peak in (1e30, 1e300):
+        audio[7] = peak
+        write(path, audio, subtype="DOUBLE")
+        assert_refused(path, "so large|NaN or infinite")
+    with pytest.raises(decode.AudioError, match=r"2\.15e\+09"):
+        decode.check_samples(path, np.float32([0, 1e12]))
+
+
+@pytest.mark.parametrize("promised", [0, 1_013, 2**31, 2**36 - 1])
+def test_flac_that_promises_too_much(tmp_path, promised):
+    """Memory grows with what is there: a header is no reason for terabytes."""
+    path = write(tmp_path / "a.flac")
+    content = bytearray(path.read_bytes())
+    start = int.from_bytes(content[18:26], "big") >> 36 << 36
+    content[18:26] = (start + promised).to_bytes(8, "big")
+    path.write_bytes(content)
+    tracemalloc.start()
+    assert_refused(path, "cut off|not readable")
+    assert tracemalloc.get_traced_memory()[1] < 2**26
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("suffix", [".flac", ".wav"])
+def test_audio_is_read_some_at_a_time(tmp_path, monkeypatch, suffix):
+    path = write(tmp_path / f"a{suffix}", noise(COUNT, 3))
+    whole, _ = decode.read_audio(path)
+    for values in (1, 3 * COUNT, 3 * 101, 3 * 53 + 1):
+        monkeypatch.setattr(decode, "READ_AT_ONCE", values)
+        np.testing.assert_array_equal(decode.read_audio(path)[0], whole)
+    monkeypatch.setattr(decode, "MAX_SAMPLES", COUNT - 1)
+    assert_refused(path, f"longer than {COUNT - 1} samples")
+
+
+def test_an_error_of_the_disk_is_an_error_of_the_file(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.wav")
+
+    def fail(path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(decode, "inspect_container", fail)
+    assert_refused(path, "not readable as audio .*Input/output error")
 
 
 def test_impossible_rate(tmp_path, monkeypatch):

@@ -1,12 +1,15 @@
 """From a corpus on disk, through the cache, to the batches a model sees."""
 
 import io
+import json
 import math
 import os
 import pathlib
 import struct
+import subprocess
 import sys
 import time
+import zlib
 
 import hypothesis
 import keras
@@ -97,11 +100,19 @@ def store(tmp_path):
     return cache.AudioCache(tmp_path / "cache", 16_000)
 
 
+def put(store, source, audio):
+    """Stores samples; the path of their entry."""
+    store.put(source, audio)
+    return store.entry(source)
+
+
 def test_cache_returns_what_was_put(store, source):
     audio = noise(5_003, 1)
     assert not store.entry(source).is_file()
-    entry = store.put(source, audio)
-    assert entry == store.entry(source)
+    facts = store.put(source, audio)
+    entry = store.entry(source)
+    assert facts == cache.EntryFacts(5_003, zlib.crc32(audio.tobytes()))
+    assert store.check(entry) == facts
     assert store.entry(str(source)).is_file()
     found = cache.read_entry(entry)
     assert found.dtype == "float32"
@@ -120,36 +131,41 @@ def test_cache_entry_does_not_depend_on_the_working_folder(
     assert store.entry("./source.wav") == store.entry(source)
 
 
-def test_cache_stores_any_array_as_float32(store, source):
+def test_cache_stores_any_floats_as_float32(store, source):
     audio = np.arange(26.0)[::2]
     np.testing.assert_array_equal(
-        cache.read_entry(store.put(source, audio)),
+        cache.read_entry(put(store, source, audio)),
         audio.astype("float32"),
     )
+    with pytest.raises(TypeError, match="must be floats. Received: int16"):
+        store.put(source, audio.astype("int16"))
 
 
 def test_change_of_the_source_is_a_miss(store, source):
-    stale = store.put(source, noise(7, 1))
+    stale = put(store, source, noise(7, 1))
     status = os.stat(source)
     write_clip(source, count=509, seed=1)
     os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert os.stat(source).st_mtime_ns == status.st_mtime_ns
     assert not store.entry(source).is_file()
     assert stale.is_file()
-    entry = store.put(source, noise(11, 2))
+    entry = put(store, source, noise(11, 2))
     assert entry != stale
-    assert files_below(store.directory) == [entry]
+    # Another process may be reading the old one.
+    assert files_below(store.directory) == sorted([entry, stale])
+    np.testing.assert_array_equal(cache.read_entry(stale), noise(7, 1))
     np.testing.assert_array_equal(cache.read_entry(entry), noise(11, 2))
 
 
 def test_change_of_the_time_alone_is_a_miss(store, source):
-    stale = store.put(source, noise(7, 1))
+    stale = put(store, source, noise(7, 1))
     status = os.stat(source)
     os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns + 1_000_000))
     assert not store.entry(source).is_file()
-    entry = store.put(source, noise(7, 2))
-    assert files_below(store.directory) == [entry]
+    entry = put(store, source, noise(7, 2))
     assert entry != stale
+    np.testing.assert_array_equal(cache.read_entry(stale), noise(7, 1))
+    np.testing.assert_array_equal(cache.read_entry(entry), noise(7, 2))
 
 
 def test_cache_keeps_the_entries_of_other_sources(store, tmp_path):
@@ -158,7 +174,7 @@ def test_cache_keeps_the_entries_of_other_sources(store, tmp_path):
         path = tmp_path / f"{number}.wav"
         path.write_bytes(b"same size")
         os.utime(path, ns=(0, 0))
-        entries.append(store.put(path, noise(7, number)))
+        entries.append(put(store, path, noise(7, number)))
     assert files_below(store.directory) == sorted(entries)
     for number, entry in enumerate(entries):
         np.testing.assert_array_equal(cache.read_entry(entry), noise(7, number))
@@ -222,18 +238,103 @@ def fail_to_put(store, source, audio):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
+def damage(entry, other):
+    """Yields what an entry may have become, by name."""
+    content = entry.read_bytes()
+    head = content[: cache.HEADER_SIZE]
+    yield "cut", content[:-1]
+    yield "cut in its header", content[:13]
+    yield "empty", b""
+    yield "longer", content + bytes(4)
+    yield "zeroed", bytes(len(content))
+    yield "samples zeroed", head.ljust(len(content), b"\0")
+    yield "one bit", content[:-5] + bytes([content[-5] ^ 4]) + content[-4:]
+    yield "a header's bit", content[:9] + bytes([content[9] ^ 4]) + content[10:]
+    yield "another's", other.read_bytes()
+    yield "text", b"no samples" * 53
+
+
+def test_damaged_entry_is_made_again_and_said(tmp_path, decoded):
+    # Of equal length, or another's entry would be known by its length.
+    corpus, audio = make_corpus(tmp_path / "clips", (503, 503, 307))
+    entries = prepare(corpus, tmp_path / "cache").entries
+    for what, content in damage(entries[1], entries[0]):
+        decoded.clear()
+        entries[1].write_bytes(content)
+        message = f"1 damaged entries .* {entries[1]}: "
+        with pytest.warns(RuntimeWarning, match=message):
+            clips = prepare(corpus, tmp_path / "cache")
+        assert decoded == ["1.wav"], what
+        assert clips.lengths.tolist() == [503, 503, 307]
+        np.testing.assert_array_equal(cache.read_entry(entries[1]), audio[1])
+    # A cache may be moved.
+    (tmp_path / "cache").rename(tmp_path / "moved")
+    decoded.clear()
+    prepare(corpus, tmp_path / "moved")
+    assert not decoded
+
+
+def test_entry_that_is_cut_while_it_is_in_use(tmp_path):
+    corpus, _ = make_corpus(tmp_path / "clips", (503, 1_513))
+    for chunk_s in (0.1, 1.0, None):
+        clips = prepare(corpus, tmp_path / f"cache {chunk_s}")
+        chunks = chunking.Chunks(clips, chunk_s)
+        for entry in clips.entries:
+            os.truncate(entry, cache.HEADER_SIZE + 4 * 29)
+        for row in (0, len(chunks) - 1):
+            with pytest.raises(OSError, match="was cut off while it was in"):
+                chunks.read(row)
+
+
+OTHER_PROCESS = """
+import sys, warnings
+from audio_tf.data import corpora, pipeline
+warnings.simplefilter("ignore")
+splits = corpora.read_class_folders(__import__("pathlib").Path(sys.argv[1]))
+clips = pipeline.prepare(splits, int(sys.argv[3]), sys.argv[2], progress=False)
+print(clips.lengths.tolist())
+"""
+
+
+def test_another_process_takes_nothing_from_a_reader(tmp_path):
+    """It prepares the same corpus, of which files changed meanwhile."""
+    folder = tmp_path / "corpus" / "a"
+    folder.parent.mkdir()
+    corpus, audio = make_corpus(folder, (503, 1_511, 2_017))
+    clips = prepare(corpus, tmp_path / "cache")
+    chunks = chunking.Chunks(clips, 0.25)
+    with open(clips.entries[2], "rb") as held:
+        before = held.read()
+        clips.entries[2].write_bytes(before[:-1])  # To be made again.
+        write_clip(corpus.files[1], 907, seed=53)
+        corpus.files[0].touch()
+        done = subprocess.run(
+            [sys.executable, "-c", OTHER_PROCESS]
+            + [str(folder.parent), str(tmp_path / "cache"), str(RATE_HZ)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == "[503, 907, 2017]"
+    for row in range(len(chunks)):
+        clip, start = chunks.clip_index[row], chunks.starts[row]
+        np.testing.assert_array_equal(
+            chunks.read(row), audio[clip][start:][: chunks.size]
+        )
+
+
 def test_failed_write_leaves_no_entry(store, source):
     audio = noise(5_003, 1)
     fail_to_put(store, source, audio)
     assert not store.entry(source).exists()
     assert not list(store.directory.rglob("*.f32"))
-    entry = store.put(source, audio)
+    entry = put(store, source, audio)
     np.testing.assert_array_equal(cache.read_entry(entry), audio)
 
 
 def test_failed_write_keeps_the_entry_that_was_there(store, source):
     audio = noise(5_003, 1)
-    entry = store.put(source, audio)
+    entry = put(store, source, audio)
     fail_to_put(store, source, noise(5_003, 2))
     np.testing.assert_array_equal(cache.read_entry(entry), audio)
 
@@ -405,11 +506,17 @@ def test_file_name_that_is_not_utf_8(tmp_path):
     corpus.files[3].rename(file)
     corpus.files[3] = file
     clips = prepare(corpus, tmp_path / "cache")
-    assert set(clips.failures) <= {str(file)}
-    assert len(clips) + len(clips.failures) == len(LENGTHS)
-    np.testing.assert_array_equal(
-        cache.read_entry(clips.entries[-1]), audio[-1]
-    )
+    assert clips.failures == {}
+    for entry, samples in zip(clips.entries, audio, strict=True):
+        np.testing.assert_array_equal(cache.read_entry(entry), samples)
+    # Also where it is bad, through text and JSON.
+    file.write_text("no audio")
+    clips = prepare(corpus, tmp_path / "cache")
+    assert list(clips.failures) == [str(file)]
+    text = pipeline.describe(clips.failures)
+    assert r"caf\udce9.wav: not readable" in text.encode("utf-8").decode()
+    assert json.loads(json.dumps(clips.failures)) == clips.failures
+    assert pipeline.printable("a\x1b[2J\nb\u00e9") == "a\\x1b[2J\\nb\u00e9"
 
 
 def test_impossible_rate_is_reported(tmp_path, monkeypatch):
@@ -477,7 +584,8 @@ def test_only_a_changed_file_is_decoded_again(tmp_path, decoded):
     assert decoded == ["4.wav"]
     for entry, samples in zip(clips.entries, audio, strict=True):
         np.testing.assert_array_equal(cache.read_entry(entry), samples)
-    assert len(files_below(tmp_path / "cache")) == len(LENGTHS)
+    # The entry of what the file was stays, for those who read it.
+    assert len(files_below(tmp_path / "cache")) == len(LENGTHS) + 1
 
 
 def test_file_that_changes_while_it_is_decoded(tmp_path, monkeypatch):
@@ -495,6 +603,55 @@ def test_file_that_changes_while_it_is_decoded(tmp_path, monkeypatch):
         prepare(corpus, tmp_path / "cache")
     clips = prepare(corpus, tmp_path / "cache")
     np.testing.assert_array_equal(cache.read_entry(clips.entries[4]), audio[4])
+
+
+def test_clips_outlive_their_files(tmp_path):
+    corpus, audio = make_corpus(tmp_path / "clips")
+    sizes = [file.stat().st_size for file in corpus.files]
+    clips = prepare(corpus, tmp_path / "cache")
+    for file in corpus.files[1:]:
+        file.unlink()
+    corpus.files[0].write_bytes(b"else")
+    assert clips.sizes.tolist() == sizes
+    assert clips.checksums.tolist() == [
+        zlib.crc32(samples.tobytes()) for samples in audio
+    ]
+    part = clips.select([4, 2])
+    assert part.sizes.tolist() == [sizes[4], sizes[2]]
+    assert part.checksums.tolist() == clips.checksums[[4, 2]].tolist()
+    for entry, samples in zip(clips.entries, audio, strict=True):
+        np.testing.assert_array_equal(cache.read_entry(entry), samples)
+    # A new run sees what is there.
+    with pytest.raises(ValueError, match="None of 7 files is usable") as caught:
+        prepare(corpus, tmp_path / "cache")
+    assert str(caught.value).count("no such file") == 6
+
+
+def test_a_full_disk_says_what_was_kept(tmp_path):
+    resource = pytest.importorskip("resource")
+    corpus, audio = make_corpus(tmp_path / "clips", (503, 307, 5_003, 211))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, limits[1]))
+    try:
+        with pytest.raises(OSError) as caught:
+            prepare(corpus, tmp_path / "cache")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    message = str(caught.value)
+    assert "2 of 4 files are in the cache, are kept" in message
+    assert str(tmp_path / "cache") in message
+    assert "\n" not in message
+    assert len(files_below(tmp_path / "cache")) == 2
+    clips = prepare(corpus, tmp_path / "cache")
+    for entry, samples in zip(clips.entries, audio, strict=True):
+        np.testing.assert_array_equal(cache.read_entry(entry), samples)
+
+
+@pytest.mark.parametrize("rate_hz", [0, -1, 16_000.5, math.nan])
+def test_rate_that_is_none(tmp_path, rate_hz):
+    corpus, _ = make_corpus(tmp_path / "clips", (11,))
+    with pytest.raises(ValueError, match="Received: sample_rate_hz="):
+        prepare(corpus, tmp_path / "cache", rate_hz)
 
 
 def test_no_usable_file(tmp_path):
@@ -669,7 +826,18 @@ def test_chunks_inherit_the_labels(clips_and_audio):
 
 
 @pytest.mark.parametrize(
-    "chunk_s, hop_s", [(0, None), (-1.0, None), (1e-4, None), (1.0, -1.0)]
+    "chunk_s, hop_s",
+    [
+        (0, None),
+        (-1.0, None),
+        (1e-4, None),
+        (1.0, -1.0),
+        (math.nan, None),
+        (math.inf, None),
+        (1.0, math.nan),
+        (1.0, 1.5),
+        (None, 0.5),
+    ],
 )
 def test_chunks_without_a_sample(clips_and_audio, chunk_s, hop_s):
     message = f"Received: chunk_s={chunk_s}, hop_s={hop_s}"
@@ -680,6 +848,12 @@ def test_chunks_without_a_sample(clips_and_audio, chunk_s, hop_s):
 def test_hop_of_zero(clips_and_audio):
     with pytest.raises(ValueError, match="Received: chunk_s=1.0, hop_s=0"):
         chunking.Chunks(clips_and_audio[0], 1.0, 0)
+
+
+@pytest.mark.parametrize("silence_db", [math.nan, -math.inf])
+def test_silence_that_is_no_number(clips_and_audio, silence_db):
+    with pytest.raises(ValueError, match=f"silence_db={silence_db}"):
+        chunking.Chunks(clips_and_audio[0], silence_db=silence_db)
 
 
 # Batches of chunks.
@@ -821,6 +995,18 @@ def test_cardinality(chunks, batch_size):
     assert sum(1 for _ in dataset) == expected
     endless = chunks.dataset(batch_size, first_epoch=3)
     assert endless.cardinality() == tf.data.INFINITE_CARDINALITY
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 2.5, math.nan, True])
+def test_batch_size_that_is_none(chunks, batch_size):
+    with pytest.raises(ValueError, match="`batch_size` must be a positive"):
+        chunks.dataset(batch_size)
+
+
+def test_passes_are_counted_from_zero(chunks):
+    for first in ({"first_epoch": -1}, {"first_batch": -1}):
+        with pytest.raises(ValueError, match="counted from 0.*-1"):
+            chunks.dataset(BATCH, **first)
 
 
 # Jitter.
@@ -1016,6 +1202,31 @@ def test_score_of_a_whole_clip(whole, batch_size):
     scores = chunking.score_clips(FakeModel(), chunks, batch_size)
     expected = [naive_score(samples) for samples in audio]
     np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("chunk_s", [CHUNK_S, None])
+def test_one_clip_without_finite_scores_loses_no_other(
+    clips_and_audio, chunk_s
+):
+    clips, _ = clips_and_audio
+    chunks = chunking.Chunks(clips, chunk_s)
+    expected = chunking.score_clips(FakeModel(), chunks, 3)
+    rows = chunks.scoring_order(3)
+
+    class Overflows(FakeModel):
+        def predict(self, dataset, verbose):
+            scores = super().predict(dataset, verbose)
+            row = np.flatnonzero(chunks.clip_index[rows] == 4)[0]
+            scores[row, 1] = np.inf
+            return scores
+
+    message = rf"scores of 1 of 7 clips are not finite.*{clips.corpus.files[4]}"
+    with pytest.raises(ValueError, match=message):
+        chunking.score_clips(Overflows(), chunks, 3)
+    scores = chunking.score_clips(Overflows(), chunks, 3, strict=False)
+    assert np.isnan(scores[4]).all()
+    others = [0, 1, 2, 3, 5, 6]
+    np.testing.assert_array_equal(scores[others], expected[others])
 
 
 # Keras.

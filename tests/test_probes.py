@@ -14,6 +14,7 @@ if keras.backend.backend() != "tensorflow":
 from scripts import TRAINING, kill_once_there, run
 
 from audio_tf import data, models, probes
+from audio_tf.data import cache
 from audio_tf.layers import SpeechFeatures
 
 DIM, CLASSES, HIDDEN = 7, 5, 3
@@ -28,7 +29,7 @@ def utterances(folder, features, kind, speakers=None, labels=None):
     entries = []
     for number, each in enumerate(features):
         entries.append(folder / f"{number}.f32")
-        each.astype("float32").tofile(entries[-1])
+        cache.write_entry(entries[-1], each.astype("float32"))
     speakers = [0] * len(features) if speakers is None else speakers
     corpus = data.SpeechCorpus(
         entries,
@@ -41,7 +42,10 @@ def utterances(folder, features, kind, speakers=None, labels=None):
     lengths = np.array([len(each) for each in features])
     frames = data.Frames(16_000, 160)
     dim = features[0].shape[1]
-    clips = data.FeatureClips(corpus, entries, lengths, 16_000, {}, dim, frames)
+    none = np.zeros(len(features), "int64")
+    clips = data.Clips(
+        corpus, entries, lengths, 16_000, {}, none, none, dim, frames
+    )
     return data.Utterances(clips, kind)
 
 
@@ -323,13 +327,13 @@ def test_cached_states_are_the_encoders(clips, layer, tmp_path):
     found = data.cache_features(clips, frozen, tmp_path, progress=False)
     assert found.dim == 12 and found.frames.rate_hz == 100.0
     for row in (0, 5, 11):
-        waveform = np.fromfile(clips.entries[row], "float32")[None]
+        waveform = cache.read_entry(clips.entries[row])[None]
         if layer is None:
             expected = encoder(waveform)["sequence_output"][0]
         else:
             x = encoder.features(waveform)
             expected = encoder.encoder.hidden_states(x)[0, layer]
-        stored = np.fromfile(found.entries[row], "float32").reshape(-1, 12)
+        stored = cache.read_entry(found.entries[row]).reshape(-1, 12)
         np.testing.assert_allclose(stored, expected, atol=2e-3)
     for one, other in zip(before, encoder.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -14,7 +14,7 @@ import pytest
 import soundfile
 
 from audio_tf import data
-from audio_tf.data import tfds_speech
+from audio_tf.data import cache, tfds_speech
 from audio_tf.layers import SpeechFeatures
 
 # 37 samples a frame make 100 frames a second.
@@ -865,6 +865,9 @@ def test_limits_of_length_name_the_others(speech):
     assert len(clips.failures) == 4
     reasons = " ".join(clips.failures.values())
     assert "0.06 s, not within 0.07 s to 0.3 s" in reasons
+    for low, high in ((0.3, 0.07), (np.nan, 1.0), (0.0, np.nan), (-1.0, 1.0)):
+        with pytest.raises(ValueError, match=f"min_s={low}, max_s={high}"):
+            data.limit_lengths(speech[2], low, high)
     with pytest.raises(ValueError, match="None of 7 clips"):
         data.limit_lengths(speech[2], 9.0)
 
@@ -930,12 +933,12 @@ def test_features_are_cached(speech, tmp_path, monkeypatch):
     clips = speech[2]
     features = small_features()
     found = data.cache_features(clips, features, tmp_path, batch_size=2)
-    assert isinstance(found, data.FeatureClips)
+    assert found.frames.rate_hz == found.length_rate_hz == RATE_HZ / 69
     assert found.dim == 30 == features.dim
     for row, entry in enumerate(found.entries):
         audio = data.load_audio(clips.corpus.files[row], RATE_HZ)
         alone = keras.ops.convert_to_numpy(features(audio[None]))[0]
-        stored = np.fromfile(entry, np.float32).reshape(-1, 30)
+        stored = cache.read_entry(entry).reshape(-1, 30)
         assert len(stored) == found.lengths[row]
         np.testing.assert_allclose(stored, alone, atol=2e-4)
 
@@ -954,6 +957,25 @@ def test_features_are_cached(speech, tmp_path, monkeypatch):
         data.cache_features(clips, features, tmp_path)
 
 
+def test_damaged_features_are_computed_again(speech, tmp_path):
+    clips, features = speech[2], small_features()
+    found = data.cache_features(clips, features, tmp_path)
+    np.testing.assert_array_equal(found.sizes, clips.sizes)
+    np.testing.assert_array_equal(found.checksums, clips.checksums)
+    before = [cache.read_entry(entry) for entry in found.entries]
+    os.truncate(found.entries[3], found.entries[3].stat().st_size - 4)
+    found.entries[5].write_bytes(bytes(cache.HEADER_SIZE + 4 * 30))
+    with pytest.warns(RuntimeWarning, match="2 damaged entries"):
+        again = data.cache_features(clips, features, tmp_path)
+    assert again.lengths.tolist() == found.lengths.tolist()
+    for entry, x in zip(again.entries, before, strict=True):
+        np.testing.assert_allclose(cache.read_entry(entry), x, atol=2e-4)
+    with pytest.raises(ValueError, match="Clips of features are taken whole"):
+        data.Chunks(found, 0.1)
+    with pytest.raises(ValueError, match="batch_size=0"):
+        data.cache_features(clips, features, tmp_path, batch_size=0)
+
+
 def test_cached_features_in_batches(speech, tmp_path):
     clips = speech[2]
     features = small_features()
@@ -969,7 +991,7 @@ def test_cached_features_in_batches(speech, tmp_path):
         assert targets.shape[1] == width
         for x, length, each in zip(*inputs.values(), targets, strict=True):
             assert length == found.lengths[order[row]]
-            stored = np.fromfile(found.entries[order[row]], np.float32)
+            stored = cache.read_entry(found.entries[order[row]])
             np.testing.assert_array_equal(x[:length].ravel(), stored)
             assert not x[length:].any()
             np.testing.assert_array_equal(
@@ -1008,7 +1030,7 @@ def test_features_of_another_decoder_are_others(speech, tmp_path):
     for entry in clips.entries:
         entries.append(tmp_path.joinpath("decoder", *entry.parts[-2:]))
         entries[-1].parent.mkdir(parents=True, exist_ok=True)
-        (0.5 * np.fromfile(entry, "<f4") ** 2).tofile(entries[-1])
+        cache.write_entry(entries[-1], 0.5 * cache.read_entry(entry) ** 2)
     other = data.cache_features(
         dataclasses.replace(clips, entries=entries),
         features,

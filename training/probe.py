@@ -218,7 +218,7 @@ def task_splits(task, clips, settings, frames=None):
 
     Args:
         task: a key of `PROBES`.
-        clips: dict of `Clips` or `FeatureClips` by split.
+        clips: dict of `Clips` by split.
         frames: `Frames`, for `Clips`.
 
     Returns:

@@ -26,7 +26,7 @@ from audio_tf.data.decode import (
     read_audio,
     resample,
 )
-from audio_tf.data.feature_cache import FeatureClips, cache_features
+from audio_tf.data.feature_cache import cache_features
 from audio_tf.data.layouts import Layout
 from audio_tf.data.pipeline import (
     DECODERS,
@@ -34,6 +34,7 @@ from audio_tf.data.pipeline import (
     decode_dataset,
     describe,
     prepare,
+    printable,
 )
 from audio_tf.data.speech import SpeechCorpus
 from audio_tf.data.speech_readers import (
@@ -66,7 +67,6 @@ __all__ = [
     "Chunks",
     "Clips",
     "Corpus",
-    "FeatureClips",
     "Frames",
     "Layout",
     "SpeechCorpus",
@@ -81,6 +81,7 @@ __all__ = [
     "load_corpus",
     "load_speech",
     "prepare",
+    "printable",
     "read_audio",
     "read_csv",
     "read_esc",

@@ -1,12 +1,25 @@
 """Decoded audio on disk, so that each file is decoded once."""
 
+import concurrent.futures
+import dataclasses
 import hashlib
 import os
 import pathlib
+import secrets
+import struct
+import warnings
+import zlib
 
 import numpy as np
 
 from audio_tf.data.decode import RESAMPLER
+
+# What an entry begins with: magic, whose it is, how many samples follow, their
+# CRC-32, and the CRC-32 of all that. The number in the magic is the layout's.
+HEADER = struct.Struct("<8s16sQII")
+MAGIC = b"audiotf2"
+HEADER_SIZE = 64  # Samples begin on a cache line.
+BLOCK = 2**20  # Bytes that are checked at a time.
 
 
 def default_cache_dir():
@@ -15,13 +28,32 @@ def default_cache_dir():
     return os.environ.get("AUDIO_TF_CACHE") or os.path.join(base, "audio_tf")
 
 
+class EntryError(ValueError):
+    """An entry that cannot be used; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class EntryFacts:
+    """What is known of an entry without its samples.
+
+    Attributes:
+        length: int, its samples.
+        checksum: int, their CRC-32.
+    """
+
+    length: int
+    checksum: int
+
+
 class AudioCache:
     """Float32 samples of audio files, decoded and resampled.
 
-    An entry is a file of raw little-endian float32, named by the path of its
-    source and by the source's size and time of change: a changed source is a
-    miss, and its old entry is removed when the new one is written. Entries
-    appear whole or not at all, so several processes may share a cache.
+    An entry is a file of a header and raw little-endian float32, named by the
+    path of its source and by the source's size and time of change, so that a
+    changed source is a miss. Entries appear whole or not at all, and nothing
+    is ever removed, since another process may be reading it: several
+    processes may share a cache. Its folder may be deleted as a whole when
+    nobody uses it.
 
     Args:
         directory: folder of the cache; made if missing.
@@ -30,7 +62,7 @@ class AudioCache:
     """
 
     def __init__(self, directory, sample_rate_hz, decoder="soundfile"):
-        settings = f"{sample_rate_hz} {decoder} {RESAMPLER}"
+        settings = f"{sample_rate_hz} {decoder} {RESAMPLER} {MAGIC}"
         digest = hashlib.sha1(settings.encode()).hexdigest()[:8]
         self.directory = pathlib.Path(directory) / f"{sample_rate_hz}-{digest}"
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -47,39 +79,154 @@ class AudioCache:
         version = f"{status.st_size:x}-{status.st_mtime_ns:x}"
         return self.directory / name[:2] / f"{name}-{version}.f32"
 
+    def owner(self, entry):
+        """What tells an entry from one of another place, 16 bytes."""
+        place = entry.relative_to(self.directory.parent).as_posix()
+        return hashlib.sha1(place.encode()).digest()[:16]
+
     def put(self, source, audio, entry=None):
         """Stores the samples of a source.
 
         Args:
             source: path of the file.
-            audio: float32 array `(samples,)`.
+            audio: float array `(samples,)`, or of more axes.
             entry: what `entry(source)` was before the source was read, so
                 that one that changes meanwhile is a miss; as it is now if
                 `None`.
 
         Returns:
-            Path of the entry.
+            `EntryFacts`.
+
+        Raises:
+            TypeError: if the samples are integers.
+            OSError: if they cannot be written; then there is no new entry,
+                and one that was there stays.
         """
         entry = entry or self.entry(source)
         entry.parent.mkdir(parents=True, exist_ok=True)
-        partial = entry.with_suffix(f".{os.getpid()}.partial")
-        try:
-            np.ascontiguousarray(audio, dtype="<f4").tofile(partial)
-            os.replace(partial, entry)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-        for stale in entry.parent.glob(f"{entry.name[:40]}-*.f32"):
-            if stale != entry:
-                stale.unlink(missing_ok=True)
-        return entry
+        return write_entry(entry, audio, self.owner(entry))
+
+    def check(self, entry):
+        """Facts of an entry, all of whose bytes are as they were written.
+
+        Raises:
+            FileNotFoundError: if there is no such entry.
+            EntryError: if it is cut off, damaged, or no entry of this place.
+        """
+        with open(entry, "rb") as file:
+            facts = read_header(file, self.owner(entry))
+            checksum = 0
+            while block := file.read(BLOCK):
+                checksum = zlib.crc32(block, checksum)
+        if checksum != facts.checksum:
+            raise EntryError("its samples are not what was written")
+        return facts
+
+    def check_all(self, entries):
+        """Facts of those entries that are there and whole.
+
+        One warning counts the damaged ones and names the first.
+
+        Args:
+            entries: list of paths.
+
+        Returns:
+            List of `EntryFacts`, `None` for an entry that is to be made.
+        """
+
+        def look(entry):
+            try:
+                return self.check(entry), None
+            except FileNotFoundError:
+                return None, None
+            except (EntryError, OSError) as error:
+                return None, f"{entry}: {error}"
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = list(pool.map(look, entries))
+        damaged = [reason for _, reason in found if reason is not None]
+        if damaged:
+            warnings.warn(
+                f"{len(damaged)} damaged entries of the cache are made again, "
+                f"the first is {damaged[0]}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return [facts for facts, _ in found]
+
+
+def write_entry(entry, audio, owner=bytes(16)):
+    """Writes an entry, whole or not at all; see `AudioCache.put`.
+
+    Returns:
+        `EntryFacts`.
+    """
+    audio = np.asarray(audio)
+    if audio.dtype.kind in "biu":
+        raise TypeError(f"Samples must be floats. Received: {audio.dtype}")
+    samples = memoryview(np.ascontiguousarray(audio, "<f4").reshape(-1))
+    facts = EntryFacts(len(samples), zlib.crc32(samples))
+    head = HEADER.pack(MAGIC, owner, facts.length, facts.checksum, 0)
+    head = HEADER.pack(
+        MAGIC, owner, facts.length, facts.checksum, zlib.crc32(head)
+    )
+    # A name of its own: processes on two machines may have one number.
+    partial = entry.with_suffix(f".{secrets.token_hex(8)}.partial")
+    try:
+        with open(partial, "xb") as file:
+            file.write(head.ljust(HEADER_SIZE, b"\0"))
+            file.write(samples)
+        os.replace(partial, entry)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return facts
+
+
+def read_header(file, owner):
+    """Facts of an open entry, which stands at its samples afterwards.
+
+    Raises:
+        EntryError: if the header is damaged or another's, or the file has not
+            as many samples as it says.
+    """
+    head = file.read(HEADER_SIZE)
+    if len(head) < HEADER_SIZE:
+        raise EntryError(f"cut off after {len(head)} bytes")
+    magic, whose, length, checksum, own = HEADER.unpack_from(head)
+    expected = HEADER.pack(magic, whose, length, checksum, 0)
+    if magic != MAGIC or own != zlib.crc32(expected):
+        raise EntryError("its header is damaged")
+    if whose != owner:
+        raise EntryError("it is the entry of another file")
+    there = os.fstat(file.fileno()).st_size - HEADER_SIZE
+    if there != 4 * length:
+        raise EntryError(f"it has {there} bytes instead of {4 * length}")
+    return EntryFacts(length, checksum)
+
+
+def source_size(entry):
+    """Bytes of the source that an entry was made from."""
+    return int(entry.stem.split("-")[1], 16)
 
 
 def entry_length(entry):
     """Samples in an entry."""
-    return os.path.getsize(entry) // 4
+    return (os.path.getsize(entry) - HEADER_SIZE) // 4
 
 
 def read_entry(entry, start=0, count=-1):
-    """Reads `count` samples of an entry from `start`; all if -1."""
-    return np.fromfile(entry, dtype="<f4", count=count, offset=4 * start)
+    """Reads `count` samples of an entry from `start`; all if -1.
+
+    Raises:
+        OSError: if it has not as many.
+    """
+    audio = np.fromfile(
+        entry, dtype="<f4", count=count, offset=HEADER_SIZE + 4 * start
+    )
+    if count not in (-1, len(audio)):
+        raise OSError(
+            f"{entry}: was cut off while it was in use. "
+            f"Received: {len(audio)} of {count} samples"
+        )
+    return audio

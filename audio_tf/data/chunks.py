@@ -1,12 +1,16 @@
 """Cached clips to batches for training and scoring, through tf.data."""
 
 import itertools
+import math
 
 import numpy as np
 import tensorflow as tf
 
 from audio_tf.data.cache import read_entry
 from audio_tf.metrics import clip_scores
+from audio_tf.ops.checks import check_sizes
+
+NAMES_SHOWN = 5
 
 
 def chunk_starts(length, size, hop):
@@ -55,15 +59,32 @@ class Chunks:
         self.targets = self.clip_targets()
         self.size = None
         self.silent = 0
+        if silence_db is not None and not math.isfinite(silence_db):
+            raise ValueError(
+                "`silence_db` must be a finite number. "
+                f"Received: silence_db={silence_db}"
+            )
         if chunk_s is None:
+            if hop_s is not None or silence_db is not None:
+                raise ValueError(
+                    "`hop_s` and `silence_db` are of chunks, not of whole "
+                    f"clips. Received: chunk_s=None, hop_s={hop_s}, "
+                    f"silence_db={silence_db}"
+                )
             self.clip_index = np.arange(len(clips))
             self.starts = np.zeros(len(clips), np.int64)
             return
-        self.size = round(chunk_s * clips.sample_rate_hz)
-        hop = self.size
-        if hop_s is not None:
-            hop = round(hop_s * clips.sample_rate_hz)
-        if self.size < 1 or not 1 <= hop <= self.size:
+        if clips.dim is not None:
+            raise ValueError(
+                "Clips of features are taken whole. "
+                f"Received: chunk_s={chunk_s}"
+            )
+        hop_of = chunk_s if hop_s is None else hop_s
+        sizes = [chunk_s, hop_of]
+        if all(map(math.isfinite, sizes)):
+            sizes = [round(each * clips.sample_rate_hz) for each in sizes]
+        self.size, hop = sizes
+        if not 1 <= hop <= self.size < math.inf:
             raise ValueError(
                 "Chunks must hold at least one sample and leave no gaps. "
                 f"Received: chunk_s={chunk_s}, hop_s={hop_s}"
@@ -109,9 +130,10 @@ class Chunks:
         clip = self.clip_index[row]
         entry, length = self.clips.entries[clip], self.clips.lengths[clip]
         if self.size is None:
-            return read_entry(entry)
+            return read_entry(entry, 0, length * (self.clips.dim or 1))
         if length <= self.size:
-            return np.roll(np.resize(read_entry(entry), self.size), -offset)
+            audio = read_entry(entry, 0, length)
+            return np.roll(np.resize(audio, self.size), -offset)
         start = np.clip(self.starts[row] + offset, 0, length - self.size)
         return read_entry(entry, start, self.size)
 
@@ -211,8 +233,15 @@ class Chunks:
             `scoring_order`.
 
         Raises:
-            ValueError: if no batch is full, but all must be.
+            ValueError: if `batch_size` or what to begin with is no count, or
+                no batch is full, but all must be.
         """
+        check_sizes(batch_size=batch_size)
+        if min(first_epoch or 0, first_batch) < 0:
+            raise ValueError(
+                "A pass and its batches are counted from 0. Received: "
+                f"first_epoch={first_epoch}, first_batch={first_batch}"
+            )
         if full_batches and not self.num_batches(batch_size, True):
             raise ValueError(
                 f"None of {self.num_batches(batch_size)} batches is full. "
@@ -264,7 +293,7 @@ class Chunks:
         return np.concatenate(batches)
 
 
-def score_clips(model, chunks, batch_size=64, verbose="auto"):
+def score_clips(model, chunks, batch_size=64, verbose="auto", strict=True):
     """Scores each clip by the mean over its chunks.
 
     Args:
@@ -272,10 +301,28 @@ def score_clips(model, chunks, batch_size=64, verbose="auto"):
         chunks: `Chunks`.
         batch_size: int.
         verbose: as `keras.Model.predict` takes it.
+        strict: bool. If True, scores that are not finite are an error; else
+            the row of such a clip is NaN, and the others are what they are
+            without it.
 
     Returns:
-        Float32 array `(clips, classes)`.
+        Float64 array `(clips, classes)`.
+
+    Raises:
+        ValueError: if `strict` and scores are not finite; it names the files.
     """
     scores = model.predict(chunks.dataset(batch_size), verbose=verbose)
-    order = chunks.scoring_order(batch_size)
-    return clip_scores(scores, chunks.clip_index[order], len(chunks.clips))
+    clip_index = chunks.clip_index[chunks.scoring_order(batch_size)]
+    finite = np.isfinite(scores).all(axis=1)
+    bad = np.unique(clip_index[~finite])
+    if len(bad) and strict:
+        files = [chunks.clips.corpus.files[clip] for clip in bad[:NAMES_SHOWN]]
+        raise ValueError(
+            f"The scores of {len(bad)} of {len(chunks.clips)} clips are not "
+            f"finite. Received: {', '.join(map(str, files))}"
+        )
+    scores = clip_scores(
+        np.where(finite[:, None], scores, 0.0), clip_index, len(chunks.clips)
+    )
+    scores[bad] = np.nan
+    return scores

@@ -24,11 +24,14 @@ class Corpus:
         files: paths.
         labels: for each file, its label names.
         vocabulary: all label names, in the order of a model's scores.
+        frame_labels: `None`: the labels are of whole files alone.
     """
 
     files: list
     labels: list
     vocabulary: list
+
+    frame_labels = None
 
     def __len__(self):
         return len(self.files)

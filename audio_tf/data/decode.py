@@ -20,6 +20,19 @@ STREAMING_SIZES = {
     0xFFFFF000,
 }
 
+# Integers of 32 bits that were stored as floats, without being scaled, are
+# still let through. Anything larger is no sound: its square, which spectra and
+# power take, or a sum of such, leaves float32.
+MAX_PEAK = 2.0**31
+
+# A file of a few bytes may promise or unpack to any number of samples. These
+# are 18 hours at 16 kHz, and 4 GiB.
+MAX_SAMPLES = 2**30
+READ_AT_ONCE = 2**22  # Values, of all channels.
+
+# A file has two to ten chunks; millions of empty ones would take minutes.
+MAX_CHUNKS = 256
+
 # No recorder is slower or faster. A lying header would have a second become
 # hours, or ask for a filter of gigabytes.
 MIN_RATE_HZ = 1_000
@@ -52,26 +65,68 @@ def read_audio(path):
         Pair of float32 samples `(samples,)` and the file's rate in Hz.
 
     Raises:
-        AudioError: if the file is missing, empty, not audio, cut off, or has
-            no samples or non-finite ones.
+        AudioError: if the file is missing, empty, not audio, cut off, longer
+            than `MAX_SAMPLES`, or has no samples, or samples that are not
+            finite or beyond `MAX_PEAK`.
     """
     path = os.fspath(path)
+    if os.path.isdir(path):
+        raise AudioError(path, "a folder, not a file")
     if not os.path.isfile(path):
         raise AudioError(path, "no such file")
-    if os.path.getsize(path) == 0:
-        raise AudioError(path, "empty file")
     try:
+        if os.path.getsize(path) == 0:
+            raise AudioError(path, "empty file")
         complete, content = inspect_container(path)
         with soundfile.SoundFile(content or os.fsencode(path)) as file:
             promised, rate_hz = file.frames, file.samplerate
-            audio = file.read(dtype="float32", always_2d=True)
-    except (soundfile.LibsndfileError, RuntimeError) as error:
+            audio = read_samples(path, file)
+    except (soundfile.LibsndfileError, RuntimeError, OSError) as error:
         raise AudioError(path, f"not readable as audio ({error})") from error
     if len(audio) < promised or not complete:
         raise AudioError(path, f"cut off after {len(audio)} samples")
     if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
         raise AudioError(path, f"a rate of {rate_hz} Hz")
-    return check_audio(path, audio.mean(axis=1, dtype="float32")), rate_hz
+    if not len(audio):
+        raise AudioError(path, "holds no samples")
+    return audio, rate_hz
+
+
+def read_samples(path, file):
+    """Samples of an open `SoundFile`, channels averaged, float32 `(samples,)`.
+
+    It reads some at a time: memory grows with what is there, and never with
+    what a header promises.
+
+    Raises:
+        AudioError: if there are too many, or some are not finite or too large.
+    """
+    step = max(1, READ_AT_ONCE // file.channels)
+    pieces, count = [], 0
+    while not pieces or (len(pieces[-1]) == step and count < file.frames):
+        audio = file.read(step, dtype="float32", always_2d=True)
+        count += len(audio)
+        if count > MAX_SAMPLES:
+            raise AudioError(path, f"longer than {MAX_SAMPLES} samples")
+        # Before channels are averaged, since their sum may be infinite.
+        check_samples(path, audio)
+        pieces.append(audio.mean(axis=1, dtype="float32"))
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+def check_samples(path, audio):
+    """Raises an `AudioError` unless all samples are finite and of a sound."""
+    peak = max(audio.max(initial=0.0), -audio.min(initial=0.0))
+    if peak <= MAX_PEAK:  # False for NaN, too.
+        return
+    bad = np.count_nonzero(~np.isfinite(audio))
+    if bad:
+        raise AudioError(path, f"{bad} samples are NaN or infinite")
+    raise AudioError(
+        path,
+        "samples so large that scores are not finite "
+        f"(a peak of {peak:.3g}, the most is {MAX_PEAK:.3g})",
+    )
 
 
 def inspect_container(path):
@@ -95,6 +150,8 @@ def inspect_container(path):
             return True, None
         start, promised, there = data
         if promised == 0 and there > 0 and not is_chunks(file, start):
+            if there >= 2**32:
+                raise AudioError(path, "longer than a RIFF file can be")
             file.seek(0)
             content = bytearray(file.read())
             content[start - 4 : start] = b"\xff" * 4
@@ -115,8 +172,8 @@ def ogg_has_its_end(file):
 
 
 def wav_chunks(file, place):
-    """Yields name, start and size of RIFF chunks from `place` on."""
-    while True:
+    """Yields name, start and size of `MAX_CHUNKS` RIFF chunks from `place`."""
+    for _ in range(MAX_CHUNKS):
         file.seek(place)
         head = file.read(8)
         if len(head) < 8 or not any(head):
@@ -144,16 +201,6 @@ def is_chunks(file, place):
         if name.isascii()
     ]
     return bool(stops) and end - 1 <= stops[-1] <= end
-
-
-def check_audio(path, audio):
-    """Returns `audio` if it has samples, all finite; else an `AudioError`."""
-    if not len(audio):
-        raise AudioError(path, "holds no samples")
-    bad = np.count_nonzero(~np.isfinite(audio))
-    if bad:
-        raise AudioError(path, f"{bad} samples are NaN or infinite")
-    return audio
 
 
 def load_audio(path, sample_rate_hz):

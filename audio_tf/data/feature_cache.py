@@ -11,30 +11,17 @@ import numpy as np
 from keras import ops
 from tqdm.auto import tqdm
 
-from audio_tf.data.cache import AudioCache, entry_length
+from audio_tf.data.cache import AudioCache
 from audio_tf.data.decode import RESAMPLER
-from audio_tf.data.pipeline import Clips
 from audio_tf.data.utterances import Frames, Utterances
+from audio_tf.ops.checks import check_sizes
 from audio_tf.provenance import weights_sha256
 
 # To be raised when features of the same settings and weights change.
-VERSION = 1
+VERSION = 2
 # Steps that are computed at once, at most: attention maps of an hour of
 # utterances would not fit.
 MAX_STEPS = 16_000
-
-
-@dataclasses.dataclass(frozen=True)
-class FeatureClips(Clips):
-    """Features of the clips of a corpus; `entries` and `lengths` are theirs.
-
-    Attributes:
-        dim: int, features of a frame.
-        frames: `Frames`, when the frames are.
-    """
-
-    dim: int
-    frames: Frames
 
 
 class FeatureCache(AudioCache):
@@ -79,12 +66,14 @@ def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
         progress: bool, whether to show a progress bar.
 
     Returns:
-        `FeatureClips`, whose lengths are frames.
+        `Clips` of features, whose lengths are frames.
 
     Raises:
         ValueError: if the rates differ.
-        OSError: if the disk has no room for the features.
+        OSError: if the disk has no room for the features; those that are
+            written are kept.
     """
+    check_sizes(batch_size=batch_size)
     if features.sample_rate_hz != clips.sample_rate_hz:
         raise ValueError(
             f"Features of a waveform at {features.sample_rate_hz} Hz do not "
@@ -101,18 +90,21 @@ def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
         ],
     )
     entries = [cache.entry_of(entry) for entry in clips.entries]
-    wanted = [row for row, entry in enumerate(entries) if not entry.is_file()]
+    facts = cache.check_all(entries)
+    wanted = [row for row, each in enumerate(facts) if each is None]
     if wanted:
-        compute(clips, wanted, entries, cache, features, batch_size, progress)
-    lengths = [entry_length(entry) // features.dim for entry in entries]
-    return FeatureClips(
-        clips.corpus,
-        entries,
-        np.array(lengths, np.int64),
-        clips.sample_rate_hz,
-        clips.failures,
-        features.dim,
-        Frames.of(features),
+        made = compute(
+            clips, wanted, entries, cache, features, batch_size, progress
+        )
+        facts = [each or made[row] for row, each in enumerate(facts)]
+    return dataclasses.replace(
+        clips,
+        entries=entries,
+        lengths=np.array(
+            [each.length // features.dim for each in facts], np.int64
+        ),
+        dim=features.dim,
+        frames=Frames.of(features),
     )
 
 
@@ -123,11 +115,15 @@ def own_config(layer):
 
 
 def compute(clips, wanted, entries, cache, features, batch_size, progress):
-    """Computes and stores the features of the clips `wanted`."""
+    """Computes and stores the features of the clips `wanted`.
+
+    Returns:
+        Dict of `EntryFacts` by row.
+    """
     part = clips.select(wanted)
     utterances, frames = Utterances(part), Frames.of(features)
     check_space(cache.directory, frames.lengths(part.lengths), features.dim)
-    batches = []
+    batches, made = [], {}
     for rows in utterances.batch_rows(np.arange(len(part)), batch_size):
         longest = int(frames.lengths(part.lengths[rows].max()))
         size = max(1, MAX_STEPS // max(1, longest))
@@ -142,8 +138,9 @@ def compute(clips, wanted, entries, cache, features, batch_size, progress):
         x = ops.convert_to_numpy(features(waveform, lengths))
         steps = ops.convert_to_numpy(features.step_lengths(lengths))
         for row, each, count in zip(rows, x, steps, strict=True):
-            source = part.corpus.files[row]
-            cache.put(source, each[:count], entries[wanted[row]])
+            source, wide = part.corpus.files[row], wanted[row]
+            made[wide] = cache.put(source, each[:count], entries[wide])
+    return made
 
 
 def check_space(directory, steps, dim):

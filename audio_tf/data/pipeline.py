@@ -8,7 +8,8 @@ import tensorflow as tf
 from tqdm.auto import tqdm
 
 from audio_tf.data import decode
-from audio_tf.data.cache import AudioCache, entry_length
+from audio_tf.data.cache import AudioCache, source_size
+from audio_tf.ops.checks import check_sizes, closest
 
 DECODERS = ("soundfile", "tfio")
 
@@ -30,7 +31,7 @@ def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
     """
     if decoder not in DECODERS:
         raise ValueError(
-            f"`decoder` must be one of {DECODERS}. "
+            f"`decoder` must be one of {DECODERS}{closest(decoder, DECODERS)}. "
             f"Received: decoder={decoder!r}"
         )
 
@@ -39,7 +40,7 @@ def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
         try:
             return decode.load_audio(path, sample_rate_hz), b""
         except decode.AudioError as error:
-            return np.zeros(0, "float32"), error.reason.encode()
+            return np.zeros(0, "float32"), os.fsencode(error.reason)
 
     def load(row, path):
         if decoder == "tfio":
@@ -67,12 +68,20 @@ def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
 class Clips:
     """The usable clips of a corpus, decoded in the cache.
 
+    They stand on their own: nothing looks at the files again, which may
+    change or go while a run has its clips.
+
     Attributes:
         corpus: `Corpus` of the usable files.
-        entries: their cache entries.
-        lengths: their samples, int64 `(clips,)`.
-        sample_rate_hz: int, the rate of the samples.
+        entries: their cache entries: samples, or features of `dim`.
+        lengths: their samples, or frames, int64 `(clips,)`.
+        sample_rate_hz: int, the rate of the samples, also of those that
+            features were computed from.
         failures: dict of the reason by path of each file left out.
+        sizes: bytes of their files when they were decoded, int64 `(clips,)`.
+        checksums: CRC-32 of their decoded samples, uint32 `(clips,)`.
+        dim: int, features of a frame, or `None` for samples.
+        frames: `Frames`, when the frames are, or `None` for samples.
     """
 
     corpus: object
@@ -80,6 +89,15 @@ class Clips:
     lengths: np.ndarray
     sample_rate_hz: int
     failures: dict
+    sizes: np.ndarray
+    checksums: np.ndarray
+    dim: int | None = None
+    frames: object = None
+
+    @property
+    def length_rate_hz(self):
+        """How much of `lengths` is a second."""
+        return self.frames.rate_hz if self.frames else self.sample_rate_hz
 
     def __len__(self):
         return len(self.entries)
@@ -91,6 +109,8 @@ class Clips:
             corpus=self.corpus.select(rows),
             entries=[self.entries[row] for row in rows],
             lengths=self.lengths[rows],
+            sizes=self.sizes[rows],
+            checksums=self.checksums[rows],
         )
 
 
@@ -105,8 +125,10 @@ def prepare(
 ):
     """Brings every file of a corpus into the cache and names the bad ones.
 
-    Files that are there unchanged are not decoded again. An interrupted run
-    goes on where it stopped.
+    Files that are there unchanged are not decoded again, once their entries
+    are found to be whole; damaged entries are made again, with a warning. An
+    interrupted run goes on where it stopped. A file that is gone is a bad
+    file, whatever the cache has of it.
 
     Args:
         corpus: `Corpus`.
@@ -123,9 +145,12 @@ def prepare(
     Raises:
         AudioError: if `strict`, at the first bad file.
         ValueError: if no file is usable.
+        OSError: if the cache cannot be written, a full disk included; it says
+            how many files are in it and stay there.
     """
+    check_sizes(sample_rate_hz=sample_rate_hz)
     cache = AudioCache(cache_dir, sample_rate_hz, decoder)
-    entries, wanted, failures = {}, {}, {}
+    entries, failures = {}, {}
 
     def fail(row, reason):
         if strict:
@@ -134,18 +159,14 @@ def prepare(
 
     for row, file in enumerate(corpus.files):
         try:
-            entry = cache.entry(file)
+            entries[row] = cache.entry(file)
         except FileNotFoundError:
             fail(row, "no such file")
-            continue
         except (OSError, ValueError) as error:
             fail(row, f"not a file name ({error})")
-            continue
-        if entry.is_file():
-            entries[row] = entry
-        else:
-            wanted[row] = entry
-    todo = list(wanted)
+    found = cache.check_all(list(entries.values()))
+    facts = dict(zip(entries, found, strict=True))
+    todo = [row for row in facts if facts[row] is None]
     decoded = decode_dataset(
         [corpus.files[row] for row in todo], sample_rate_hz, decoder
     )
@@ -158,26 +179,55 @@ def prepare(
     ):
         row = todo[index]
         if error:
-            fail(row, error.decode())
-        else:
-            entries[row] = cache.put(corpus.files[row], audio, wanted[row])
+            fail(row, os.fsdecode(error))
+            continue
+        try:
+            facts[row] = cache.put(corpus.files[row], audio, entries[row])
+        except OSError as error:
+            kept = sum(each is not None for each in facts.values())
+            raise OSError(
+                error.errno,
+                f"{error.strerror}; {kept} of {len(corpus)} files are in the "
+                "cache, are kept, and the next run goes on from there",
+                str(cache.directory),
+            ) from error
     for row in todo:
-        if row not in entries and str(corpus.files[row]) not in failures:
+        if facts[row] is None and str(corpus.files[row]) not in failures:
             fail(row, f"not decoded by {decoder}")
-    if not entries:
+    rows = [row for row in facts if facts[row] is not None]
+    if not rows:
         raise ValueError(
             f"None of {len(corpus)} files is usable. {describe(failures)}"
         )
-    rows = sorted(entries)
     entries = [entries[row] for row in rows]
-    lengths = np.array([entry_length(entry) for entry in entries], np.int64)
     return Clips(
-        corpus.select(rows), entries, lengths, sample_rate_hz, failures
+        corpus.select(rows),
+        entries,
+        np.array([facts[row].length for row in rows], np.int64),
+        sample_rate_hz,
+        failures,
+        np.array([source_size(entry) for entry in entries], np.int64),
+        np.array([facts[row].checksum for row in rows], np.uint32),
+    )
+
+
+def printable(text):
+    """A path or a reason as text that any terminal and any file takes.
+
+    Bytes that are no UTF-8, which Python holds as surrogates, and control
+    characters become escapes, such as `\\udce9`.
+    """
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode()
+        for each in str(text)
     )
 
 
 def describe(failures):
     """One text that counts the files left out and names each."""
     lines = [f"{len(failures)} files left out"]
-    lines += [f"  {path}: {reason}" for path, reason in failures.items()]
+    lines += [
+        f"  {printable(path)}: {printable(reason)}"
+        for path, reason in failures.items()
+    ]
     return "\n".join(lines)

@@ -69,11 +69,13 @@ def decode_bytes(contents):
         ],
     )
     audio = tf.reduce_mean(tf.ensure_shape(audio, (None, None)), axis=1)
-    sound = tf.reduce_all(tf.math.is_finite(audio)) & (tf.size(audio) > 0)
+    # False for NaN, too.
+    sound = tf.reduce_all(tf.abs(audio) <= decode.MAX_PEAK)
+    sound &= tf.size(audio) > 0
     usual = (rate_hz >= decode.MIN_RATE_HZ) & (rate_hz <= decode.MAX_RATE_HZ)
     with tf.control_dependencies(
         [
-            require(sound, "no samples, or NaN"),
+            require(sound, "no samples, or NaN, infinite or too large"),
             require(usual, wav.ERRORS[wav.WavError.RATE]),
         ]
     ):

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from audio_tf.data.alignments import PADDING_LABEL, align_labels
 from audio_tf.data.chunks import Chunks
+from audio_tf.ops.checks import check_sizes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,11 +59,14 @@ def limit_lengths(clips, min_s=0.0, max_s=np.inf):
         `Clips`, whose failures have the others.
 
     Raises:
-        ValueError: if none is left.
+        ValueError: if none is left, or the limits are not in order.
     """
-    frames = getattr(clips, "frames", None)
-    rate_hz = clips.sample_rate_hz if frames is None else frames.rate_hz
-    seconds = clips.lengths / rate_hz
+    if not 0 <= min_s <= max_s:
+        raise ValueError(
+            "`min_s` must be at least 0 and at most `max_s`. "
+            f"Received: min_s={min_s}, max_s={max_s}"
+        )
+    seconds = clips.lengths / clips.length_rate_hz
     kept = np.flatnonzero((seconds >= min_s) & (seconds <= max_s))
     if not len(kept):
         raise ValueError(
@@ -89,14 +93,14 @@ class Utterances(Chunks):
     ```
 
     Args:
-        clips: `Clips` of a `SpeechCorpus`, or `FeatureClips`.
+        clips: `Clips` of a `SpeechCorpus`, of samples or of features.
         targets: what `dataset` has beside the inputs. `None`: nothing, for
             pre-training. `"speaker"`: the index of the speaker, int32
             `(batch,)`. `"frame_speaker"`: the same for each frame, int32
             `(batch, frames)`. `"frame_labels"`: the label of each frame,
             int32 `(batch, frames)`. Behind an utterance frames have
             `PADDING_LABEL`.
-        frames: `Frames`, for the last two; those of `FeatureClips` are known.
+        frames: `Frames`, for the last two; clips of features have their own.
         buckets: int, how many lengths utterances are padded to.
         by_time: bool, whether rates that do not divide are meant, see
             `align_labels`.
@@ -123,13 +127,14 @@ class Utterances(Chunks):
             )
         self.kind = targets
         self.of_frames = targets in ("frame_speaker", "frame_labels")
-        self.dim = getattr(clips, "dim", None)
-        frames = frames if self.dim is None else clips.frames
+        self.dim = clips.dim
+        frames = clips.frames or frames
         if self.of_frames:
             check_frames(frames, clips)
         self.frames = frames
         self.by_time = by_time
         self.tolerance = tolerance
+        check_sizes(buckets=buckets)
         super().__init__(clips, chunk_s=None)
         self.bounds = super().length_bounds(buckets)
         # Counted once: `frames` may run a layer to count.

@@ -11,10 +11,14 @@ import enum
 import numpy as np
 import tensorflow as tf
 
-from audio_tf.data.decode import MAX_RATE_HZ, MIN_RATE_HZ, STREAMING_SIZES
+from audio_tf.data.decode import (
+    MAX_CHUNKS,
+    MAX_PEAK,
+    MAX_RATE_HZ,
+    MIN_RATE_HZ,
+    STREAMING_SIZES,
+)
 
-# A file has two to ten; millions of empty ones would keep a server busy.
-MAX_CHUNKS = 256
 MAX_CHANNELS = 1024  # libsndfile's.
 
 # The bytes of a sample may hold fewer bits, in the upper ones.
@@ -133,6 +137,11 @@ def decode_wav(contents):
         tf.argmax(matches, output_type=tf.int32),
         [lambda decode=decode: decode(raw) for decode in DECODERS.values()],
     )
+    # Before channels are averaged, since their sum may be infinite.
+    finite = tf.reduce_all(tf.math.is_finite(audio))
+    loud = tf.reduce_any(tf.abs(audio) > MAX_PEAK)
+    error = tf.where(loud, WavError.OVERFLOW, error)
+    error = tf.where(finite, error, WavError.NOT_FINITE)
     audio = tf.cond(
         channels == 1,
         lambda: audio,
@@ -140,8 +149,6 @@ def decode_wav(contents):
             tf.reshape(audio, tf.stack([frames, tf.maximum(channels, 1)])), 1
         ),
     )
-    finite = tf.reduce_all(tf.math.is_finite(audio))
-    error = tf.where(finite, error, WavError.NOT_FINITE)
     good = error == WavError.NONE
     return (
         tf.ensure_shape(audio, (None,))[: tf.where(good, frames, 0)],
