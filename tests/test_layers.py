@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from audio_tf import layers
-from audio_tf.layers import frontend, multiscale
+from audio_tf.layers import encoder, frontend, multiscale
 
 B, T, F = 3, 11, 13
 
@@ -97,19 +97,42 @@ def test_half_precision_is_close(name, policy, rng):
     )
 
 
-def test_positions_are_the_papers_formula(rng):
-    x = np.zeros((1, T, F), "float32")
-    found = np.asarray(layers.SinusoidalPositions()(x))[0]
-    for position in range(T):
-        for i in range((F + 1) // 2):
-            angle = position / 10_000 ** (2 * i / F)
-            assert found[position, 2 * i] == pytest.approx(
-                np.sin(angle), abs=1e-6
-            )
-            if 2 * i + 1 < F:
-                assert found[position, 2 * i + 1] == pytest.approx(
-                    np.cos(angle), abs=1e-6
-                )
+def positions_in_float64(length, dim):
+    """`PE(pos, 2i)` and `PE(pos, 2i + 1)`, each by its formula."""
+    values = np.zeros((length, dim))
+    position = np.arange(length, dtype="float64")
+    for i in range(dim):
+        angle = position / 10_000.0 ** (2 * (i // 2) / dim)
+        values[:, i] = np.cos(angle) if i % 2 else np.sin(angle)
+    return values
+
+
+@pytest.mark.parametrize("dim", [1, 2, F, 64])
+def test_positions_are_exact_to_the_rounding_of_float32(dim):
+    """For 20,000 frames, of any length at hand, and an odd size too."""
+    wanted = positions_in_float64(20_000, dim)
+    layer = layers.SinusoidalPositions()
+    for length in (0, 1, 128, 129, 20_000):
+        found = np.asarray(layer(np.zeros((1, length, dim), "float32")))[0]
+        np.testing.assert_allclose(found, wanted[:length], atol=2e-7, rtol=0)
+
+
+def test_positions_beyond_the_tables_lose_little():
+    wanted = positions_in_float64(100_000, 5)
+    found = np.asarray(encoder.sinusoids(100_000, 5))
+    np.testing.assert_allclose(found[40_000:], wanted[40_000:], atol=1e-6)
+
+
+def test_positions_of_any_length_in_a_graph(rng):
+    x = keras.Input((None, F))
+    model = keras.Model(x, layers.SinusoidalPositions()(x))
+    for length in (1, 127, 300):
+        data = frames(rng, length)
+        np.testing.assert_allclose(
+            model.predict_on_batch(data),
+            data + positions_in_float64(length, F),
+            atol=1e-6,
+        )
 
 
 def test_feed_forward_is_dense_after_dense(rng):

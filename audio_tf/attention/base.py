@@ -8,7 +8,7 @@ from keras import ops
 from audio_tf.attention import blocks, functional, masks
 from audio_tf.attention.costs import Cost
 from audio_tf.base import Layer
-from audio_tf.ops.checks import check_dropout, check_sizes
+from audio_tf.ops.checks import check_dropout, check_flags, check_sizes
 
 # Of longer inputs, only so many rows of the map are formed at a time.
 LONG_INPUT = 8192
@@ -99,6 +99,7 @@ class Attention(Layer):
         check_dropout(dropout)
         if causal is None:
             causal = self.supports_causal
+        check_flags(causal=causal)
         if causal and not self.supports_causal:
             raise ValueError(
                 f"{type(self).__name__} mixes all frames and cannot be "
@@ -292,6 +293,7 @@ class SelfAttention(HasProjections, Attention):
     ):
         super().__init__(num_heads, **kwargs)
         check_sizes(key_dim=key_dim)
+        check_flags(use_bias=use_bias)
         self.key_dim = key_dim
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)

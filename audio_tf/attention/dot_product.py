@@ -5,7 +5,7 @@ from keras import ops
 
 from audio_tf.attention import functional
 from audio_tf.attention.base import SelfAttention
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_flags, check_sizes
 
 # Reformer's: finite, so that a frame alone still sees itself.
 SELF_SCORE = -1e5
@@ -60,6 +60,7 @@ class SharedQKAttention(SelfAttention):
         **kwargs,
     ):
         super().__init__(num_heads, key_dim, **kwargs)
+        check_flags(normalize_keys=normalize_keys, mask_self=mask_self)
         self.normalize_keys = normalize_keys
         self.mask_self = mask_self
 

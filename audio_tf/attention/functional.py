@@ -5,8 +5,9 @@ from keras import ops
 
 from audio_tf.attention import masks
 
-# Far below any score, yet far from overflow in float32.
-EXCLUDED = -1e9
+# Added to a score, it leaves nothing of it; and it is finite in float32, so
+# that a row of nothing else is no NaN.
+EXCLUDED = -3e38
 
 
 def split_heads(x, num_heads):

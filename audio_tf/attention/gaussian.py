@@ -6,6 +6,7 @@ from keras import ops
 from audio_tf.attention import blocks, functional, masks
 from audio_tf.attention.base import Attention
 from audio_tf.attention.costs import Cost
+from audio_tf.ops.checks import check_positive
 
 # Of equation 8, in the experiments of "Gaussian Adaptive Attention".
 EPSILON = 1e-5
@@ -104,7 +105,7 @@ class GaussianAttention(Attention):
         **kwargs,
     ):
         for name, value in (("axis", axis), ("head_axis", head_axis)):
-            if value not in (1, -1):
+            if type(value) is not int or value not in (1, -1):
                 raise ValueError(
                     f"`{name}` must be 1 (positions) or -1 (features). "
                     f"Received: {name}={value!r}"
@@ -112,10 +113,7 @@ class GaussianAttention(Attention):
         # Statistics over time see all of it.
         self.supports_causal = axis == -1
         super().__init__(num_heads, **kwargs)
-        if not epsilon > 0.0:
-            raise ValueError(
-                f"`epsilon` must be positive. Received: epsilon={epsilon}"
-            )
+        check_positive(epsilon=epsilon)
         self.axis = axis
         self.head_axis = head_axis
         self.epsilon = epsilon

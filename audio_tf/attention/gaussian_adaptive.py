@@ -10,7 +10,7 @@ from audio_tf.attention import functional, masks
 from audio_tf.attention.base import Attention, HasProjections
 from audio_tf.attention.costs import Cost
 from audio_tf.attention.gaussian import EPSILON, GaussianAttention
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_flags, check_sizes
 
 # Of equation 8, in the experiments and in the published package.
 EPSILONS = {"paper": EPSILON, "package": 1e-8}
@@ -254,6 +254,7 @@ class GroupedQueryGaussianAdaptiveAttention(
     ):
         super().__init__(num_heads, **kwargs)
         check_sizes(num_key_value_heads=num_key_value_heads)
+        check_flags(scale_twice=scale_twice, use_bias=use_bias)
         if embed_dim is not None:
             check_sizes(embed_dim=embed_dim)
         if num_query_heads is not None:

@@ -12,7 +12,7 @@ from keras import ops
 
 from audio_tf.attention import blocks, functional, masks
 from audio_tf.attention.base import SelfAttention
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_flags, check_sizes, is_number
 
 
 class HashedAttention(SelfAttention):
@@ -69,7 +69,17 @@ class HashedAttention(SelfAttention):
     ):
         super().__init__(num_heads, key_dim, **kwargs)
         check_sizes(num_candidates=num_candidates)
+        check_flags(
+            shared_qk=shared_qk,
+            require_match=require_match,
+            resample=resample,
+            literal_mask=literal_mask,
+        )
         functional.check_literal_mask(literal_mask, self.dropout)
+        if seed is not None and type(seed) is not int:
+            raise ValueError(
+                f"`seed` must be an integer or None. Received: seed={seed!r}"
+            )
         self.num_candidates = num_candidates
         self.shared_qk = shared_qk
         self.require_match = require_match
@@ -228,10 +238,10 @@ class SignALSHAttention(HashedAttention):
     ):
         super().__init__(num_heads, key_dim, **kwargs)
         check_sizes(num_powers=num_powers)
-        if not 0.0 < norm_bound < 1.0:
+        if not (is_number(norm_bound) and 0.0 < norm_bound < 1.0):
             raise ValueError(
-                "`norm_bound` must lie between 0 and 1. "
-                f"Received: norm_bound={norm_bound}"
+                "`norm_bound` must be a number between 0 and 1. "
+                f"Received: norm_bound={norm_bound!r}"
             )
         self.norm_bound = norm_bound
         self.num_powers = num_powers

@@ -9,7 +9,7 @@ from keras import ops
 
 from audio_tf.attention import blocks, functional, masks
 from audio_tf.attention.base import SelfAttention
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_flags, check_sizes
 
 
 class Pattern(NamedTuple):
@@ -137,6 +137,7 @@ class SparseAttention(SelfAttention):
                 "`num_heads` must be at least 2, since heads are split "
                 f"between two patterns. Received: num_heads={num_heads}"
             )
+        check_flags(shared_qk=shared_qk, literal_mask=literal_mask)
         functional.check_literal_mask(literal_mask, self.dropout)
         self.stride = stride
         self.shared_qk = shared_qk
@@ -225,12 +226,14 @@ class StridedSparseAttention(SparseAttention):
 
     def __init__(self, num_heads, key_dim, stride=32, window=None, **kwargs):
         super().__init__(num_heads, key_dim, stride, **kwargs)
-        if window is not None and (not isinstance(window, int) or window < 0):
+        if window is None:
+            window = stride
+        if type(window) is not int or window < 0:
             raise ValueError(
                 "`window` must be an integer of at least 0, or None. "
                 f"Received: window={window!r}"
             )
-        self.window = stride if window is None else window
+        self.window = window
 
     def layouts(self, length):
         return (

@@ -10,7 +10,7 @@ from audio_tf.attention import blocks, functional, masks
 from audio_tf.attention import patterns as crafted
 from audio_tf.attention.base import Attention, SelfAttention
 from audio_tf.ops import parts
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_flags, check_sizes
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -48,6 +48,7 @@ class DenseSynthesizerAttention(SelfAttention):
     ):
         super().__init__(num_heads, key_dim, **kwargs)
         check_sizes(max_length=max_length, hidden_dim=hidden_dim)
+        check_flags(per_head=per_head)
         self.max_length = max_length
         self.hidden_dim = hidden_dim
         self.per_head = per_head
@@ -170,6 +171,7 @@ class RandomSynthesizerAttention(SelfAttention):
     ):
         super().__init__(num_heads, key_dim, **kwargs)
         check_sizes(max_length=max_length)
+        check_flags(folded=folded)
         if patterns is not None and patterns not in crafted.PATTERNS:
             raise ValueError(
                 f"`patterns` must be None or one of {list(crafted.PATTERNS)}. "

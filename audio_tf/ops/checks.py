@@ -2,6 +2,8 @@
 
 import difflib
 import inspect
+import math
+import numbers
 
 
 def closest(name, known):
@@ -73,9 +75,34 @@ def check_sizes(**sizes):
             )
 
 
+def check_flags(**flags):
+    """Raises a `ValueError` that names the first that is no bool."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise ValueError(
+                f"`{name}` must be True or False. Received: {name}={flag!r}"
+            )
+
+
+def is_number(value):
+    """Whether a value is a real number, and not a bool."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def check_positive(**values):
+    """Raises a `ValueError` that names the first that is no number above 0."""
+    for name, value in values.items():
+        if not (is_number(value) and 0.0 < value < math.inf):
+            raise ValueError(
+                f"`{name}` must be a positive number. "
+                f"Received: {name}={value!r}"
+            )
+
+
 def check_dropout(dropout):
-    """Raises a `ValueError` for a rate outside [0, 1)."""
-    if not 0.0 <= dropout < 1.0:
+    """Raises a `ValueError` for what is no rate in [0, 1)."""
+    if not (is_number(dropout) and 0.0 <= dropout < 1.0):
         raise ValueError(
-            f"`dropout` must be in [0, 1). Received: dropout={dropout}"
+            f"`dropout` must be a number in [0, 1). "
+            f"Received: dropout={dropout!r}"
         )
