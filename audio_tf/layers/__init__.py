@@ -1,5 +1,16 @@
 """Layers of audio models, in `keras.ops` alone."""
 
+from audio_tf.layers.augment import (
+    AdditiveNoise,
+    BandMasking,
+    PolarityInversion,
+    RandomCrop,
+    RandomGain,
+    SpeedPerturbation,
+    TimeMasking,
+    TimeShift,
+    VocalTractPerturbation,
+)
 from audio_tf.layers.encoder import (
     FeedForward,
     SinusoidalPositions,
@@ -8,6 +19,7 @@ from audio_tf.layers.encoder import (
 from audio_tf.layers.frames import Deltas, FrameStacking, UtteranceNorm
 from audio_tf.layers.frontend import FrameMask, WaveformFrontend
 from audio_tf.layers.masking import MASKING_POLICIES, FrameMasking
+from audio_tf.layers.mixing import BetweenClassMixing, Mixup
 from audio_tf.layers.multiscale import MultiScaleAverage
 from audio_tf.layers.pooling import MaskedMean, TemporalAveragePooling
 from audio_tf.layers.spectral import DecibelSpectrogram, LogMel, Spectrogram
@@ -15,6 +27,9 @@ from audio_tf.layers.speech import SpeechFeatures
 
 __all__ = [
     "MASKING_POLICIES",
+    "AdditiveNoise",
+    "BandMasking",
+    "BetweenClassMixing",
     "DecibelSpectrogram",
     "Deltas",
     "FeedForward",
@@ -23,12 +38,20 @@ __all__ = [
     "FrameStacking",
     "LogMel",
     "MaskedMean",
+    "Mixup",
     "MultiScaleAverage",
+    "PolarityInversion",
+    "RandomCrop",
+    "RandomGain",
     "SinusoidalPositions",
     "Spectrogram",
     "SpeechFeatures",
+    "SpeedPerturbation",
     "TemporalAveragePooling",
+    "TimeMasking",
+    "TimeShift",
     "TransformerBlock",
     "UtteranceNorm",
+    "VocalTractPerturbation",
     "WaveformFrontend",
 ]

@@ -1,0 +1,243 @@
+"""Mixing of pairs of clips and of their targets, active in training only."""
+
+import math
+
+import keras
+import numpy as np
+from keras import ops
+
+from audio_tf.attention import masks
+from audio_tf.layers import augment, spectral
+
+WEIGHTINGS = (None, "a")
+# The reference code takes no window for quieter than this.
+LEAST_DB = -80.0
+
+
+def a_weighting_db(frequency_hz):
+    """A-weighting of IEC 61672-1 in dB, 0 at 1 kHz; array of floats."""
+    f = np.square(np.maximum(np.asarray(frequency_hz, "float64"), 1e-3))
+    numerator = 12194.0**2 * f**2
+    denominator = (
+        (f + 20.6**2)
+        * np.sqrt((f + 107.7**2) * (f + 737.9**2))
+        * (f + 12194.0**2)
+    )
+    return 2.0 + 20.0 * np.log10(numerator / denominator)
+
+
+def between_class_share(level_db, other_db, ratio):
+    """Equation 2 of "Learning from Between-class Examples" (1711.10282).
+
+        p = 1 / (1 + 10^((G1 - G2) / 20) (1 - r) / r)
+
+    The share of the first waveform at which it is heard as `r` of the mix.
+
+    Args:
+        level_db: tensor, `G1`, level of the first clip in dB.
+        other_db: tensor, `G2`, level of the second.
+        ratio: tensor, `r` in [0, 1].
+    """
+    # Multiplied out, so that r = 0 divides by nothing.
+    difference = ops.clip(level_db - other_db, -200.0, 200.0)
+    weighted = augment.ratio_from_db(difference) * (1.0 - ratio)
+    return ratio / (ratio + weighted)
+
+
+def between_class_mix(waveform, other, share):
+    """Equation 1 of arXiv 1711.10282, `(p x1 + (1-p) x2) / |(p, 1-p)|`."""
+    norm = ops.sqrt(ops.square(share) + ops.square(1.0 - share))
+    return (share * waveform + (1.0 - share) * other) / norm
+
+
+class PairMixing(augment.Augmentation):
+    """The base of layers that mix each clip of a batch with another one.
+
+    Partners are a random permutation of the batch; a clip may meet itself.
+    A subclass gives `draw_ratio(waveform)`, the share `r` of the first clip
+    in the targets, and `mix(waveform, lengths, other, other_lengths, ratio)`.
+
+    Call arguments:
+        waveform: floating tensor `(batch, samples)`.
+        targets: floating tensor `(batch, classes)`, one-hot or multi-hot.
+        lengths: integer `(batch,)`, real samples of each clip, or `None`
+            where all are real.
+        training: bool; without it nothing is changed.
+
+    Returns:
+        Triple of the waveform and the targets, `r t1 + (1 - r) t2`, in the
+        shapes and dtypes in which they came, and the lengths, int32
+        `(batch,)`; a mix is as long as the longer of its two clips.
+    """
+
+    def call(self, waveform, targets, lengths=None, training=None):
+        waveform = ops.convert_to_tensor(waveform)
+        targets = ops.convert_to_tensor(targets)
+        lengths = spectral.clip_lengths(waveform, lengths)
+        if not training:
+            return waveform, targets, lengths
+        x = augment.keep_real(ops.cast(waveform, "float32"), lengths)
+        t = ops.cast(targets, "float32")
+        partner = ops.squeeze(ops.argsort(self.uniform(x), axis=0), 1)
+        other, other_lengths = (
+            ops.take(x, partner, axis=0),
+            ops.take(lengths, partner, axis=0),
+        )
+        ratio = self.draw_ratio(x)
+        ratio = ops.where(self.chosen(x), ratio, 1.0)
+        mixed = self.mix(x, lengths, other, other_lengths, ratio)
+        targets_mixed = ratio * t + (1.0 - ratio) * ops.take(t, partner, axis=0)
+        alone = ratio >= 1.0
+        lengths = ops.where(
+            ops.squeeze(alone, 1), lengths, ops.maximum(lengths, other_lengths)
+        )
+        return (
+            ops.cast(ops.where(alone, x, mixed), waveform.dtype),
+            ops.cast(targets_mixed, targets.dtype),
+            lengths,
+        )
+
+    def draw_ratio(self, waveform):
+        """Draws the share of each first clip, float32 `(batch, 1)`."""
+        raise NotImplementedError
+
+    def mix(self, waveform, lengths, other, other_lengths, ratio):
+        """Mixes two batches of clips, zeros behind their ends."""
+        raise NotImplementedError
+
+    def compute_output_spec(
+        self, waveform, targets, lengths=None, training=None
+    ):
+        return (
+            keras.KerasTensor(waveform.shape, dtype=waveform.dtype),
+            keras.KerasTensor(targets.shape, dtype=targets.dtype),
+            keras.KerasTensor(waveform.shape[:1], dtype="int32"),
+        )
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class Mixup(PairMixing):
+    """`x = r x1 + (1 - r) x2` with `r` from Beta(alpha, alpha).
+
+    "mixup" (arXiv 1710.09412), on waveforms.
+
+    Args:
+        alpha: float above 0; 1 draws evenly, less draws nearer to 0 and 1.
+        **kwargs: arguments of `audio_tf.layers.augment.Augmentation`.
+    """
+
+    def __init__(self, alpha=0.2, **kwargs):
+        super().__init__(**kwargs)
+        if not 0.0 < alpha < math.inf:
+            raise ValueError(
+                f"`alpha` must be above 0. Received: alpha={alpha}"
+            )
+        self.alpha = alpha
+
+    def draw_ratio(self, waveform):
+        return keras.random.beta(
+            (ops.shape(waveform)[0], 1),
+            self.alpha,
+            self.alpha,
+            dtype="float32",
+            seed=self.seed_generator,
+        )
+
+    def mix(self, waveform, lengths, other, other_lengths, ratio):
+        return ratio * waveform + (1.0 - ratio) * other
+
+    def get_config(self):
+        return {**super().get_config(), "alpha": self.alpha}
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class BetweenClassMixing(PairMixing):
+    """Mixes two clips so that each is heard as its share of the targets.
+
+    "Learning from Between-class Examples for Deep Sound Recognition" (arXiv
+    1711.10282): `r` is drawn evenly from [0, 1), `p` follows from the clips'
+    levels (`between_class_share`), and the mix keeps their energy
+    (`between_class_mix`). The level `G` of a clip is that of its loudest
+    window, as in the authors' code: windows overlap by half, and none counts
+    as quieter than -80 dB.
+
+    Args:
+        sample_rate_hz: int, rate of the waveform.
+        window_s: float, length of a window; 2,048 samples at 16 kHz and
+            4,096 at 44.1 kHz in the authors' code.
+        weighting: `"a"` for A-weighted levels, the paper's, or `None` for
+            the mean square.
+        **kwargs: arguments of `audio_tf.layers.augment.Augmentation`.
+    """
+
+    def __init__(
+        self, sample_rate_hz=16_000, window_s=0.128, weighting="a", **kwargs
+    ):
+        super().__init__(**kwargs)
+        if weighting not in WEIGHTINGS:
+            raise ValueError(
+                f"`weighting` must be one of {list(WEIGHTINGS)}. "
+                f"Received: weighting={weighting!r}"
+            )
+        size = round(window_s * sample_rate_hz)
+        self.sample_rate_hz = sample_rate_hz
+        self.window_s = window_s
+        self.weighting = weighting
+        self.half = size // 2
+        if self.half < 1:
+            raise ValueError(
+                "A window must hold two samples. Received: "
+                f"window_s={window_s}, sample_rate_hz={sample_rate_hz}"
+            )
+        frequency_hz = np.arange(self.half + 1) * (
+            sample_rate_hz / (2 * self.half)
+        )
+        self.bin_weights = 10.0 ** (a_weighting_db(frequency_hz) / 10.0)
+        n = np.arange(2 * self.half)
+        self.window = 0.5 - 0.5 * np.cos(np.pi * n / self.half)
+
+    def draw_ratio(self, waveform):
+        return self.uniform(waveform)
+
+    def mix(self, waveform, lengths, other, other_lengths, ratio):
+        share = between_class_share(
+            self.level_db(waveform, lengths),
+            self.level_db(other, other_lengths),
+            ratio,
+        )
+        return between_class_mix(waveform, other, share)
+
+    def level_db(self, waveform, lengths):
+        """Level of the loudest window of each clip, float32 `(batch, 1)`.
+
+        Windows begin at 0, `half`, 2 `half` and so on, as long as they lie
+        within the clip; a clip shorter than two halves is one window.
+
+        Args:
+            waveform: float32 `(batch, samples)`, zeros behind the clips.
+            lengths: int32 `(batch,)`.
+        """
+        samples, half = ops.shape(waveform)[1], self.half
+        count = ops.maximum((samples + half - 1) // half, 2)
+        x = ops.pad(waveform, [[0, 0], [0, count * half - samples]])
+        x = ops.reshape(x, (-1, count, half))
+        x = ops.concatenate([x[:, :-1], x[:, 1:]], axis=-1)  # (B, N, 2 half)
+        if self.weighting is None:
+            power = ops.mean(ops.square(x), axis=-1)
+        else:
+            real, imaginary = ops.rfft(x * self.window.astype("float32"))
+            power = ops.square(real) + ops.square(imaginary)
+            power = ops.sum(power * self.bin_weights.astype("float32"), axis=-1)
+        whole = ops.maximum((lengths - half) // half, 1)
+        inside = masks.from_lengths(whole, count - 1)
+        power = ops.max(ops.where(inside, power, 0.0), axis=1, keepdims=True)
+        power = ops.maximum(power, 10.0 ** (LEAST_DB / 10.0))
+        return ops.log(power) * (10.0 / math.log(10.0))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "sample_rate_hz": self.sample_rate_hz,
+            "window_s": self.window_s,
+            "weighting": self.weighting,
+        }

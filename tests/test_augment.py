@@ -1,0 +1,491 @@
+"""Augmentation against numpy, and what all of its layers promise."""
+
+import keras
+import naive
+import numpy as np
+import pytest
+
+from audio_tf import layers
+from audio_tf.layers import augment, mixing
+
+B, N, T, F, CLASSES = 3, 29, 11, 7, 5
+RATE_HZ = 100
+
+WAVEFORM = {
+    "gain": lambda **k: layers.RandomGain((-12.0, 3.0), **k),
+    "polarity": lambda **k: layers.PolarityInversion(**k),
+    "shift": lambda **k: layers.TimeShift(0.05, RATE_HZ, **k),
+    "wrap": lambda **k: layers.TimeShift(0.05, RATE_HZ, wrap=True, **k),
+    "noise": lambda **k: layers.AdditiveNoise((0.0, 9.0), **k),
+    "linear": lambda **k: layers.SpeedPerturbation((0.7, 1.4), **k),
+    "sinc": lambda **k: layers.SpeedPerturbation((0.7, 1.4), "sinc", **k),
+    "crop": lambda **k: layers.RandomCrop(0.13, RATE_HZ, **k),
+}
+SPECTROGRAM = {
+    "frames": lambda **k: layers.TimeMasking(4, 0.5, count=2, **k),
+    "bands": lambda **k: layers.BandMasking(3, fill=-7.0, **k),
+    "voice": lambda **k: layers.VocalTractPerturbation(**k),
+}
+PAIRS = {
+    "mixup": lambda **k: layers.Mixup(0.4, **k),
+    "between": lambda **k: layers.BetweenClassMixing(RATE_HZ, 0.08, **k),
+    "between_plain": lambda **k: layers.BetweenClassMixing(
+        RATE_HZ, 0.08, None, **k
+    ),
+}
+EVERY = {**WAVEFORM, **SPECTROGRAM, **PAIRS}
+REAL = np.array([N, 17, 0], "int32")
+REAL_FRAMES = np.array([T, 5, 0])
+
+
+def waves(rng, batch=B, samples=N):
+    return rng.standard_normal((batch, samples)).astype("float32")
+
+
+def arguments(name, rng, behind=0.0):
+    """Arguments of a call on padded clips; `behind` stands in the padding."""
+    if name in SPECTROGRAM:
+        x = np.abs(rng.standard_normal((B, T, F)).astype("float32"))
+        mask = np.arange(T) < REAL_FRAMES[:, None]
+        return {"inputs": np.where(mask[..., None], x, behind), "mask": mask}
+    x = waves(rng)
+    given = {
+        "waveform": np.where(np.arange(N) < REAL[:, None], x, behind),
+        "lengths": REAL,
+    }
+    if name in PAIRS:
+        given["targets"] = np.eye(CLASSES, dtype="float32")[:B]
+    return given
+
+
+def arrays(outputs):
+    return [np.asarray(x) for x in keras.tree.flatten(outputs)]
+
+
+def moves_on(draw, first):
+    """Whether one of eight further draws differs; three signs may agree."""
+    return any(
+        (one != other).any()
+        for _ in range(8)
+        for one, other in zip(draw(), first, strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_promises_of_every_augmentation(name):
+    """Identity, seeds, padding, config and shapes, by the tables above."""
+    make = EVERY[name]
+    layer = make(seed=3)
+    assert naive.missing_from_config(layer) == []
+    revived = type(layer).from_config(layer.get_config())
+    assert revived.get_config() == layer.get_config()
+
+    given = arguments(name, np.random.default_rng(1), behind=50.0)
+    for training in (None, False):
+        same = arrays(layer(**given, training=training))
+        inputs = [x for k, x in given.items() if k not in ("mask", "lengths")]
+        for found, expected in zip(same, inputs, strict=False):
+            np.testing.assert_array_equal(found, expected)
+
+    first = arrays(layer(**given, training=True))
+    again = arrays(revived(**given, training=True))
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert moves_on(lambda: arrays(layer(**given, training=True)), first)
+
+    clean = arguments(name, np.random.default_rng(1))
+    alone = arrays(
+        type(layer).from_config(layer.get_config())(**clean, training=True)
+    )
+    for one, other in zip(first, alone, strict=True):
+        assert np.isfinite(one).all()
+        if name in SPECTROGRAM:
+            one = np.where(given["mask"][..., None], one, 0.0)
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+    # No clip is chosen: nothing changes, whatever is drawn.
+    if "rate" in layer.get_config():
+        config = {**layer.get_config(), "rate": 0.0}
+        none = arrays(type(layer).from_config(config)(**clean, training=True))
+        np.testing.assert_array_equal(none[0], next(iter(clean.values())))
+
+    symbols = {
+        key: keras.KerasTensor(
+            (None,) * x.ndim if x.ndim < 3 else (None, None, F), dtype=x.dtype
+        )
+        for key, x in given.items()
+    }
+    symbolic = keras.tree.flatten(layer(**symbols, training=True))
+    for symbol, value in zip(symbolic, first, strict=True):
+        assert len(symbol.shape) == value.ndim
+        assert symbol.dtype == str(value.dtype)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="tf.data is TensorFlow's"
+)
+@pytest.mark.parametrize("name", EVERY)
+def test_augmentation_runs_in_a_dataset_of_unknown_shapes(name, rng):
+    tf = pytest.importorskip("tensorflow")
+    layer, given = EVERY[name](seed=5), arguments(name, rng)
+    expected = arrays(EVERY[name](seed=5)(**given, training=True))
+    signature = {
+        key: tf.TensorSpec(
+            (None, None, F) if x.ndim == 3 else (None,) * x.ndim, x.dtype
+        )
+        for key, x in given.items()
+    }
+    dataset = tf.data.Dataset.from_generator(
+        lambda: iter([given] * 9), output_signature=signature
+    ).map(lambda x: layer(**x, training=True))
+    results = (arrays(x) for x in dataset)
+    first = next(results)
+    for found, value in zip(first, expected, strict=True):
+        np.testing.assert_allclose(found, value, atol=1e-5)
+    assert moves_on(lambda: next(results), first)
+
+
+def test_draws_are_saved_with_a_model(tmp_path, rng):
+    x = waves(rng, 4)
+    model = keras.Sequential([keras.layers.Input((N,)), Noisy(seed=11)])
+    model(x, training=True)
+    model.save(tmp_path / "noisy.keras")
+    revived = keras.models.load_model(
+        tmp_path / "noisy.keras", custom_objects={"Noisy": Noisy}
+    )
+    np.testing.assert_array_equal(
+        np.asarray(revived(x, training=True)),
+        np.asarray(model(x, training=True)),
+    )
+
+
+class Noisy(layers.AdditiveNoise):
+    """Only the waveform, for a chain."""
+
+    def call(self, waveform, training=None):
+        return super().call(waveform, training=training)[0]
+
+    def compute_output_spec(self, waveform, training=None):
+        return super().compute_output_spec(waveform)[0]
+
+
+def test_gain_is_a_factor_for_each_clip(rng):
+    x = waves(rng, 211)
+    y, lengths = layers.RandomGain((-12.0, 3.0), seed=1)(x, training=True)
+    gain_db = 20.0 * np.log10(np.asarray(y) / x)
+    np.testing.assert_allclose(gain_db, gain_db[:, :1] + 0 * x, atol=1e-3)
+    assert -12.0 <= gain_db.min() < -11.0 and 2.0 < gain_db.max() <= 3.001
+    assert (np.asarray(lengths) == N).all()
+
+
+def test_polarity_turns_about_half(rng):
+    x = waves(rng, 400)
+    y = np.asarray(layers.PolarityInversion(seed=1)(x, training=True)[0])
+    turned = (y == -x).all(axis=1)
+    assert (turned | (y == x).all(axis=1)).all()
+    assert 140 < turned.sum() < 260  # six deviations of 400 fair coins
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_shift_against_a_loop(wrap, rng):
+    x, offsets = waves(rng), np.array([[4], [-6], [3]], "int32")
+    found = np.asarray(augment.shift(x, REAL, offsets, wrap))
+    expected = np.zeros_like(x)
+    for b, size in enumerate(REAL):
+        for n in range(size):
+            source = n - offsets[b, 0]
+            source = source % size if wrap else source
+            expected[b, n] = x[b, source] if 0 <= source < size else 0.0
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_shifts_are_drawn_from_all_whole_numbers(rng):
+    x = np.tile(np.arange(1.0, 10.0, dtype="float32"), (600, 1))
+    layer = layers.TimeShift(0.03, RATE_HZ, wrap=True, seed=1)
+    y = np.asarray(layer(x, training=True)[0])
+    np.testing.assert_array_equal(np.sort(y, axis=1), x)
+    counts = np.bincount((y.argmin(axis=1) + 3) % 9, minlength=9)
+    assert (counts[7:] == 0).all() and (counts[:7] > 30).all()
+    # Clips shorter than the largest shift are not shifted past themselves.
+    short, lengths = np.zeros((50, 9), "float32"), np.full(50, 2, "int32")
+    short[:, :2] = [1.0, 2.0]
+    y = np.asarray(
+        layers.TimeShift(0.03, RATE_HZ, seed=1)(short, lengths, training=True)[
+            0
+        ]
+    )
+    assert {tuple(row[:2]) for row in y} == {
+        (0.0, 0.0),
+        (0.0, 1.0),
+        (1.0, 2.0),
+        (2.0, 0.0),
+    }
+
+
+def naive_resample(x, size, speed, skipped, interpolation):
+    """One sample at a time, from the textbook's sums."""
+    new = int(np.ceil(np.float32(size) / np.float32(speed)))
+    y = np.zeros(len(x))
+    for n in range(min(new, len(x))):
+        p = (n + skipped) * speed
+        for k in range(size):
+            if interpolation == "linear":
+                y[n] += max(0.0, 1.0 - abs(p - k)) * x[k]
+            else:
+                c = min(1.0, 1.0 / speed)
+                d = c * (p - k)
+                if abs(d) < augment.SINC_ZEROS:
+                    window = np.cos(np.pi * d / 2 / augment.SINC_ZEROS) ** 2
+                    y[n] += c * np.sinc(d) * window * x[k]
+    return y, min(new, len(x))
+
+
+@pytest.mark.parametrize("interpolation", augment.INTERPOLATIONS)
+def test_speed_against_a_loop(interpolation, rng):
+    x = waves(rng)
+    speed = np.array([[0.75], [1.3], [1.0]], "float32")
+    start = np.array([[0.5], [0.9], [0.0]], "float32")
+    y, lengths = augment.change_speed(x, REAL, speed, start, 11, interpolation)
+    skipped = [5, 0, 0]  # of 39 samples 10 do not fit: floor(0.5 * 11)
+    for b in range(B):
+        expected, size = naive_resample(
+            x[b], REAL[b], float(speed[b, 0]), skipped[b], interpolation
+        )
+        np.testing.assert_allclose(np.asarray(y)[b], expected, atol=2e-5)
+        assert int(lengths[b]) == size
+
+
+def test_sinc_keeps_a_tone_where_linear_aliases():
+    """3.6 kHz played 1.5 times as fast is 5.4 kHz: above Nyquist's 4 kHz."""
+    n = np.arange(800, dtype="float32")
+    x = np.sin(2 * np.pi * 0.45 * n)[None].astype("float32")
+    levels = {}
+    for kind in augment.INTERPOLATIONS:
+        layer = layers.SpeedPerturbation((1.5, 1.5), kind, seed=1)
+        y = np.asarray(layer(x, training=True)[0])[0, 50:450]
+        levels[kind] = np.sqrt(np.mean(y**2))
+    assert levels["sinc"] < 0.01 and levels["linear"] > 0.2
+    tone = np.sin(2 * np.pi * 0.1 * n)[None].astype("float32")
+    layer = layers.SpeedPerturbation((1.5, 1.5), "sinc", seed=1)
+    y = np.asarray(layer(tone, training=True)[0])[0, 50:450]
+    expected = np.sin(2 * np.pi * 0.15 * np.arange(50, 450))
+    np.testing.assert_allclose(y, expected, atol=0.005)
+
+
+def test_noise_has_the_ratio_it_was_asked_for(rng):
+    x = waves(rng)
+    noise = 100.0 * waves(rng)
+    snr_db = np.array([[6.0], [-3.0], [0.0]], "float32")
+    y = np.asarray(augment.add_noise(x, REAL, noise, snr_db))
+    for b, size in enumerate(REAL[:2]):
+        added = (y - x)[b, :size]
+        ratio = np.sum(x[b, :size] ** 2) / np.sum(added**2)
+        assert 10 * np.log10(ratio) == pytest.approx(snr_db[b, 0], abs=1e-3)
+        # The noise itself, and nothing else.
+        assert np.corrcoef(added, noise[b, :size])[0, 1] > 0.99999
+        assert (y[b, size:] == 0).all()
+    still = np.asarray(augment.add_noise(x, REAL, 0.0 * noise, snr_db))
+    np.testing.assert_array_equal(still[0], x[0])
+    quiet = layers.AdditiveNoise(seed=1)(0.0 * x, training=True)[0]
+    assert (np.abs(np.asarray(quiet)) < 1e-12).all()
+
+
+def test_a_bank_gives_pieces_of_its_rows_that_go_round():
+    bank = np.array([[1, 2, 3, 5, 8], [13, 21, 34, 55, 89]], "float32")
+    x = np.ones((300, 7), "float32")
+    pieces = np.asarray(layers.AdditiveNoise(seed=1).pieces(x, bank))
+    found = {tuple(row) for row in pieces}
+    rows = [np.tile(row, 3) for row in bank]
+    assert found == {tuple(row[s : s + 7]) for row in rows for s in range(5)}
+    y = layers.AdditiveNoise((0.0, 0.0), seed=1)(x, bank=bank, training=True)
+    added = np.asarray(y[0]) - x
+    np.testing.assert_allclose(np.mean(added**2, axis=1), 1.0, rtol=1e-5)
+
+
+def test_crops_are_all_pieces_and_no_others():
+    x = np.tile(np.arange(1.0, 9.0, dtype="float32"), (400, 1))
+    lengths = np.where(np.arange(400) % 2, 7, 3).astype("int32")
+    layer = layers.RandomCrop(0.05, RATE_HZ, seed=1)
+    y, new = (np.asarray(v) for v in layer(x, lengths, training=True))
+    assert y.shape == (400, 5)
+    assert {tuple(row) for row in y[1::2]} == {
+        (1.0, 2.0, 3.0, 4.0, 5.0),
+        (2.0, 3.0, 4.0, 5.0, 6.0),
+        (3.0, 4.0, 5.0, 6.0, 7.0),
+    }
+    assert (y[::2] == [1.0, 2.0, 3.0, 0.0, 0.0]).all()
+    assert (new == np.where(np.arange(400) % 2, 5, 3)).all()
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_hidden_runs_have_the_papers_distribution(axis):
+    """All widths up to the largest, all starts that fit, and no others."""
+    count, length, largest = 3000, 5, 3
+    x = np.zeros((count, 6, 6), "float32")
+    if axis == 1:
+        layer = layers.TimeMasking(9, 0.6, count=1, fill=1.0, seed=1)
+        mask = np.tile(np.arange(6) < length, (count, 1))
+        y = np.asarray(layer(x, mask=mask, training=True))[:, :, 0]
+    else:
+        length = 6
+        layer = layers.BandMasking(largest, count=1, fill=1.0, seed=1)
+        y = np.asarray(layer(x, training=True))[:, 0, :]
+    runs, counts = np.unique(y, axis=0, return_counts=True)
+    found = dict(zip(map(tuple, runs), counts, strict=True))
+    expected = {}
+    for width in range(largest + 1):
+        for start in range(length - width + 1):
+            run = (np.arange(6) >= start) & (np.arange(6) < start + width)
+            chance = 1 / (largest + 1) / (length - width + 1)
+            key = tuple(run.astype("float32"))
+            expected[key] = expected.get(key, 0.0) + chance
+    assert found.keys() == expected.keys()
+    for run, chance in expected.items():
+        deviation = np.sqrt(count * chance * (1 - chance))
+        assert abs(found[run] - count * chance) < 6 * deviation
+
+
+def test_hidden_runs_take_the_mean_of_real_frames(rng):
+    x = rng.standard_normal((B, T, F)).astype("float32")
+    mask = np.arange(T) < REAL_FRAMES[:, None]
+    y = np.asarray(
+        layers.TimeMasking(4, count=3, seed=2)(x, mask=mask, training=True)
+    )
+    for b, size in enumerate(REAL_FRAMES[:2]):
+        hidden = (y != x)[b].any(axis=1)
+        assert 0 < hidden.sum() < T and not hidden[size:].any()
+        np.testing.assert_allclose(
+            y[b, hidden], x[b, :size].mean() + 0 * y[b, hidden], atol=1e-5
+        )
+
+
+def test_warp_against_a_loop(rng):
+    bins, share = 17, 0.6
+    x = rng.standard_normal((2, T, bins)).astype("float32")
+    factors = np.array([[0.9], [1.1]], "float32")
+    found = np.asarray(augment.warp(x, factors, share))
+    top = bins - 1
+    for b, a in enumerate((0.9, 1.1)):
+        corner = share * top * min(a, 1.0)
+        for k in range(bins):
+            if k <= corner / a:
+                source = a * k
+            else:
+                slope = (top - corner) / (top - corner / a)
+                source = top - slope * (top - k)
+            low = min(int(source), top - 1)
+            part = source - low
+            expected = (1 - part) * x[b, :, low] + part * x[b, :, low + 1]
+            np.testing.assert_allclose(found[b, :, k], expected, atol=1e-4)
+    same = augment.warp(x, np.ones((2, 1), "float32"), share)
+    np.testing.assert_allclose(np.asarray(same), x, atol=1e-5)
+
+
+def naive_level_db(x, size, half, weighting):
+    """The authors' `compute_gain`, one window at a time."""
+    x = np.concatenate([x[:size], np.zeros(max(0, 2 * half - size))])
+    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(2 * half) / (2 * half))
+    f = np.maximum(np.arange(half + 1) * RATE_HZ / (2 * half), 1e-3)
+    ra = (
+        12194**2
+        * f**4
+        / (
+            (f**2 + 20.6**2)
+            * np.sqrt((f**2 + 107.7**2) * (f**2 + 737.9**2))
+            * (f**2 + 12194**2)
+        )
+    )
+    best = 1e-8
+    for start in range(0, len(x) - 2 * half + 1, half):
+        window = x[start : start + 2 * half]
+        if weighting is None:
+            level = np.mean(window**2)
+        else:
+            spectrum = np.abs(np.fft.rfft(window * hann)) ** 2
+            level = np.sum(spectrum * (ra * 10**0.1) ** 2)
+        best = max(best, level)
+    return 10 * np.log10(best)
+
+
+@pytest.mark.parametrize("weighting", mixing.WEIGHTINGS)
+def test_between_class_mixing_is_the_papers(weighting, rng):
+    """Levels, share and mix, from what the layer drew."""
+    layer = layers.BetweenClassMixing(RATE_HZ, 0.08, weighting, seed=4)
+    real = np.array([N, 17, 3, 11, N, 8], "int32")
+    x = waves(rng, 6) * 10.0 ** rng.uniform(-2, 0, (6, 1)).astype("float32")
+    x = np.where(np.arange(N) < real[:, None], x, 0.0).astype("float32")
+    level = [
+        naive_level_db(x[b].astype("float64"), real[b], 4, weighting)
+        for b in range(6)
+    ]
+    found = np.asarray(layer.level_db(x, real))[:, 0]
+    np.testing.assert_allclose(found, level, atol=1e-3)
+
+    t = np.eye(6, dtype="float32")
+    y, targets, lengths = map(np.asarray, layer(x, t, real, training=True))
+    mixed = 0
+    for b in range(6):
+        r = float(targets[b, b])
+        others = [c for c in range(6) if c != b and targets[b, c] > 0]
+        if not others:
+            np.testing.assert_allclose(y[b], x[b], atol=1e-5)
+            continue
+        (c,) = others
+        mixed += 1
+        assert targets[b].sum() == pytest.approx(1.0, abs=1e-6)
+        p = 1 / (1 + 10 ** ((level[b] - level[c]) / 20) * (1 - r) / r)
+        expected = (p * x[b] + (1 - p) * x[c]) / np.hypot(p, 1 - p)
+        np.testing.assert_allclose(y[b], expected, atol=1e-4)
+        assert lengths[b] == max(real[b], real[c])
+    assert mixed >= 2
+
+
+def test_between_class_share_at_its_ends():
+    levels = np.array([-80.0, 20.0], "float32")
+    for r, p in ((0.0, 0.0), (1.0, 1.0)):
+        share = mixing.between_class_share(levels, levels[::-1], r)
+        np.testing.assert_array_equal(np.asarray(share), [p, p])
+    equal = mixing.between_class_share(levels, levels, 0.3)
+    np.testing.assert_allclose(np.asarray(equal), 0.3, rtol=1e-6)
+
+
+def test_a_weighting_is_the_standards():
+    """Table 3 of IEC 61672-1, to its tenth of a dB."""
+    table = {1.5: -39.4, 2.1: -16.1, 3.0: 0.0, 3.6: 1.0, 4.2: -6.6}
+    for decades, level_db in table.items():
+        found = mixing.a_weighting_db(10.0**decades)
+        assert found == pytest.approx(level_db, abs=0.06)
+
+
+def test_mixup_mixes_waveforms_as_targets(rng):
+    x, t = waves(rng, 7), np.eye(7, dtype="float32")
+    y, targets, _ = map(
+        np.asarray, layers.Mixup(1.0, seed=2)(x, t, training=True)
+    )
+    np.testing.assert_allclose(y, targets @ x, atol=1e-5)
+    # Each clip is a partner once.
+    partners = targets - np.diag(np.diag(targets))
+    assert ((partners > 0).sum(axis=0) <= 1).all() and (partners > 0).sum() > 3
+
+
+def test_arguments_out_of_range_are_named():
+    for make, name in [
+        (lambda: layers.RandomGain((3.0, -3.0)), "gain_db"),
+        (lambda: layers.RandomGain(rate=1.5), "rate"),
+        (lambda: layers.TimeShift(-0.1), "max_shift_s"),
+        (lambda: layers.AdditiveNoise((0.0, float("inf"))), "snr_db"),
+        (lambda: layers.SpeedPerturbation((0.0, 1.0)), "speed"),
+        (lambda: layers.SpeedPerturbation(interpolation="cubic"), "cubic"),
+        (lambda: layers.RandomCrop(0.0), "size_s"),
+        (lambda: layers.TimeMasking(count=0), "count"),
+        (lambda: layers.TimeMasking(max_share=2.0), "max_share"),
+        (lambda: layers.BandMasking(fill="zero"), "fill"),
+        (lambda: layers.VocalTractPerturbation((0.5, 1.1)), "break_share"),
+        (lambda: layers.Mixup(0.0), "alpha"),
+        (lambda: layers.BetweenClassMixing(weighting="b"), "weighting"),
+        (lambda: layers.BetweenClassMixing(window_s=0.0), "window_s"),
+    ]:
+        with pytest.raises(ValueError, match=name):
+            make()
+    with pytest.raises(TypeError, match="did you mean 'gain_db'"):
+        layers.RandomGain(gain_dB=(0.0, 1.0))
