@@ -1,24 +1,91 @@
 """The command line: `audio-tf classify | query | export | ...`."""
 
 import argparse
+import io
 import json
+import math
+import os
+import re
 import sys
 import tempfile
 
+import numpy as np
+
+from audio_tf.ops.checks import closest
+from audio_tf.terminal import printable, printable_lines
+
+MAX_CLIP_S = 600.0
+MAX_SEED = 2**32 - 1  # Of numpy and scikit-learn.
+MAX_VERSION = 2**63 - 1  # Of TensorFlow Serving.
+
 
 def main(argv=None):
-    """Runs the command line and returns its exit status."""
-    arguments = parser().parse_args(argv)
+    """Runs the command line.
+
+    Args:
+        argv: list of str; that of the process if `None`.
+
+    Returns:
+        The exit status: 0, 1 if something was left out or differs, 2 if
+        nothing could be done.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A label need not be in the terminal's encoding.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    argv = sys.argv[1:] if argv is None else list(map(str, argv))
+    top, commands = parser()
+    if argv and not argv[0].startswith("-") and argv[0] not in commands:
+        top.error(f"no command {argv[0]!r}{closest(argv[0], commands)}")
+    arguments = top.parse_args(argv)
     try:
         return arguments.run(arguments)
-    except (ValueError, OSError, RuntimeError, ImportError) as error:
-        print(f"audio-tf: {error}", file=sys.stderr)
+    except (
+        ValueError,
+        TypeError,
+        OSError,
+        RuntimeError,
+        ImportError,
+    ) as error:
+        words = printable_lines(with_flags(str(error), arguments))
+        print(f"audio-tf: {words}", file=sys.stderr)
         return 2
 
 
+def with_flags(text, arguments):
+    """An error of the library with flags in place of its arguments."""
+
+    def flag(found):
+        known = found[1] in vars(arguments)
+        return "--" + found[1].replace("_", "-") if known else found[0]
+
+    return re.sub(r"`(\w+)`", flag, text)
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and names the nearest known flag."""
+
+    def __init__(self, **kwargs):
+        self.flags = []
+        super().__init__(allow_abbrev=False, **kwargs)
+
+    def add_argument(self, *names, **kwargs):
+        self.flags += [name for name in names if name.startswith("-")]
+        return super().add_argument(*names, **kwargs)
+
+    def parse_known_args(self, args=None, namespace=None):
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            near = closest(unknown[0].split("=")[0], self.flags)
+            self.error(f"takes no {unknown[0]!r}{near}")
+        return namespace, unknown
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {printable(message)}\n")
+
+
 def parser():
-    """The argument parser of all commands."""
-    top = argparse.ArgumentParser(
+    """The argument parser of all commands, and a dict of theirs by name."""
+    top = Parser(
         prog="audio-tf", description="Audio classification from the shell."
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -26,7 +93,7 @@ def parser():
     classify = commands.add_parser(
         "classify", help="print the top labels of audio files"
     )
-    classify.add_argument("files", nargs="+", metavar="FILE")
+    add_files(classify)
     add_model(classify)
     add_output(classify)
     classify.add_argument(
@@ -40,10 +107,10 @@ def parser():
     query.add_argument(
         "url",
         metavar="URL",
-        help="http://HOST:8501 or grpc://HOST:8500, with "
+        help="http://[USER:PASSWORD@]HOST:8501 or grpc://HOST:8500, with "
         "/v1/models/NAME[/versions/N] after it or not",
     )
-    query.add_argument("files", nargs="+", metavar="FILE")
+    add_files(query)
     add_output(query)
     query.add_argument(
         "--labels",
@@ -59,7 +126,7 @@ def parser():
     )
     query.add_argument(
         "--timeout",
-        type=float,
+        type=positive_float,
         default=60.0,
         metavar="SECONDS",
         help="of one attempt; a batch has twice that with all its attempts "
@@ -67,7 +134,7 @@ def parser():
     )
     query.add_argument(
         "--retries",
-        type=int,
+        type=whole,
         default=4,
         help="after the first attempt (default: %(default)d)",
     )
@@ -90,7 +157,7 @@ def parser():
     add_preset(export)
     export.add_argument(
         "--version",
-        type=int,
+        type=version_number,
         help="number of the SavedModel (default: the next free one)",
     )
     export.add_argument(
@@ -100,11 +167,10 @@ def parser():
     )
     export.add_argument(
         "--max-clip",
-        type=float,
-        default=600.0,
+        type=positive_float,
         metavar="SECONDS",
         help="longest clip that serving_audio_bytes scores "
-        "(default: %(default)g)",
+        f"(default: {MAX_CLIP_S:g})",
     )
     add_formats(export)
     export.set_defaults(run=run_export)
@@ -119,9 +185,7 @@ def parser():
         "and heads count from 1.",
     )
     inspect.add_argument("path", metavar="OUT_DIR")
-    inspect.add_argument(
-        "files", nargs="+", metavar="FILE", help="audio, or a folder of it"
-    )
+    add_files(inspect)
     inspect.add_argument(
         "--model",
         required=True,
@@ -149,7 +213,7 @@ def parser():
     )
     inspect.add_argument(
         "--seed",
-        type=int,
+        type=whole,
         default=0,
         help="of clips, initial weights and t-SNE (default: %(default)d)",
     )
@@ -159,7 +223,10 @@ def parser():
     inspect.set_defaults(run=run_inspect)
 
     presets = commands.add_parser(
-        "presets", help="list the sizes that models are built in"
+        "presets",
+        help="list the sizes that models are built in",
+        description="Sizes by name, each with its parameters, whether it takes "
+        "waveforms or features, and whether no output depends on later sound.",
     )
     presets.set_defaults(run=run_presets)
 
@@ -190,38 +257,81 @@ def parser():
         "--json", action="store_true", help="one JSON object per attention"
     )
     attentions.set_defaults(run=run_attentions)
-    return top
+    return top, commands.choices
+
+
+def checked(kind, text, fits, wanted):
+    """`kind(text)` if that `fits`, or an error that says what is `wanted`."""
+    try:
+        number = kind(text)
+    except ValueError:
+        number = math.nan
+    if not fits(number):
+        raise argparse.ArgumentTypeError(f"must be {wanted}. Received: {text}")
+    return number
 
 
 def positive_int(text):
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be a positive integer. Received: {text}"
-        )
-    return number
+    """A flag's number that is at least 1."""
+    return checked(int, text, lambda n: n >= 1, "a positive integer")
+
+
+def whole(text):
+    """A flag's number that is at least 0: a count, or a seed."""
+    wanted = f"an integer from 0 to {MAX_SEED}"
+    return checked(int, text, lambda n: 0 <= n <= MAX_SEED, wanted)
+
+
+def version_number(text):
+    """A flag's number of a SavedModel's version."""
+    wanted = "an integer, at least 0"
+    return checked(int, text, lambda n: 0 <= n <= MAX_VERSION, wanted)
 
 
 def positive_float(text):
-    number = float(text)
-    if not 0.0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(
-            f"must be a positive number. Received: {text}"
-        )
-    return number
+    """A flag's number above 0, and finite."""
+    return checked(float, text, lambda n: 0.0 < n < math.inf, "positive")
+
+
+def one_of(names):
+    """A function that takes a name of a table, and names the nearest."""
+
+    def known(text):
+        if text not in names:
+            raise argparse.ArgumentTypeError(
+                f"must be one of {', '.join(names)}{closest(text, names)}. "
+                f"Received: {text!r}"
+            )
+        return text
+
+    return known
+
+
+def add_files(command):
+    """Adds the files that a command reads."""
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="audio, or a folder of it"
+    )
 
 
 def add_formats(command):
+    """Adds what is written beside a SavedModel, and how it is compared."""
+    from audio_tf.data.corpora import CORPORA
+    from audio_tf.export import formats
+
     command.add_argument(
         "--format",
         action="extend",
-        type=lambda text: text.split(","),
+        type=lambda text: [
+            one_of(formats.FORMATS)(name) for name in text.split(",")
+        ],
         metavar="FORMAT[,...]",
-        help="savedmodel, onnx, litert or openvino (default: savedmodel)",
+        help=f"{', '.join(formats.FORMATS)} (default: savedmodel)",
     )
     command.add_argument(
         "--quantize",
-        choices=["int8", "dynamic"],
+        type=one_of(formats.QUANTIZATIONS),
+        metavar=f"{{{','.join(formats.QUANTIZATIONS)}}}",
         help="write quantized files beside, where the format can: dense "
         "layers in int8 by Keras, or weights by the runtime's converter",
     )
@@ -240,19 +350,28 @@ def add_formats(command):
     )
     command.add_argument(
         "--dataset",
+        type=one_of(CORPORA),
         metavar="LAYOUT",
         help="labelled clips, as training/evaluate.py takes them, whose test "
-        "split --verify scores: accuracy before and after",
+        "split --verify scores, to say accuracy before and after: "
+        f"{', '.join(CORPORA)}",
     )
     command.add_argument("--data-dir", metavar="DIR", help="of --dataset")
     command.add_argument(
-        "--test-folds", nargs="+", type=int, metavar="N", help="of ESC"
+        "--test-folds",
+        nargs="+",
+        type=positive_int,
+        metavar="N",
+        help="of --dataset esc10 or esc50",
     )
 
 
 def add_output(command):
     command.add_argument(
-        "--top", type=int, default=5, help="labels per file (default: 5)"
+        "--top",
+        type=positive_int,
+        default=5,
+        help="labels per file (default: 5)",
     )
     command.add_argument(
         "--json", action="store_true", help="one JSON object per file"
@@ -300,19 +419,45 @@ def load_classifier(name):
             f"{name!r} is an architecture without trained weights. Train it, "
             "and pass the preset folder that training writes."
         )
+    known = AudioClassifier.presets
+    if "://" not in name and not os.path.exists(name) and name not in known:
+        raise ValueError(
+            "--model is no preset, no folder of one and no exported model"
+            f"{closest(name, [*known, *list_sizes()])}. "
+            f"Received: --model {name}"
+        )
     return AudioClassifier.from_preset(name)
 
 
-def run_classify(arguments):
-    import numpy as np
+def find_files(paths):
+    """Files as they are given, and those in folders, each once.
 
+    Says on the standard error how many were given twice.
+
+    Raises:
+        FileNotFoundError: if a folder holds no audio.
+    """
+    from audio_tf.data.corpora import list_files
+
+    files = list_files(paths)
+    once = {}
+    for file in files:
+        once.setdefault(os.path.abspath(file), file)
+    if len(once) < len(files):
+        more = len(files) - len(once)
+        print(f"{more} files were given twice, taken once", file=sys.stderr)
+    return list(once.values())
+
+
+def run_classify(arguments):
     from audio_tf import data
 
+    files = find_files(arguments.files)
     classifier = load_classifier(arguments.model)
     labels = classifier.labels
     if labels is None:
         labels = [str(index) for index in range(classifier.num_classes)]
-    corpus = data.Corpus(arguments.files, [[] for _ in arguments.files], labels)
+    corpus = data.Corpus(files, [[] for _ in files], labels)
     with tempfile.TemporaryDirectory() as cache_dir:
         clips = data.prepare(
             corpus,
@@ -329,32 +474,39 @@ def run_classify(arguments):
         )
     failures = dict(clips.failures)
     for file, row in zip(clips.corpus.files, scores, strict=True):
-        if np.isfinite(row).all():
-            print_scores(file, row, labels, arguments)
-        else:
+        if not np.isfinite(row).all():
             failures[str(file)] = "its scores are not finite"
+            continue
+        print_scores(file, row, labels, arguments)
+    return report(failures)
+
+
+def report(failures):
+    """Prints what was left out, and returns the exit status."""
+    from audio_tf import data
+
     if failures:
-        print(data.describe(failures), file=sys.stderr)
+        print(printable_lines(data.describe(failures)), file=sys.stderr)
     return 1 if failures else 0
 
 
 def print_scores(file, row, labels, arguments):
     """Prints the best labels of one file from its scores `(classes,)`."""
-    from audio_tf import data
-
     best = row.argsort()[::-1][: arguments.top]
     ranked = {labels[index]: float(row[index]) for index in best}
     if arguments.json:
-        print(json.dumps({"file": str(file), "scores": ranked}), flush=True)
+        found = {"file": str(file), "scores": ranked}
+        print(json.dumps(found, allow_nan=False), flush=True)
         return
-    print(data.printable(file))
+    print(printable(file))
     for label, score in ranked.items():
-        print(f"  {score:6.3f}  {label}")
+        print(f"  {score:6.3f}  {printable(label)}")
 
 
 def run_query(arguments):
-    from audio_tf import client, data
+    from audio_tf import client
 
+    files = find_files(arguments.files)
     labels, errors = None, None
     if arguments.labels:
         labels, errors = client.read_labels(arguments.labels)
@@ -365,32 +517,76 @@ def run_query(arguments):
         timeout_s=arguments.timeout,
         retries=arguments.retries,
         errors=errors,
+        num_classes=labels and len(labels),
     ) as asked:
         for result in asked.query(
-            arguments.files, arguments.signature, arguments.batch_size
+            files, arguments.signature, arguments.batch_size
         ):
             if not result.valid:
                 failures[result.file] = result.error
                 continue
             names = labels or [str(n) for n in range(len(result.scores))]
-            if len(names) != len(result.scores):
-                raise ValueError(
-                    "the model has another number of classes than --labels. "
-                    f"Received: {len(result.scores)} scores and "
-                    f"{len(names)} labels"
-                )
             print_scores(result.file, result.scores, names, arguments)
-    if failures:
-        print(data.describe(failures), file=sys.stderr)
-    return 1 if failures else 0
+    return report(failures)
 
 
 def run_export(arguments):
-    from audio_tf import models
     from audio_tf.export import command
 
-    classifier = models.AudioClassifier.from_preset(arguments.model)
-    return command.run(classifier, arguments)
+    check_export(arguments)
+    if arguments.max_clip is None:
+        arguments.max_clip = MAX_CLIP_S
+    return command.run(load_trained(arguments.model), arguments)
+
+
+def check_export(arguments):
+    """Refuses flags that other flags make meaningless.
+
+    Raises:
+        ValueError: if there is one; it names the flag that is missing.
+    """
+    from audio_tf.data import layouts
+    from audio_tf.data.corpora import CORPORA
+
+    with_folds = layouts.takers(CORPORA, "folds")
+    served = "savedmodel" in (arguments.format or ["savedmodel"])
+    for flag, met, needed in (
+        ("clips", arguments.verify, "--verify"),
+        ("dataset", arguments.verify, "--verify"),
+        ("data_dir", arguments.dataset, "--dataset"),
+        (
+            "test_folds",
+            arguments.dataset in with_folds,
+            f"--dataset {' or '.join(with_folds)}",
+        ),
+        ("version", served, "--format savedmodel"),
+        ("stream", served, "--format savedmodel"),
+        ("max_clip", served, "--format savedmodel"),
+    ):
+        value = getattr(arguments, flag)
+        if value not in (None, False, []) and not met:
+            name = "--" + flag.replace("_", "-")
+            raise ValueError(
+                f"{name} means nothing without {needed}. Received: "
+                + (name if value is True else f"{name} {value}")
+            )
+
+
+def load_trained(name):
+    """An `AudioClassifier` from a preset, to be written in another format.
+
+    Raises:
+        ValueError: if `name` is an architecture, an export, or nothing.
+    """
+    from audio_tf.models import AudioClassifier
+
+    classifier = load_classifier(name)
+    if not isinstance(classifier, AudioClassifier):
+        raise ValueError(
+            "--model must be a preset: an exported model is not exported "
+            f"again. Received: --model {name}"
+        )
+    return classifier
 
 
 def run_inspect(arguments):
@@ -403,9 +599,12 @@ def run_presets(arguments):
     from audio_tf import models
 
     for name, family in models.list_sizes().items():
-        takes = "" if family.takes == "waveform" else ", takes features"
-        count = family.from_preset(name).count_params()
-        print(f"{name:40s} {count:>12,} parameters, untrained{takes}")
+        backbone = family.from_preset(name)
+        print(
+            f"{name:40s} {backbone.count_params():>12,} parameters, untrained, "
+            f"takes {backbone.takes}, "
+            f"{'causal' if backbone.causal else 'not causal'}"
+        )
     return 0
 
 

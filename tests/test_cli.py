@@ -1,6 +1,9 @@
 """`audio-tf` as a user types it."""
 
 import json
+import os
+import pathlib
+import sys
 
 import keras
 import numpy as np
@@ -14,7 +17,8 @@ if keras.backend.backend() != "tensorflow":
     )
 
 from audio_tf import attention, cli, export
-from audio_tf.models import AudioClassifier, AudioTransformerBackbone
+from audio_tf.data.corpora import audio_below
+from audio_tf.models import AudioClassifier, list_sizes
 
 LABELS = ["dog", "rain", "siren"]
 
@@ -60,6 +64,90 @@ def test_classify_prints_the_top_labels(kind, folders, clip, capsys):
     assert lines[1].split() == [f"{expected[best]:.3f}", LABELS[best]]
 
 
+def test_a_folder_stands_for_the_audio_below_it(folders, tmp_path, capsys):
+    (tmp_path / "b").mkdir()
+    for name in ("c.wav", "b/a.wav", "a.flac", "notes.txt"):
+        audio = np.full(4_000, 0.1)
+        if not name.endswith("txt"):
+            soundfile.write(tmp_path / name, audio, 8_000)
+    (tmp_path / "notes.txt").write_text("no audio")
+    last = tmp_path / "c.wav"
+    arguments = ["classify", str(last), str(tmp_path), str(last), "--json"]
+    arguments += ["--model", str(folders[1]["preset"])]
+    assert cli.main(arguments) == 0
+    output = capsys.readouterr()
+    files = [json.loads(line)["file"] for line in output.out.splitlines()]
+    below = [str(file) for file in audio_below(tmp_path)]
+    assert len(below) == 3
+    assert files == [str(last), *(file for file in below if file != str(last))]
+    assert "2 files were given twice" in output.err
+    (tmp_path / "empty").mkdir()
+    arguments[1:4] = [str(tmp_path / "empty")]
+    assert cli.main(arguments) == 2
+    assert "empty: no audio in this folder" in capsys.readouterr().err
+
+
+def test_scores_that_are_not_finite_are_one_clips_own(
+    folders, clip, capsys, monkeypatch
+):
+    """A model may overflow on one clip; JSON has no NaN."""
+    classifier = AudioClassifier.from_preset(str(folders[1]["preset"]))
+    loud = clip.with_name("loud.wav")
+    soundfile.write(loud, np.ones(8_000), 8_000, subtype="FLOAT")
+
+    def predict(dataset, verbose):
+        rows = []
+        for waveform, _ in dataset:
+            whole = np.all(np.asarray(waveform) == 1.0, axis=1)
+            rows.append(np.where(whole[:, None], np.nan, 0.25 * np.ones(3)))
+        return np.concatenate(rows)
+
+    monkeypatch.setattr(classifier, "predict", predict)
+    monkeypatch.setattr(cli, "load_classifier", lambda name: classifier)
+    arguments = ["classify", str(loud), str(clip), "--json", "--model", "any"]
+    assert cli.main(arguments) == 1
+    output = capsys.readouterr()
+    found = json.loads(output.out)
+    assert found["file"] == str(clip) and found["scores"]["dog"] == 0.25
+    assert f"{loud}: its scores are not finite" in output.err
+    assert cli.main([*arguments, "--strict"]) == 2
+    assert str(loud) in capsys.readouterr().err
+
+
+def test_names_of_files_and_labels_do_not_steer_the_terminal(
+    tmp_path, rng, capsys
+):
+    backbone = tiny.backbone(sample_rate_hz=8_000)
+    labels = ["\x1b[31mdog", "r\u202eain", "caf\u00e9"]
+    classifier = AudioClassifier(backbone, labels=labels, chunk_s=0.5)
+    classifier.save_to_preset(str(tmp_path / "preset"))
+    names = [b"a\x1b[2J\nb.wav", b"caf\xe9.wav"]
+    files = [os.fsdecode(os.fsencode(tmp_path) + b"/" + n) for n in names]
+    for file in files:
+        with open(os.fsencode(file), "wb") as written:
+            audio = rng.uniform(-0.5, 0.5, 4_000)
+            soundfile.write(written, audio, 8_000, format="WAV")
+    bad = os.fsdecode(os.fsencode(tmp_path) + b"/\x1b]0;\xff.wav")
+    pathlib.Path(bad).write_text("no sound")
+    arguments = ["classify", *files, bad, "--model", str(tmp_path / "preset")]
+    assert cli.main(arguments) == 1
+    output = capsys.readouterr()
+    text = output.out + output.err
+    assert all(line.isprintable() for line in text.splitlines())
+    for shown in (
+        r"a\x1b[2J\nb.wav",
+        r"caf\udce9.wav",
+        r"\x1b]0;\udcff.wav",
+        r"\x1b[31mdog",
+        r"r\u202eain",
+        "caf\u00e9",
+    ):
+        assert shown in text
+    assert cli.main([*arguments, "--json"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["file"] for line in lines] == files
+
+
 def test_a_bad_file_is_named_and_the_others_scored(folders, clip, capsys):
     bad = clip.with_name("bad.wav")
     bad.write_text("no sound")
@@ -78,6 +166,7 @@ def test_a_bad_file_is_named_and_the_others_scored(folders, clip, capsys):
     [
         ("nowhere", "nowhere"),
         ("audio_transformer_small", "without trained weights"),
+        ("audio_transfomer_small", "mean 'audio_transformer_small'"),
     ],
 )
 def test_a_missing_model_is_named(model, message, clip, capsys):
@@ -93,12 +182,86 @@ def test_export_writes_the_next_version(folders, tmp_path, capsys):
     assert (tmp_path / "2" / "saved_model.pb").is_file()
 
 
-def test_presets_lists_every_size(capsys):
+def test_presets_lists_every_size_of_every_backbone(capsys):
     assert cli.main(["presets"]) == 0
-    output = capsys.readouterr().out
-    for size in AudioTransformerBackbone.sizes:
-        assert size in output
-    assert "974,272" in output
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(list_sizes())
+    listed = {line.split()[0]: line for line in lines}
+    for name, family in list_sizes().items():
+        assert f"takes {family.takes}, " in listed[name]
+    assert "974,272" in listed["audio_transformer_small"]
+    assert "waveform, causal" in listed["audio_transformer_small"]
+    assert "not causal" in listed["audio_transformer_large_multiscale"]
+    assert "features, not causal" in listed["audio_albert_6"]
+
+
+def wrong(arguments, capsys):
+    """What a command line that is refused says, one line, exit status 2."""
+    with pytest.raises(SystemExit) as exit:
+        sys.exit(cli.main(arguments.split()))
+    assert exit.value.code == 2
+    output = capsys.readouterr()
+    (line,) = output.err.splitlines()
+    assert output.out == "" and line.startswith("audio-tf")
+    return line
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        ("classify a.wav --model m --top -3", "--top: must be a positive int"),
+        ("classify a.wav --model m --top 0", "Received: 0"),
+        ("classify a.wav --model m --top x", "Received: x"),
+        ("classify a.wav --model m --tpo 3", "did you mean '--top'"),
+        ("classify a.wav --model m --strct", "did you mean '--strict'"),
+        ("classify a.wav --mod m", "required: --model"),
+        ("clasify a.wav", "no command 'clasify'; did you mean 'classify'"),
+        ("presets all", "audio-tf presets: takes no 'all'"),
+        ("query http://h a.wav --batch-size -1", "--batch-size: must be"),
+        ("query http://h a.wav --timeout 0", "--timeout: must be positive"),
+        ("query http://h a.wav --timeout nan", "Received: nan"),
+        ("query http://h a.wav --retries -1", "--retries: must be"),
+        ("query http://h a.wav --signature embed", "--signature must take"),
+        ("query http://h/v1/models/a a.wav --model-name b", "--model-name"),
+        ("query http://h a.wav --model-name a/b", "--model-name must be"),
+        ("query http://me:pw@h?pw a.wav", "Received: http://***@h?***"),
+        ("export out --model m --max-clip -5", "--max-clip: must be positive"),
+        ("export out --model m --max-clip inf", "Received: inf"),
+        ("export out --model m --version -1", "--version: must be"),
+        ("export out --model m --format onx", "did you mean 'onnx'"),
+        ("export out --model m --quantize int4", "did you mean 'int8'"),
+        ("export out --model m --verify --dataset esc1", "mean 'esc10'"),
+        ("export out --model m --clips a.wav", "--clips means nothing without"),
+        ("export out --model m --dataset esc10", "nothing without --verify"),
+        ("export out --model m --data-dir d", "nothing without --dataset"),
+        (
+            "export out --model m --test-folds 5",
+            "--test-folds means nothing without --dataset esc10 or esc50",
+        ),
+        (
+            "export out --model m --verify --dataset csv --test-folds 5",
+            "--test-folds means nothing without --dataset esc10 or esc50",
+        ),
+        (
+            "export out --model m --format onnx --stream",
+            "--stream means nothing without --format savedmodel",
+        ),
+        (
+            "export out --model m --format onnx --max-clip 3",
+            "Received: --max-clip 3.0",
+        ),
+        ("inspect out a.wav --model m --seconds nan", "--seconds: must be"),
+        ("inspect out a.wav --model m --seed -1", "--seed: must be"),
+        ("inspect out a.wav --model m --clips 0", "--clips: must be"),
+    ],
+)
+def test_wrong_flags_are_one_line_that_names_them(
+    flags, message, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.wav").write_bytes(b"")
+    assert message in wrong(flags, capsys)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.wav"]
 
 
 def test_attentions_are_listed_with_their_cost(capsys):
@@ -126,6 +289,4 @@ def test_attentions_are_listed_with_their_cost(capsys):
 def test_attentions_names_a_wrong_size(capsys):
     assert cli.main(["attentions", "--dim", "25"]) == 2
     assert "--num-heads must divide --dim" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        cli.main(["attentions", "--length", "0"])
-    assert "positive integer" in capsys.readouterr().err
+    assert "positive integer" in wrong("attentions --length 0", capsys)

@@ -1,6 +1,7 @@
 """`audio-tf query` as a user types it, against servers of ours."""
 
 import json
+import pathlib
 
 import keras
 import numpy as np
@@ -103,7 +104,10 @@ def test_the_servers_words_reach_the_user(rest, clip, capsys):
 
 
 def test_timeout_retries_and_batches_are_flags(rest, clip, capsys):
-    arguments = ["query", rest.url, *[str(clip)] * 3]
+    files = [clip.with_name(f"{number}.wav") for number in range(3)]
+    for file in files:
+        file.write_bytes(clip.read_bytes())
+    arguments = ["query", rest.url, *map(str, files)]
     flags = ["--timeout", "60", "--retries", "0", "--batch-size", "2"]
     rest.answers = [(503, b"")]
     assert cli.main([*arguments, *flags, "--json"]) == 1
@@ -117,9 +121,8 @@ def test_timeout_retries_and_batches_are_flags(rest, clip, capsys):
 @pytest.mark.parametrize(
     "flags, message",
     [
-        (["--timeout", "0"], "timeout_s=0"),
-        (["--retries", "-1"], "retries=-1"),
         (["--labels", "nowhere.txt"], "nowhere.txt"),
+        (["--model-name", "a b"], "--model-name must be"),
     ],
 )
 def test_wrong_flags_are_named(flags, message, rest, clip, capsys):
@@ -132,7 +135,35 @@ def test_labels_of_another_model_are_refused(rest, clip, tmp_path, capsys):
     labels.write_text("dog\nrain\n")
     arguments = ["query", rest.url, str(clip), "--labels", str(labels)]
     assert cli.main(arguments) == 2
-    assert "3 scores and 2 labels" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "--labels" in message and "3 scores, num_classes=2" in message
+
+
+def test_a_hostile_server_reaches_neither_terminal_nor_log(
+    rest, clip, tmp_path, capsys
+):
+    labels = tmp_path / "labels.txt"
+    labels.write_text("dog\nrain\n")
+    url = rest.url.replace("//", "//me:p@ssw0rd@")
+    rest.answers = [
+        (400, b"\x1b[2J\x07 for p@ssw0rd"),
+        (200, b'{"outputs": [[0.25, 0.75]]}'),
+        (200, b'{"outputs": [[NaN, 0.75]]}'),
+    ]
+    files = [str(clip.with_name(f"{n}.wav")) for n in range(3)]
+    for file in files:
+        pathlib.Path(file).write_bytes(clip.read_bytes())
+    arguments = ["query", url, *files, "--labels", str(labels)]
+    flags = ["--batch-size", "1", "--json"]
+    assert cli.main([*arguments, *flags]) == 1
+    output = capsys.readouterr()
+    found = json.loads(output.out)
+    assert found == {"file": files[1], "scores": {"rain": 0.75, "dog": 0.25}}
+    assert r"status 400, \x1b[2J\x07 for ***" in output.err
+    assert f"{files[2]}: {rest.url}" in output.err
+    assert "nan for class 0" in output.err
+    assert "p@ssw0rd" not in output.err
+    assert all(line.isprintable() for line in output.err.splitlines())
 
 
 def test_a_wrong_url_is_named(clip, capsys):

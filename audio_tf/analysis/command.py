@@ -41,6 +41,8 @@ def run(arguments):
     Returns:
         The exit status: 1 if files were left out.
     """
+    from audio_tf.data.corpora import list_files
+
     # Before the work, in case that there is no matplotlib.
     figures.new_figure(1, 1)
     keras.utils.set_random_seed(arguments.seed)
@@ -52,7 +54,7 @@ def run(arguments):
             f"The model has {len(blocks)} layers. Received: --layer {layer}"
         )
     waveforms, files, failures = read_clips(
-        list_files(arguments.files),
+        [pathlib.Path(file) for file in list_files(arguments.files)],
         backbone.sample_rate_hz,
         arguments.clips,
         arguments.seconds,
@@ -256,26 +258,6 @@ def longest_clip(backbone, blocks):
         frames = min(frames, limit or frames)
     # The sample that would begin another frame is left out.
     return frames * maps.frame_size(backbone) - 1
-
-
-def list_files(paths):
-    """Files as they are, and the audio files in folders, sorted.
-
-    Raises:
-        FileNotFoundError: if a folder holds no audio.
-    """
-    from audio_tf.data.corpora import audio_below
-
-    files = []
-    for path in map(pathlib.Path, paths):
-        if not path.is_dir():
-            files.append(path)
-            continue
-        below = audio_below(path)
-        if not below:
-            raise FileNotFoundError(f"{path}: no audio in this folder")
-        files += below
-    return files
 
 
 def read_clips(files, sample_rate_hz, count, seconds, longest, seed):

@@ -280,7 +280,8 @@ class Client:
             return
         if self.classes_given:
             raise ValueError(
-                "the model has another number of classes than `num_classes`. "
+                "the model has another number of classes than `num_classes`, "
+                "or as there are `labels`. "
                 f"Received: {classes} scores, num_classes={self.num_classes}"
             )
         raise ServerError(

@@ -301,28 +301,25 @@ def score_clips(model, chunks, batch_size=64, verbose="auto", strict=True):
         chunks: `Chunks`.
         batch_size: int.
         verbose: as `keras.Model.predict` takes it.
-        strict: bool. If True, scores that are not finite are an error; else
-            the row of such a clip is NaN, and the others are what they are
-            without it.
+        strict: bool. If False, a clip with a score that is not finite has NaN
+            for all its scores, and leaves the others alone.
 
     Returns:
         Float64 array `(clips, classes)`.
 
     Raises:
-        ValueError: if `strict` and scores are not finite; it names the files.
+        ValueError: if `strict` and a score is not finite; it names the file.
     """
     scores = model.predict(chunks.dataset(batch_size), verbose=verbose)
-    clip_index = chunks.clip_index[chunks.scoring_order(batch_size)]
+    clips = chunks.clip_index[chunks.scoring_order(batch_size)]
     finite = np.isfinite(scores).all(axis=1)
-    bad = np.unique(clip_index[~finite])
-    if len(bad) and strict:
-        files = [chunks.clips.corpus.files[clip] for clip in bad[:NAMES_SHOWN]]
+    bad = np.unique(clips[~finite])
+    if strict and bad.size:
         raise ValueError(
-            f"The scores of {len(bad)} of {len(chunks.clips)} clips are not "
-            f"finite. Received: {', '.join(map(str, files))}"
+            f"Scores of {bad.size} clips are not finite. Received: "
+            f"{scores[~finite][0]} for {chunks.clips.corpus.files[bad[0]]}"
         )
-    scores = clip_scores(
-        np.where(finite[:, None], scores, 0.0), clip_index, len(chunks.clips)
-    )
-    scores[bad] = np.nan
-    return scores
+    scores = np.where(finite[:, None], scores, 0.0)
+    means = clip_scores(scores, clips, len(chunks.clips))
+    means[bad] = np.nan
+    return means

@@ -69,6 +69,30 @@ def audio_below(data_dir):
     )
 
 
+def list_files(paths):
+    """Files as they are given, and in place of a folder the audio below it.
+
+    Args:
+        paths: paths of files, which need not be there, and of folders.
+
+    Returns:
+        List of paths; those of a folder are sorted.
+
+    Raises:
+        FileNotFoundError: if a folder holds no audio.
+    """
+    files = []
+    for path in paths:
+        if not os.path.isdir(path):
+            files.append(path)
+            continue
+        below = audio_below(path)
+        if not below:
+            raise FileNotFoundError(f"{path}: no audio in this folder")
+        files += below
+    return files
+
+
 def read_rows(path, columns):
     """Rows of a CSV with a header, as dicts that have `columns`.
 

@@ -10,6 +10,7 @@ from tqdm.auto import tqdm
 from audio_tf.data import decode
 from audio_tf.data.cache import AudioCache, source_size
 from audio_tf.ops.checks import check_sizes, closest
+from audio_tf.terminal import printable
 
 DECODERS = ("soundfile", "tfio")
 
@@ -208,18 +209,6 @@ def prepare(
         failures,
         np.array([source_size(entry) for entry in entries], np.int64),
         np.array([facts[row].checksum for row in rows], np.uint32),
-    )
-
-
-def printable(text):
-    """A path or a reason as text that any terminal and any file takes.
-
-    Bytes that are no UTF-8, which Python holds as surrogates, and control
-    characters become escapes, such as `\\udce9`.
-    """
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode()
-        for each in str(text)
     )
 
 
