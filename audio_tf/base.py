@@ -26,3 +26,8 @@ class Layer(keras.layers.Layer):
         known = set(checks.parameters_of(type(self))) - strangers
         checks.reject_unknown(type(self).__name__, strangers, known)
         super().__init__(**kwargs)
+
+    def get_config(self):
+        # A class without one Keras describes by what it was built with, and
+        # fails if that was a dtype policy.
+        return super().get_config()

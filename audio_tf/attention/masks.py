@@ -1,5 +1,6 @@
 """Boolean attention masks; True means "may be attended to"."""
 
+import keras
 from keras import ops
 
 
@@ -16,6 +17,25 @@ def from_lengths(lengths, max_length):
     positions = ops.arange(max_length, dtype="int32")
     lengths = ops.cast(lengths, "int32")
     return ops.expand_dims(positions, 0) < ops.expand_dims(lengths, 1)
+
+
+def within(lengths, max_length):
+    """Brings lengths into `[0, max_length]`, whatever integers they are.
+
+    A cast to int32 alone would wrap larger ones around, and so would sums.
+
+    Args:
+        lengths: integer tensor of any shape.
+        max_length: integer or scalar tensor.
+
+    Returns:
+        Int32 tensor.
+    """
+    dtype = keras.backend.standardize_dtype(lengths.dtype)
+    if dtype in ("int64", "uint32", "uint64"):
+        lengths = ops.clip(lengths, 0, 2**31 - 1)
+    lengths = ops.maximum(ops.cast(lengths, "int32"), 0)
+    return ops.minimum(lengths, ops.cast(max_length, "int32"))
 
 
 def causal(length):

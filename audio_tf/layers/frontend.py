@@ -98,7 +98,8 @@ class FrameMask(Layer):
     Call arguments:
         waveform: tensor `(batch, samples)`; only its shape is used.
         lengths: integer `(batch,)`, real samples of each clip, or `None`
-            where all are real.
+            where all are real; more than there are count as all, fewer than
+            0 as none.
 
     Returns:
         Boolean tensor `(batch, ceil(samples / frame_size))`.
@@ -113,7 +114,7 @@ class FrameMask(Layer):
         frames = (samples + self.frame_size - 1) // self.frame_size
         if lengths is None:
             return ops.ones((batch, frames), dtype="bool")
-        lengths = ops.cast(lengths, "int32")
+        lengths = masks.within(lengths, samples)
         lengths = (lengths + self.frame_size - 1) // self.frame_size
         return masks.from_lengths(lengths, frames)
 
@@ -132,9 +133,10 @@ class WaveformFrontend(Layer):
 
     `(batch, samples)` -> `(batch, frames, embedding_dim)` with
     `frames = ceil(samples / patch_size)`. Patches do not overlap and have a
-    rectangular window; the last one is filled up with zeros. Section 3.2 of
-    "Audio Transformers" (arXiv 2105.00335), which does not state the
-    activation of the first layer: ReLU here, and none after the second.
+    rectangular window; the last one is filled up with zeros. The layers and
+    sizes are those of section 3.2 of "Audio Transformers" (arXiv 2105.00335),
+    which states neither the activation of the first layer, ReLU here and none
+    after the second, nor how its weights begin. `gain` is ours.
 
     Args:
         filters: int, units of the first dense layer, 2048 or 1024 in the
@@ -147,10 +149,11 @@ class WaveformFrontend(Layer):
             to begin as a mel-spaced quadrature filterbank: windowed cosines
             and sines of both signs, then triangular means. Both are dense
             and trainable either way.
-        gain: float, the scale at which the filters begin. Sound in a room is
-            some 30 dB below full scale, and positions are of size 1: at 1,
-            as Glorot uniform is, positions would drown the sound. With
-            `"mel"`, a full-scale sinusoid has an embedding of at most
+        gain: float, the scale at which the filters begin; not of the paper,
+            whose dense layers begin as Keras' do, at 1, if they are left at
+            their defaults. Sound in a room is some 30 dB below full scale,
+            and positions are of size 1: at 1 positions would drown the sound.
+            With `"mel"`, a full-scale sinusoid has an embedding of at most
             about this size.
         **kwargs: arguments of `keras.layers.Layer`.
 
@@ -219,7 +222,7 @@ class WaveformFrontend(Layer):
     def call(self, waveform, lengths=None):
         batch, samples = ops.shape(waveform)[0], ops.shape(waveform)[1]
         if lengths is not None:
-            real = masks.from_lengths(lengths, samples)
+            real = masks.from_lengths(masks.within(lengths, samples), samples)
             waveform = ops.where(real, waveform, 0.0)
         frames = (samples + self.patch_size - 1) // self.patch_size
         padding = frames * self.patch_size - samples

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from audio_tf.attention import masks
 from audio_tf.base import Layer
 from audio_tf.layers.pooling import real_frames
 
@@ -27,11 +28,17 @@ def halving_groups(dim, max_window):
 
 
 def block_average(x, real, window):
-    """Mean of the real frames of each block, written to all of the block."""
+    """Mean of the real frames of each block, written to all of the block.
+
+    Args:
+        x: `(batch, time, dim)`, zeros where a frame is not real.
+        real: 1 or 0 in `(batch, time, 1)`.
+        window: int, frames of a block.
+    """
     batch, length, dim = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
     blocks = (length + window - 1) // window
     padding = [[0, 0], [0, blocks * window - length], [0, 0]]
-    x = ops.reshape(ops.pad(x * real, padding), (batch, blocks, window, dim))
+    x = ops.reshape(ops.pad(x, padding), (batch, blocks, window, dim))
     real = ops.reshape(ops.pad(real, padding), (batch, blocks, window, 1))
     mean = ops.sum(x, axis=2, keepdims=True) / ops.maximum(
         ops.sum(real, axis=2, keepdims=True), 1.0
@@ -41,8 +48,11 @@ def block_average(x, real, window):
 
 
 def trailing_average(x, real, window):
-    """Mean of the last `window` frames, as far as they exist and are real."""
-    total, count, reach = x * real, real, 1
+    """Mean of the last `window` frames, as far as they exist and are real.
+
+    Arguments as of `block_average`.
+    """
+    total, count, reach = x, real, 1
     while reach < window:
         # Not in place: on Torch that would change `real` for the next group.
         total = total + shift(total, reach)
@@ -79,7 +89,8 @@ class MultiScaleAverage(Layer):
         mask: boolean `(batch, time)`, True where a frame is real, or `None`.
 
     Returns:
-        Tensor `(batch, time, dim)`.
+        Tensor `(batch, time, dim)`. Real frames do not depend on what the
+        others hold, be it NaN.
     """
 
     # As of `TransformerBlock`.
@@ -99,6 +110,8 @@ class MultiScaleAverage(Layer):
 
     def call(self, inputs, mask=None):
         real = real_frames(inputs, mask)
+        if mask is not None:
+            inputs = masks.zero_padding(inputs, mask)
         average = trailing_average if self.causal else block_average
         start, groups = 0, []
         for count, window in halving_groups(inputs.shape[-1], self.max_window):

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from audio_tf.attention import masks
 from audio_tf.base import Layer
 
 
@@ -86,7 +87,9 @@ class TemporalAveragePooling(Layer):
 
     def call(self, inputs, mask=None):
         real = real_frames(inputs, mask)
-        total = window_sums(inputs * real, self.pool_size, self.strides)
+        if mask is not None:
+            inputs = masks.zero_padding(inputs, mask)
+        total = window_sums(inputs, self.pool_size, self.strides)
         counts = window_sums(real, self.pool_size, self.strides)
         return total / ops.maximum(counts, 1.0)
 
@@ -107,7 +110,8 @@ class TemporalAveragePooling(Layer):
 class MaskedMean(Layer):
     """Mean over the real frames: `(batch, time, dim)` to `(batch, dim)`.
 
-    Computed in float32 or better. A clip without a real frame gives zeros.
+    Computed in float32 or better. A clip without a real frame gives zeros;
+    what padding holds, be it NaN, plays no part.
 
     Call arguments:
         inputs: floating tensor `(batch, time, dim)`.
@@ -125,9 +129,9 @@ class MaskedMean(Layer):
         dtype = keras.backend.result_type(inputs.dtype, "float32")
         x = ops.cast(inputs, dtype)
         real = real_frames(x, mask)
-        mean = ops.sum(x * real, axis=1) / ops.maximum(
-            ops.sum(real, axis=1), 1.0
-        )
+        if mask is not None:
+            x = masks.zero_padding(x, mask)
+        mean = ops.sum(x, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)
         return ops.cast(mean, self.compute_dtype)
 
     def compute_output_spec(self, inputs, mask=None):

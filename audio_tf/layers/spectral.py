@@ -56,7 +56,7 @@ def clip_lengths(x, lengths):
     batch, length = ops.shape(x)[0], ops.shape(x)[1]
     if lengths is None:
         return ops.zeros((batch,), dtype="int32") + length
-    return clamp(ops.cast(lengths, "int32"), 0, length)
+    return masks.within(lengths, length)
 
 
 def clamp(x, low, high):
@@ -208,7 +208,8 @@ class Spectrogram(Layer):
 
     def frame_lengths(self, lengths):
         """Real frames, `int32 (batch,)`, of clips of so many samples."""
-        lengths = ops.cast(lengths, "int32")
+        # One less than int32 holds, for the frame that is added.
+        lengths = masks.within(lengths, 2**31 - 2)
         return ops.where(lengths > 0, 1 + lengths // self.hop_size, 0)
 
     def frame_mask(self, waveform, lengths=None):

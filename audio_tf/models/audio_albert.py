@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import name_of
+from audio_tf.attention import masks, name_of
 from audio_tf.base import Layer
 from audio_tf.layers import FrameMask, SinusoidalPositions, TransformerBlock
 from audio_tf.models import inputs as model_inputs
@@ -251,7 +251,7 @@ class AudioAlbertBackbone(AudioBackbone):
 
 def embed(features, mask, layers):
     """What the first block is given, whatever the padding holds."""
-    x = ops.where(ops.expand_dims(mask, -1), features, 0.0)
+    x = masks.zero_padding(features, mask)
     for layer in layers:
         x = layer(x)
     return x

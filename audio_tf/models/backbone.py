@@ -5,7 +5,7 @@ import keras_hub
 
 from audio_tf import compat
 from audio_tf.models import presets
-from audio_tf.models.inputs import InputDoor, complete
+from audio_tf.models.inputs import InputDoor
 from audio_tf.ops import checks
 
 
@@ -120,6 +120,27 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
     def causal(self):
         return all(stage.causal for stage in self.stages)
 
+    def enable_lora(self, rank, target_layer_names=None):
+        """As KerasHub's, but not in silence where there is nothing to adapt.
+
+        Args:
+            rank: int, rank of the update of each kernel.
+            target_layer_names: names of the layers that get one, by default
+                the projections to queries and values.
+
+        Raises:
+            ValueError: if the model has no such layer.
+        """
+        names = target_layer_names or self.default_lora_layer_names()
+        layers = self._flatten_layers(include_self=False)
+        if not any(layer.name in names for layer in layers):
+            raise ValueError(
+                f"No layer of {self.name} with its {self.attention!r} "
+                f"attention has one of the names {list(names)}. "
+                f"Received: target_layer_names={target_layer_names}"
+            )
+        super().enable_lora(rank, target_layer_names)
+
     def embed(self, inputs):
         """What the first block is given, in inference.
 
@@ -142,7 +163,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
             Triples by block of its input and its output, `(batch, frames,
             dim)`, and their mask, boolean `(batch, frames)`.
         """
-        inputs = complete(inputs, self.takes)
+        inputs = self.completed(inputs)
         inputs[self.takes] = keras.ops.cast(inputs[self.takes], "float32")
         x, mask = self.embed(inputs)
         blocks = {id(block) for block in self.blocks}

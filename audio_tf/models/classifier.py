@@ -129,6 +129,11 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
         """Rate of the waveform that the backbone takes."""
         return self.backbone.sample_rate_hz
 
+    @property
+    def max_samples(self):
+        """Samples of the longest clip that is taken, `None` for any."""
+        return self.backbone.max_samples
+
     def score_clips(self, frames, mask):
         """Scores clips by the head from what the backbone gives.
 
@@ -154,6 +159,20 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
             Float32 tensor `(batch, frames, num_classes)`.
         """
         return self.output_activation(self.output_dense(frames))
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        """The compiled loss, of targets that it can be meant for.
+
+        Raises:
+            ValueError: if targets are not of the scores' shape, and the loss
+                is one of Keras' that would repeat them for every class.
+        """
+        check_targets(self.loss, y, y_pred)
+        return super().compute_loss(
+            x, y, y_pred, sample_weight, training=training
+        )
 
     def fit(self, *args, **kwargs):
         """Trains the model; arguments and result of `keras.Model.fit`."""
@@ -216,6 +235,13 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
         return [*self.backbone._flatten_layers(), self.optimizer]
 
     def get_config(self):
+        head_dtype = self.head_dtype
+        if self.output_dense.quantization_mode is not None:
+            # The other layers of the head stay what they are.
+            head_dtype = keras.dtype_policies.DTypePolicyMap(
+                self.pooler.dtype_policy,
+                {self.output_dense.path: self.output_dense.dtype_policy},
+            )
         return {
             **super().get_config(),
             "trainable": self.trainable,
@@ -225,9 +251,31 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
             "silence_db": self.silence_db,
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
-            "head_dtype": self.head_dtype
-            and keras.dtype_policies.serialize(self.head_dtype),
+            "head_dtype": head_dtype
+            and keras.dtype_policies.serialize(head_dtype),
         }
+
+
+def check_targets(loss, targets, scores):
+    """Refuses class ids for a loss over one target for each class.
+
+    Raises:
+        ValueError: if the shapes differ and the loss is no sparse one.
+    """
+    if targets is None or loss is None or isinstance(loss, (dict, list)):
+        return
+    loss = keras.losses.get(loss)
+    name = getattr(loss, "__name__", type(loss).__name__)
+    own = not loss.__module__.startswith("keras.")
+    if own or "sparse" in name.lower():
+        return
+    classes, shape = scores.shape[-1], tuple(targets.shape)
+    if len(shape) != 2 or shape[1] not in (None, classes):
+        raise ValueError(
+            f"The loss {name} takes one target for each class, multi-hot of "
+            f"shape (batch, {classes}); class ids need a sparse loss or "
+            f"`keras.utils.to_categorical`. Received: targets of shape {shape}"
+        )
 
 
 def check_labels(labels, num_classes):

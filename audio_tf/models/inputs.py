@@ -4,6 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from audio_tf.attention import masks
+
 # What a model may be given beside its waveform or its features.
 COMPANIONS = {
     "waveform": ("lengths",),
@@ -92,20 +94,19 @@ def as_lengths(lengths):
             "`lengths` must be integers, the real samples or frames of each "
             f"clip. Received: dtype={dtype}"
         )
-    if dtype in ("int64", "uint64", "uint32"):
-        # A cast alone would wrap them around.
-        arrays = np if isinstance(lengths, np.ndarray) else ops
-        lengths = arrays.clip(lengths, 0, MAX_LENGTH)
+    if dtype == "int32":
+        return lengths
+    # A cast alone would wrap larger ones around. Keras takes no mixture of
+    # arrays and tensors.
     if isinstance(lengths, np.ndarray):
-        return lengths.astype("int32")
-    return lengths if dtype == "int32" else ops.cast(lengths, "int32")
+        return lengths.clip(0, MAX_LENGTH).astype("int32")
+    return masks.within(lengths, MAX_LENGTH)
 
 
 def lengths_of_mask(mask):
     """Real frames, int32 `(batch,)`, of a mask `(batch, frames)`."""
     if not isinstance(mask, np.ndarray):
         return ops.sum(ops.cast(mask, "int32"), axis=1)
-    # Keras takes no mixture of arrays and tensors.
     mask = mask.astype("bool")
     if (mask[:, 1:] & ~mask[:, :-1]).any():
         raise ValueError(
@@ -131,16 +132,37 @@ def check_batch(x, lengths):
 class InputDoor:
     """Mixin of functional models that takes what `complete` completes.
 
-    A subclass says by `takes` what that is.
+    A subclass says by `takes` what that is, and by `max_samples` how many
+    samples (of features: frames) at most, `None` for any number.
     """
 
     takes = "waveform"
+    max_samples = None
 
     def __call__(self, inputs, *args, **kwargs):
-        inputs = complete(inputs, self.takes)
-        return super().__call__(inputs, *args, **kwargs)
+        return super().__call__(self.completed(inputs), *args, **kwargs)
 
     def call(self, inputs, training=None, mask=None, **kwargs):
         # JAX' stateless calls do not come through `__call__`.
+        return super().call(
+            self.completed(inputs), training=training, mask=mask, **kwargs
+        )
+
+    def completed(self, inputs):
+        """`complete`, of inputs that are not too long.
+
+        Raises:
+            ValueError: if they are longer than `max_samples`.
+        """
         inputs = complete(inputs, self.takes)
-        return super().call(inputs, training=training, mask=mask, **kwargs)
+        shape, longest = inputs[self.takes].shape, self.max_samples
+        if longest is None or len(shape) < 2 or not isinstance(shape[1], int):
+            return inputs
+        if shape[1] > longest:
+            unit = "samples" if self.takes == "waveform" else "frames"
+            raise ValueError(
+                f"{self.name} takes at most {longest} {unit}, for which the "
+                "tables of its attention are made; `made_for_frames` makes it "
+                f"for longer ones. Received: an input of {shape[1]} {unit}"
+            )
+        return inputs

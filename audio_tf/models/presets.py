@@ -141,10 +141,11 @@ def load_backbone(base, preset, load_weights, arguments):
         return build(family, override(family, config, arguments))
     if load_weights:
         require_files(loader, compat.MODEL_WEIGHTS_FILE)
-    arguments = {"dtype": compat.saved_dtype(loader), **arguments}
-    backbone = build(family, override(family, config, arguments))
+    given = {"dtype": compat.saved_dtype(loader), **arguments}
+    backbone = build(family, override(family, config, given))
     if load_weights:
-        check_fit(loader, family, backbone)
+        if arguments:
+            check_fit(loader, family, backbone)
         compat.load_backbone_weights(loader, backbone)
     return backbone
 
@@ -219,6 +220,10 @@ def load_classifier(cls, preset, load_weights, arguments):
         require_files(loader, compat.TASK_CONFIG_FILE)
     if new_head:
         own = {"num_classes": None, "labels": None, **own}
+        saved = task.get("head_dtype")
+        if saved and saved["class_name"] == "DTypePolicyMap":
+            # The map of a quantised head, whose integers cannot be trained.
+            own.setdefault("head_dtype", None)
     elif load_weights:
         require_files(loader, compat.TASK_WEIGHTS_FILE)
     backbone = load_backbone(AudioBackbone, preset, load_weights, rest)
