@@ -75,9 +75,15 @@ class Lamb(keras.optimizers.Optimizer):
     where `m` and `v` are Adam's moments and the ratio is 1 if a norm is 0.
     A weight that is a stack of independent parts (`audio_tf.ops.parts`: the
     heads of a random Synthesizer's table) has a ratio for each part, as if
-    each were a tensor of its own. No code of the papers' authors holds such a
-    table; in one tensor, s3prl's `Lamb` would scale all heads by the norm of
-    the crafted ones, a thousand times theirs.
+    each were a tensor of its own. The papers' authors have published no code
+    of such a table; in one tensor, s3prl's `Lamb` would scale random heads by
+    the norm of the crafted ones, which is a thousand times theirs. Tried on
+    spoken digits with seven crafted and five random heads, 800 steps at peaks
+    of 0.003 and 0.01, two seeds each: one ratio for the table took the random
+    heads from 0.02 to 3 root mean square and the entropy of their rows from
+    3.7 to between 0.2 and 1.3 nats; a ratio for each left them below 0.07 and
+    at 3.7, as the heads of a wholly random table are. The loss differed by
+    -0.006 to 0.005, less than seeds do.
     `keras.optimizers.Lamb` differs: its moments are always corrected for
     their bias, its epsilon is 1e-7, and it takes
     `learning_rate * weight_decay * w` off beforehand, outside the ratio.

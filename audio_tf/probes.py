@@ -1,7 +1,8 @@
 """Probes: what frozen features tell about speakers and phonemes.
 
-A probe is a small network over features that stay as they are, FACTS 1.8:
-the epoch that is best on the validation split is the one that is tested, once.
+A probe is a small network over features that stay as they are, as in the
+downstream tasks of s3prl's branch AlbertNew. The epoch that is best on the
+validation split is the one that is tested, once.
 """
 
 import dataclasses

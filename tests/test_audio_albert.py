@@ -40,7 +40,7 @@ def states_of(model, inputs):
     return np.stack(states, axis=1)
 
 
-# FACTS 1.2, each counted there by hand: one layer, then what is around it.
+# Counted by hand: one layer with its two LayerNorms, then the input block.
 LAYER, SHARED_QK_LAYER = 7_087_872, 6_497_280
 INPUT = 370_944
 

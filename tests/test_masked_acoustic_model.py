@@ -35,7 +35,7 @@ def draw(layer, lengths, frames):
 
 
 def runs_of(length, policy):
-    """How many runs FACTS 1.4 asks of a clip, in exact arithmetic."""
+    """How many runs s3prl's code draws from a clip, in exact arithmetic."""
     size = MASKING_POLICIES[policy]["consecutive"]
     wanted = fractions.Fraction(15, 100) * length / size
     if policy == "s3prl":

@@ -121,3 +121,12 @@ def test_no_machine_path_is_committed():
         if name.endswith((".py", ".md", ".cfg", ".toml", "Makefile", "run")):
             text = (ROOT / name).read_text()
             assert not pattern.search(text), name
+
+
+def test_nothing_is_cited_that_a_reader_cannot_find():
+    """Papers and public code are sources; our own notes and tasks are not."""
+    notes = re.compile(r"\b(FAC[T]S|PEER[S]|DESIG[N]|STYL[E])\b|the issu[e]\b")
+    for name in tracked():
+        if name.endswith((".py", ".md", ".cfg", ".toml", "Makefile", "run")):
+            found = notes.search((ROOT / name).read_text())
+            assert found is None, (name, found)

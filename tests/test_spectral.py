@@ -281,7 +281,7 @@ def test_spectrogram_is_librosas_definition(name, rng):
 
 @pytest.mark.parametrize("preset", speech.PRESETS)
 def test_presets_at_their_own_rate(preset, rng):
-    """The sizes of FACTS 1, and the same numbers from the loops."""
+    """The presets have the sizes of s3prl's settings and equal the loops."""
     x = rng.standard_normal((2, 3217)).astype("float32") * 0.05
     x[0] += np.sin(np.arange(3217) * 0.3)
     layer = layers.SpeechFeatures(preset)

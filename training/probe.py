@@ -37,7 +37,7 @@ SPLITS = ("train", "val", "test")
 
 @dataclasses.dataclass
 class ProbeSettings(SpeechSettings):
-    """What is probed and how; the defaults are the authors' (FACTS 1.8)."""
+    """What is probed and how; the defaults are s3prl's branch AlbertNew's."""
 
     model: str | None = setting(
         None, "preset of a SpeechEncoder; probe the features if not given"

@@ -153,8 +153,8 @@ def align_labels(
     label of that moment, number `floor(middle * label_rate_hz)`. With equal
     rates it is label `i`; where labels are an exact multiple `k` as frequent,
     label `i * k`. Any other pair of rates is most often a mistake and is
-    refused, unless `by_time` says that it is meant: the paper's steps of 37.5
-    ms over labels of 10 ms (FACTS 1.10).
+    refused, unless `by_time` says that it is meant: Audio ALBERT's steps of
+    37.5 ms over CPC's labels of 10 ms.
 
     At the end, up to `tolerance` labels may lack, and the last is repeated;
     as many may be left behind the last frame, and are cut. More means another

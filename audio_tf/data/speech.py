@@ -224,8 +224,9 @@ class SpeechCorpus(Corpus):
     def hold_out(self, share=0.1, seed=1337):
         """Draws whole utterances for validation.
 
-        The defaults are what s3prl does with CPC's training list, in the
-        list's order (FACTS 1.9): a shuffle by seed, the end held out.
+        The defaults do as s3prl's `downstream/phone_linear/dataset.py` does
+        with CPC's training list: the list is shuffled by a seed, and its end
+        is held out.
 
         Returns:
             Pair of `SpeechCorpus`: the rest and the share.

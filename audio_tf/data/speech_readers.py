@@ -40,7 +40,8 @@ def read_librispeech(
     as the archives unpack; nothing is decoded here. Speakers are the folders'
     numbers; where the release's `SPEAKERS.TXT` is there, it must agree.
 
-    CPC's phones and splits of train-clean-100 (FACTS 1.10):
+    The phones and splits of train-clean-100 that CPC (arXiv 1807.03748)
+    released:
 
     ```python
     splits = read_librispeech(

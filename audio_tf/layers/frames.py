@@ -248,9 +248,10 @@ class UtteranceNorm(FrameLayer):
 class FrameStacking(FrameLayer):
     """Joins `size` frames into one, of `size` times the features.
 
-    `(batch, time, dim)` -> `(batch, max(time // size, 1), size * dim)`. What
-    is left at the end of a clip is dropped (FACTS 1.1, line 61); a clip of
-    fewer than `size` frames is filled up with zeros instead.
+    `(batch, time, dim)` -> `(batch, max(time // size, 1), size * dim)`.
+    Frames at the end of a clip that fill no stack are dropped, as in s3prl's
+    branch AlbertNew; a clip of fewer than `size` frames is filled up with
+    zeros instead, where the authors' code leaves nothing of it.
 
     Args:
         size: int, frames of a stack.

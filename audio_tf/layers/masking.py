@@ -31,7 +31,7 @@ def expected_runs(lengths, proportion, consecutive):
 
 
 def ranks(noise, candidates):
-    """A random permutation of each row's candidates.
+    """Draws a random permutation of each row's candidates.
 
     Args:
         noise: float32 `(batch, time)` in [0, 1).
@@ -65,6 +65,12 @@ class FrameMasking(Layer):
     zero, or replaced by as many runs of the same clip that begin anywhere, or
     left as they are. All three count as masked. Where runs overlap, the later
     one's replacement is seen. Padding is neither masked nor drawn from.
+
+    In one point this differs from what `utils/mam.py` does when it is run: in
+    the clips whose frames are to be replaced, about one in ten, its
+    `np.random.permutation(valid_index)` gets an array of one index, so that
+    every chosen frame becomes the one frame `n - 2`. Here each chosen run is
+    replaced by another one, drawn from the whole clip, as in Mockingjay.
 
     Args:
         proportion: float, the share of a clip's frames to be masked.

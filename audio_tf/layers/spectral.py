@@ -372,7 +372,8 @@ class DecibelSpectrogram(Spectrogram):
     `(batch, samples)` -> `(batch, frames, fft_size // 2 + 1)`; arguments of
     `Spectrogram`. `S = 20 log10(max(1e-5, |X|)) - 20` and
     `clip((S + 100) / 100, 0, 1)`: the linear target of Audio ALBERT
-    (FACTS 1.1, line 60).
+    (arXiv 2005.08575), as s3prl's branch AlbertNew has it in
+    `utils/audio.py`.
     """
 
     def features(self, power):

@@ -10,7 +10,7 @@ from audio_tf.layers import frames, spectral
 
 @keras.saving.register_keras_serializable("audio_tf")
 class SpeechFeatures(Layer):
-    """What Audio ALBERT is trained on, from the waveform.
+    """The features that Audio ALBERT is trained on, from the waveform.
 
     `(batch, samples)` -> `(batch, steps, dim)`: level, spectrogram, slopes,
     normalisation over the clip, stacks of frames, in that order.
@@ -19,9 +19,11 @@ class SpeechFeatures(Layer):
 
     | | `paper` | `paper_target` | `s3prl` |
     |---|---|---|---|
-    | FACTS | 1.1, lines 58, 59, 61 | 1.1, line 60 | 1, column D; line 63 |
+    | in s3prl | branch AlbertNew | branch AlbertNew | HEAD |
+    | file | `utils/audio.py` | `utils/audio.py` | `upstream/baseline` |
     | level | as it is | as it is | -25 dB |
-    | window, hop, transform | 50 ms, 12.5 ms, 2048 | the same | 25, 10, 400 |
+    | window, hop, ms | 50, 12.5 | 50, 12.5 | 25, 10 |
+    | transform | 2048 | 2048 | 400 |
     | features | ln(mel + 1e-6), 80 | decibels, 1025 | ln(mel + 1e-10), 80 |
     | mel scale and area | Slaney's | | HTK's, heights of 1 |
     | pre-emphasis | 0 | 0.97 | 0 |
@@ -29,14 +31,16 @@ class SpeechFeatures(Layer):
     | deviation | of `frames` | of `frames` | of `frames - 1` |
     | stack, dim, step | 3, 480, 37.5 ms | 3, 3075, 37.5 ms | 1, 80, 10 ms |
 
-    `paper` is what the authors' own branch has, the default among four that
-    disagree (FACTS 12, question 1), and `paper_target` what its model
-    reconstructs, frame by frame beside it; `s3prl`'s target is its input.
-    FACTS does not have s3prl's mel scale: `MelScale`'s defaults in torchaudio
-    apply, in its `upstream/baseline/preprocessor.py`, whose epsilon serves
-    logarithm and deviation alike. Where the sources are silent: clips of a
-    few samples are mirrored more than once, and see `Deltas`,
-    `FrameStacking` and `UtteranceNorm`.
+    `paper` follows the branch of the papers' authors. It is the default among
+    four public settings that disagree: this one, pohanchi/AALBERT, s3prl's
+    `aalbert_libri_fbank6L` of June 2020 and s3prl's HEAD. `paper_target` is
+    the spectrogram that its model reconstructs, frame by frame beside it;
+    the model of `s3prl` reconstructs its input. In `s3prl` the mel scale is
+    the default of torchaudio's `MelScale`, and one epsilon serves logarithm
+    and deviation alike, as in `upstream/baseline/preprocessor.py`. The
+    sources are silent on very short clips: a clip of a few samples is
+    mirrored more than once, and `Deltas`, `FrameStacking` and
+    `UtteranceNorm` say what they do with a few frames.
 
     Args:
         preset: `"paper"`, `"paper_target"` or `"s3prl"`.
