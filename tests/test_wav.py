@@ -13,7 +13,8 @@ import tensorflow as tf
 import wav_cases
 from wav_cases import BAD, SAMPLES, chunk, fmt, riff, simple
 
-from audio_tf.data import decode, resampling, wav
+from audio_tf.audio.graph_resampling import resample_in_graph
+from audio_tf.data import decode, wav
 from audio_tf.data.wav import WavError
 
 TARGET_HZ = 16_000
@@ -48,7 +49,7 @@ def decode_wav(contents):
 @tf.function(input_signature=[tf.TensorSpec((), tf.string)])
 def load_wav(contents):
     audio, rate_hz, error = wav.decode_wav(contents)
-    return resampling.resample_in_graph(audio, rate_hz, TARGET_HZ), error
+    return resample_in_graph(audio, rate_hz, TARGET_HZ), error
 
 
 def decoded(content):

@@ -6,9 +6,8 @@ import os
 import numpy as np
 import soundfile
 
-from audio_tf.data.resampling import RESAMPLER as RESAMPLER
-from audio_tf.data.resampling import resample
-from audio_tf.data.resampling import resampling_filter as resampling_filter
+from audio_tf.audio.resampling import RESAMPLER as RESAMPLER
+from audio_tf.audio.resampling import resample
 
 # What a writer that cannot seek back leaves as the size of the WAV data.
 STREAMING_SIZES = {
@@ -34,7 +33,7 @@ READ_AT_ONCE = 2**22  # Values, of all channels.
 MAX_CHUNKS = 256
 
 # No recorder is slower or faster. A lying header would have a second become
-# hours, or ask for a filter of gigabytes.
+# hours.
 MIN_RATE_HZ = 1_000
 MAX_RATE_HZ = 1_000_000
 

@@ -2,7 +2,8 @@
 
 import tensorflow as tf
 
-from audio_tf.data import resampling, wav
+from audio_tf.audio.graph_resampling import resample_in_graph
+from audio_tf.data import wav
 
 # So many windows are scored at a time: an hour of sound fits into memory.
 WINDOWS_AT_A_TIME = 64
@@ -87,9 +88,7 @@ class ClipScorer:
         error = tf.where(too_long, wav.WavError.TOO_LONG, error)
         audio = tf.cond(
             error == wav.WavError.NONE,
-            lambda: resampling.resample_in_graph(
-                audio, rate_hz, self.sample_rate_hz
-            ),
+            lambda: resample_in_graph(audio, rate_hz, self.sample_rate_hz),
             lambda: tf.zeros((0,)),
         )
         return audio, error

@@ -1,0 +1,1 @@
+"""Sound before it is data: files and rates; needs no TensorFlow."""
