@@ -13,6 +13,7 @@ import numpy as np
 
 from audio_tf.ops.checks import closest
 from audio_tf.terminal import printable, printable_lines
+from audio_tf.version import __version__
 
 MAX_CLIP_S = 600.0
 MAX_SEED = 2**32 - 1  # Of numpy and scikit-learn.
@@ -88,6 +89,9 @@ def parser():
     top = Parser(
         prog="audio-tf", description="Audio classification from the shell."
     )
+    top.add_argument(
+        "--version", action="version", version=f"audio_tf {__version__}"
+    )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     classify = commands.add_parser(
@@ -118,31 +122,39 @@ def parser():
         help="assets.extra/audio_tf.json of the export, or a label per line "
         "(default: print numbers of classes)",
     )
-    query.add_argument("--model-name", help="if URL does not say")
+    query.add_argument(
+        "--model-name",
+        metavar="NAME",
+        help="name of the model, if URL does not say (default: audio_tf)",
+    )
     query.add_argument(
         "--signature",
         default="serving_audio_bytes",
-        help="one that takes audio_bytes (default: %(default)s)",
+        metavar="NAME",
+        help="signature that takes audio_bytes (default: %(default)s)",
     )
     query.add_argument(
         "--timeout",
         type=positive_float,
         default=60.0,
         metavar="SECONDS",
-        help="of one attempt; a batch has twice that with all its attempts "
-        "(default: %(default)g)",
+        help="how long one attempt may take; all attempts of a batch may take "
+        "twice as long (default: %(default)g)",
     )
     query.add_argument(
         "--retries",
         type=whole,
         default=4,
-        help="after the first attempt (default: %(default)d)",
+        metavar="N",
+        help="attempts after the first, where the reason may pass "
+        "(default: %(default)d)",
     )
     query.add_argument(
         "--batch-size",
         type=positive_int,
         default=8,
-        help="files per request (default: %(default)d)",
+        metavar="N",
+        help="files in one request (default: %(default)d)",
     )
     query.set_defaults(run=run_query)
 
@@ -158,6 +170,7 @@ def parser():
     export.add_argument(
         "--version",
         type=version_number,
+        metavar="N",
         help="number of the SavedModel (default: the next free one)",
     )
     export.add_argument(
@@ -184,7 +197,9 @@ def parser():
         "then t-SNE) and maps.json, and prints the kind of each head. Layers "
         "and heads count from 1.",
     )
-    inspect.add_argument("path", metavar="OUT_DIR")
+    inspect.add_argument(
+        "path", metavar="OUT_DIR", help="folder that the figures go to"
+    )
     add_files(inspect)
     inspect.add_argument(
         "--model",
@@ -196,14 +211,16 @@ def parser():
     inspect.add_argument(
         "--layer",
         type=positive_int,
-        help="that is drawn and projected (default: the last)",
+        metavar="N",
+        help="layer whose maps are drawn and projected (default: the last)",
     )
     inspect.add_argument(
         "--clips",
         type=positive_int,
         default=16,
-        help="drawn from the files (default: %(default)d); 76 of twelve heads "
-        "have the paper's 900 components",
+        metavar="N",
+        help="how many clips are drawn from the files (default: %(default)d); "
+        "76 of twelve heads have the paper's 900 components",
     )
     inspect.add_argument(
         "--seconds",
@@ -215,7 +232,8 @@ def parser():
         "--seed",
         type=whole,
         default=0,
-        help="of clips, initial weights and t-SNE (default: %(default)d)",
+        metavar="N",
+        help="seed of clips, initial weights and t-SNE (default: %(default)d)",
     )
     inspect.add_argument(
         "--json", action="store_true", help="print one JSON object per head"
@@ -254,7 +272,9 @@ def parser():
         "--training", action="store_true", help="count the backward pass too"
     )
     attentions.add_argument(
-        "--json", action="store_true", help="one JSON object per attention"
+        "--json",
+        action="store_true",
+        help="print one JSON object per attention",
     )
     attentions.set_defaults(run=run_attentions)
     return top, commands.choices
@@ -356,13 +376,15 @@ def add_formats(command):
         "split --verify scores, to say accuracy before and after: "
         f"{', '.join(CORPORA)}",
     )
-    command.add_argument("--data-dir", metavar="DIR", help="of --dataset")
+    command.add_argument(
+        "--data-dir", metavar="DIR", help="folder of --dataset"
+    )
     command.add_argument(
         "--test-folds",
         nargs="+",
         type=positive_int,
         metavar="N",
-        help="of --dataset esc10 or esc50",
+        help="folds that are the test, of --dataset esc10 or esc50",
     )
 
 
@@ -371,10 +393,11 @@ def add_output(command):
         "--top",
         type=positive_int,
         default=5,
-        help="labels per file (default: 5)",
+        help="labels for each file (default: 5)",
+        metavar="N",
     )
     command.add_argument(
-        "--json", action="store_true", help="one JSON object per file"
+        "--json", action="store_true", help="print one JSON object per file"
     )
 
 

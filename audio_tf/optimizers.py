@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from audio_tf.ops import parts
+from audio_tf.ops import checks, parts
 
 # What the papers' text says, and what the authors' code really runs.
 PRETRAINING = {
@@ -42,8 +42,8 @@ def create(name, /, learning_rate=5e-5, **kwargs):
     """
     if name not in PRETRAINING:
         raise ValueError(
-            f"The optimiser must be one of {sorted(PRETRAINING)}. "
-            f"Received: {name!r}"
+            f"The optimiser must be one of {sorted(PRETRAINING)}"
+            f"{checks.closest(name, PRETRAINING)}. Received: {name!r}"
         )
     return Lamb(learning_rate, **{**PRETRAINING[name], **kwargs})
 
@@ -116,6 +116,7 @@ class Lamb(keras.optimizers.Optimizer):
             `global_clipnorm` and `gradient_accumulation_steps`.
 
     Raises:
+        TypeError: if there is an unknown argument; it names the closest.
         ValueError: if an argument is out of range.
     """
 
@@ -131,15 +132,22 @@ class Lamb(keras.optimizers.Optimizer):
         exclude_from_weight_decay=("bias", "gamma", "beta"),
         **kwargs,
     ):
+        checks.reject_unknown(
+            type(self).__name__, kwargs, checks.parameters_of(type(self))
+        )
         super().__init__(learning_rate, weight_decay=weight_decay, **kwargs)
         if not (0.0 < beta_1 < 1.0 and 0.0 < beta_2 < 1.0):
             raise ValueError(
                 "`beta_1` and `beta_2` must be between 0 and 1. "
                 f"Received: beta_1={beta_1}, beta_2={beta_2}"
             )
-        if epsilon < 0.0 or (weight_decay or 0.0) < 0.0:
+        if not (
+            0.0 <= epsilon < math.inf
+            and 0.0 <= (weight_decay or 0.0) < math.inf
+        ):
             raise ValueError(
-                "`epsilon` and `weight_decay` must not be negative. Received: "
+                "`epsilon` and `weight_decay` must be finite and not negative. "
+                "Received: "
                 f"epsilon={epsilon}, weight_decay={weight_decay}"
             )
         if bias_correction not in BIAS_CORRECTIONS:
@@ -242,9 +250,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     At step `t`, from 0, it is `peak * t / warmup_steps` below `warmup_steps`,
     then `peak * (total_steps - t) / (total_steps - warmup_steps)`, and 0 from
     `total_steps` on: the schedule of s3prl's branch AlbertNew, where the
-    papers' authors warm up for 10 % of all steps. Over a run the rates sum to
-    `peak * total_steps / 2`. The first step moves no weight; s3prl's HEAD
-    counts a step before it asks for the rate, so that there it is the last.
+    papers' authors warm up for 10 % of all steps. Over a run with a warm-up
+    the rates sum to `peak * total_steps / 2`. The first step moves no weight;
+    s3prl's HEAD counts a step before it asks for the rate, so that there it
+    is the last one.
 
     Keras counts batches, also with `gradient_accumulation_steps`: there,
     multiply both numbers of steps by it.
@@ -267,8 +276,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, peak, total_steps, warmup_steps=None):
         super().__init__()
-        if not peak > 0.0:
-            raise ValueError(f"`peak` must be positive. Received: peak={peak}")
+        if not 0.0 < peak < math.inf:
+            raise ValueError(
+                f"`peak` must be positive and finite. Received: peak={peak}"
+            )
         if warmup_steps is None:
             warmup_steps = total_steps // 10
         if (

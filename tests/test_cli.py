@@ -16,6 +16,7 @@ if keras.backend.backend() != "tensorflow":
         "the command line reads through tf.data", allow_module_level=True
     )
 
+import audio_tf
 from audio_tf import attention, cli, export
 from audio_tf.data.corpora import audio_below
 from audio_tf.models import AudioClassifier, list_sizes
@@ -193,6 +194,13 @@ def test_presets_lists_every_size_of_every_backbone(capsys):
     assert "waveform, causal" in listed["audio_transformer_small"]
     assert "not causal" in listed["audio_transformer_large_multiscale"]
     assert "features, not causal" in listed["audio_albert_6"]
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as exit:
+        cli.main(["--version"])
+    assert exit.value.code == 0
+    assert capsys.readouterr().out == f"audio_tf {audio_tf.__version__}\n"
 
 
 def wrong(arguments, capsys):

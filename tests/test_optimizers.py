@@ -509,13 +509,22 @@ def test_config_survives_keras_serialization():
             {"exclude_from_weight_decay": "bias"},
             "Received: exclude_from_weight_decay='bias'",
         ),
-        ({"trust": 1}, "not recognized: {'trust': 1}"),
+        ({"epsilon": float("nan")}, "Received: epsilon=nan"),
     ],
 )
 def test_arguments_out_of_range(kwargs, message):
     with pytest.raises(ValueError) as error:
         Lamb(**kwargs)
     assert message in str(error.value)
+
+
+def test_unknown_arguments_and_names_are_named():
+    with pytest.raises(TypeError, match="'trust'; did you mean 'trust_ratio'"):
+        Lamb(trust=1)
+    with pytest.raises(TypeError, match="did you mean 'global_clipnorm'"):
+        create("lamb", global_clip_norm=1.0)
+    with pytest.raises(ValueError, match="did you mean 'adamw'.*'adam'"):
+        create("adam")
 
 
 @pytest.mark.parametrize(
