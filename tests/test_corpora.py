@@ -3,6 +3,7 @@
 import argparse
 import collections
 import csv
+import os
 import pathlib
 import subprocess
 import sys
@@ -455,7 +456,6 @@ def test_folders_with_splits(tmp_path):
         tmp_path / "train/rain/deep/er/2.FLAC",
         tmp_path / "train/dog/3.ogg",
         tmp_path / "train/dog/notes.txt",
-        tmp_path / "train/4.wav",
         tmp_path / "val/rain/5.mp3",
         tmp_path / "test/dog/6.wav",
         tmp_path / "test/rain/7.wav",
@@ -485,6 +485,9 @@ def test_audio_below_a_folder(tmp_path):
     ]
     assert found == ["a/c.FLAC", "a/deeper/a.mp3", "b.wav"]
     # The top has no class.
+    with pytest.raises(ValueError, match="1 files beside them.* b.wav"):
+        corpora.read_class_folders(tmp_path)
+    (tmp_path / "b.wav").unlink()
     labels = corpora.read_class_folders(tmp_path).labels
     assert labels == [["a"], ["a"]]
     with pytest.raises(FileNotFoundError, match="none: no such folder"):
@@ -548,6 +551,176 @@ def test_unknown_layout(tmp_path):
         corpora.load_corpus("esc51", tmp_path)
     known = ["synthetic", "fsd50k", "esc10", "esc50", "folders", "csv"]
     assert all(f"'{name}'" in str(caught.value) for name in known)
+
+
+CSV_ERRORS = {
+    # A field that holds commas and is not quoted.
+    "filename,labels\na.wav,dog,cat\n": "row 2: too many fields.*'cat'",
+    "filename,labels,split\na.wav,dog\n": "row 2: too few fields",
+    "filename,labels,Split\na.wav,dog,train\n": "'Split'; did you mean 'split'",
+    "filename,labels, split\na.wav,dog,train\n": "did you mean 'split'",
+    "filename,Labels\na.wav,dog\n": "'Labels'; did you mean 'labels'",
+    "file,labels\na.wav,dog\n": "'file'; did you mean 'filename'",
+    "filename,labels,subset\na.wav,dog,train\n": "unknown column 'subset'",
+    "filename,labels,labels\na.wav,dog,cat\n": "each once",
+    "filename,labels\n\n,dog\n": "row 3: no name of a file",
+    "filename,labels\na.wav,'dog\0'\n": "must be text",
+    "filename,labels,split\na.wav,dog,trian\n": "did you mean 'train'",
+    'filename,labels\na.wav,"dog,,cat"\n': "row 2: labels must not be empty",
+    'filename,labels\na.wav,"dog,"\n': "row 2: labels must not be empty",
+    'filename,labels\na.wav,"dog, dog"\n': "each be there once",
+    "filename,labels\na.wav,\nb.wav,\n": "no row has a label",
+    "filename,labels\na.wav,dog\nb.wav,Dog\n": "spellings.*'Dog' and 'dog'",
+    "filename,labels\na.wav,dog\na.wav,dog\n": "a.wav is listed twice",
+    "filename,labels\na.wav,dog\nx/../a.wav,cat\n": r"twice.*dog.*cat",
+    "filename,labels,split\na.wav,dog,train\na.wav,dog,test\n": (
+        "listed twice.*in train .*in test"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", CSV_ERRORS)
+def test_csv_that_does_not_say_what_it_means(tmp_path, text):
+    path = write_csv(tmp_path, text)
+    with pytest.raises(ValueError, match=CSV_ERRORS[text]) as caught:
+        corpora.read_csv(path)
+    assert str(path) in str(caught.value)
+    assert "Received: " in str(caught.value) or "no " in str(caught.value)
+
+
+def test_csv_as_it_is_meant(tmp_path):
+    text = 'filename,labels,split\r\n\r\n"a,b.wav","dog, big cat",train\r\n'
+    splits = corpora.read_csv(write_csv(tmp_path, "\ufeff" + text))
+    assert names(splits["train"]) == ["a,b.wav"]
+    assert splits["train"].labels == [["dog", "big cat"]]
+    # Labels of a vocabulary need not occur.
+    words = write_csv(tmp_path, "big cat\nrain\ndog\n", "words.txt")
+    splits = corpora.read_csv(tmp_path / "clips.csv", words)
+    assert splits["train"].targets().tolist() == [[1, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("Rain\nwind\nsnow\ndog\n", "row 2: .*did you mean 'Rain'"),
+        ("wind \nrain\ndog\n", "words.*spaces around it. Received: 'wind '"),
+        ("wind\nrain\ndog\nDog\n", "words.*'dog' and 'Dog'"),
+        ("0,wind\n1,rain\n3,dog\n", "words.*row 3: .*counted from 0"),
+        ("Dog, barking\nrain\n", "words.*row 1: must be"),
+        ("", "no labels"),
+    ],
+)
+def test_vocabulary_that_does_not_fit(tmp_path, words, message):
+    path = write_csv(tmp_path, WITH_SPLITS)
+    with pytest.raises(ValueError, match=message):
+        corpora.read_csv(path, write_csv(tmp_path, words, "words.txt"))
+
+
+def test_csv_with_names_that_are_no_utf_8(tmp_path):
+    path = tmp_path / "clips.csv"
+    path.write_bytes(b"filename,labels\ncaf\xe9.wav,dog\n")
+    splits = corpora.read_csv(path)
+    assert splits["train"].files == [tmp_path / os.fsdecode(b"caf\xe9.wav")]
+    path.write_bytes(b"filename,labels\na.wav,caf\xe9\n")
+    with pytest.raises(ValueError, match=r"text.*'caf\\udce9'"):
+        corpora.read_csv(path)
+
+
+def test_one_file_in_two_splits_whatever_its_name(tmp_path):
+    touch(tmp_path / "a.wav")
+    (tmp_path / "link.wav").symlink_to("a.wav")
+    (tmp_path / "folder").symlink_to(".")
+    rows = "a.wav,dog,train\n{},{},{}\n"
+    for name in ("link.wav", "folder/a.wav"):
+        for label, split in (("dog", "test"), ("cat", "train")):
+            text = "filename,labels,split\n" + rows.format(name, label, split)
+            message = f"a.wav and .*{name} are one file.*{label}"
+            with pytest.raises(ValueError, match=message):
+                corpora.read_csv(write_csv(tmp_path, text))
+    # One more name, but nothing that contradicts.
+    text = "filename,labels,split\n" + rows.format("link.wav", "dog", "train")
+    assert len(corpora.read_csv(write_csv(tmp_path, text))["train"]) == 2
+
+
+def test_files_that_are_one_where_the_file_system_says_so(monkeypatch):
+    """As on macOS and Windows, where case makes no other file."""
+    monkeypatch.setattr(corpora, "file_identity", lambda file: file.lower())
+    one, two = [corpora.Corpus([file], [["x"]], ["x"]) for file in ("A", "a")]
+    with pytest.raises(ValueError, match="A and a are one file"):
+        corpora.check_splits("here", {"train": one, "test": two})
+
+
+def test_fsd50k_rows_that_contradict(tmp_path):
+    write_fsd50k(tmp_path / "a", DEV + "16399,Music,/m/04rlf,train\n")
+    message = r"16399\.wav is listed twice.*train.*Music.*val.*Bird"
+    with pytest.raises(ValueError, match=message):
+        corpora.read_fsd50k(tmp_path / "a")
+    write_fsd50k(tmp_path / "b", DEV + "7,,,train\n")
+    with pytest.raises(ValueError, match="row 5: labels must not be empty"):
+        corpora.read_fsd50k(tmp_path / "b")
+    write_fsd50k(tmp_path / "c", DEV + "7,bird,/m/015p6,Train\n")
+    with pytest.raises(ValueError, match="did you mean 'train'"):
+        corpora.read_fsd50k(tmp_path / "c")
+    write_fsd50k(tmp_path / "d", DEV.replace("fname", "Fname"))
+    with pytest.raises(ValueError, match="did you mean 'Fname'"):
+        corpora.read_fsd50k(tmp_path / "d")
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("2-110389-A-0.wav,2,9,dog", "1-100032-A-0.wav,2,9,dog", "twice"),
+        ("2-110389-A-0.wav,2,9,dog", "a.wav,2,8,dog", "row 4: .*target 9"),
+        ("2-110389-A-0.wav,2,9,dog", "a.wav,two,9,dog", "row 4: .*'two'"),
+        ("2-110389-A-0.wav,2,9,dog", "a.wav,2,9,Dog", "two categories"),
+        ("2-110389-A-0.wav,2,9,dog", "a.wav,2,9,cat,dog", "row 4: too many"),
+        ("5,12,crackling_fire", "5,7,", "must be text"),
+        ("fold", "Fold", "did you mean 'Fold'"),
+    ],
+)
+def test_esc_rows_that_contradict(tmp_path, old, new, message):
+    write_esc50(tmp_path)
+    path = tmp_path / "meta" / "esc50.csv"
+    assert old in ESC
+    path.write_text(ESC.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        corpora.read_esc(tmp_path, FOLDS)
+
+
+def test_class_folders_that_are_named_as_splits(tmp_path):
+    # Steam engines and whistles: `train` is a class among others.
+    touch(tmp_path / "a/train/1.wav", tmp_path / "a/whistle/2.wav")
+    splits = corpora.read_folders(tmp_path / "a")
+    assert splits["train"].vocabulary == ["train", "whistle"]
+    for number, (paths, message) in enumerate(
+        [
+            (["train/a/1.wav", "dog/2.wav"], r"alone.*in \['dog', 'train'\]"),
+            (["train/a/1.wav", "Val/a/2.wav"], "did you mean 'val'"),
+            (["train/a/1.wav", "validation/a/2.wav"], "'train', 'validation'"),
+            (["train/1.wav", "test/2.wav"], "need a folder per class"),
+            (["val/a/1.wav", "test/a/2.wav"], "train must be there"),
+            (["train/a/1.wav", "val/2.wav"], "val: .*beside them"),
+            (["train/a/1.wav", "train/2.wav"], "train: .*beside them"),
+            (["dog/1.wav", "Dog/2.wav"], "two spellings"),
+            (["dog/1.wav", "2.wav"], "beside them.* 2.wav"),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        touch(*(folder / path for path in paths))
+        with pytest.raises(ValueError, match=message) as caught:
+            corpora.read_folders(folder)
+        assert str(folder) in str(caught.value)
+    touch(tmp_path / "b/train/a/1.wav", tmp_path / "b/val/a/1.txt")
+    with pytest.raises(FileNotFoundError, match="val: no audio"):
+        corpora.read_folders(tmp_path / "b")
+
+
+def test_folders_with_one_file_in_two_splits(tmp_path):
+    touch(tmp_path / "train/dog/1.wav")
+    (tmp_path / "test/dog").mkdir(parents=True)
+    (tmp_path / "test/dog/2.wav").symlink_to(tmp_path / "train/dog/1.wav")
+    with pytest.raises(ValueError, match="1.wav and .*2.wav are one file"):
+        corpora.read_folders(tmp_path)
 
 
 def test_an_option_that_does_not_apply_is_refused_by_name(tmp_path):

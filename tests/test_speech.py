@@ -552,6 +552,26 @@ def test_one_door(tmp_path):
         data.load_speech("folder", tmp_path / "none")
 
 
+def test_one_recording_in_two_splits(tmp_path):
+    """Under a second name: a link, which every reader follows."""
+    root = write_librispeech(tmp_path / "l")
+    target = root / "train-clean-100/5/11/5-11-0000.flac"
+    (root / "dev-clean/7/19/7-19-0007.flac").symlink_to(target)
+    write_fsdd(tmp_path / "f", phones=False)
+    recordings = tmp_path / "f" / "recordings"
+    (recordings / "3_jo_12.wav").symlink_to(recordings / "3_jo_15.wav")
+    (tmp_path / "f" / "a").mkdir()
+    (tmp_path / "f" / "a" / "b.wav").symlink_to(recordings / "3_jo_5.wav")
+    lists = {"train": ["recordings/3_jo_5"], "test": ["a/b"]}
+    for dataset, folder, options, names in (
+        ("librispeech", "l", {}, "5-11-0000.* and .*7-19-0007"),
+        ("fsdd", "f", {}, "3_jo_15.* and .*3_jo_12"),
+        ("folder", "f", {"lists": lists}, "3_jo_5.* and .*b.wav"),
+    ):
+        with pytest.raises(ValueError, match=f"{names}.* are one file"):
+            data.load_speech(dataset, tmp_path / folder, **options)
+
+
 def test_subsets_by_split_are_joined(tmp_path):
     write_librispeech(tmp_path)
     groups = {"train": ["dev-clean", "train-clean-100"], "val": []}

@@ -8,8 +8,10 @@ import pathlib
 import numpy as np
 
 from audio_tf.data import layouts
+from audio_tf.data.alignments import normal
 from audio_tf.data.layouts import Layout
 from audio_tf.data.synthetic import write_synthetic_corpus
+from audio_tf.ops.checks import closest
 
 AUDIO_SUFFIXES = {".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff"}
 SPLITS = ("train", "val", "test")
@@ -93,62 +95,221 @@ def list_files(paths):
     return files
 
 
-def read_rows(path, columns):
-    """Rows of a CSV with a header, as dicts that have `columns`.
+def file_identity(file):
+    """What two names of one file have in common.
+
+    The file system says so, which knows of links and of names that it does
+    not tell apart by case; names of a file that is not there are compared.
+    """
+    try:
+        status = os.stat(file)
+    except (OSError, ValueError):
+        return os.path.abspath(file)
+    return status.st_dev, status.st_ino
+
+
+def check_splits(where, splits):
+    """Returns the splits of a corpus, if they do not contradict each other.
+
+    Args:
+        where: path of the corpus, for messages.
+        splits: dict of `Corpus` by split.
+
+    Raises:
+        ValueError: if a file is in two splits, whatever its names, is listed
+            twice, or has different labels under two names; if no split has a
+            file, or a label cannot be told from another.
+    """
+    if not any(map(len, splits.values())):
+        raise ValueError(
+            f"{where}: no split has a file. Received: splits {list(splits)}"
+        )
+    listed, known = {}, {}
+    for split, corpus in splits.items():
+        check_vocabulary(where, corpus.vocabulary)
+        for file, labels in zip(corpus.files, corpus.labels, strict=True):
+            place = f"in {split} with {labels}"
+            name = os.path.normpath(file)
+            if name in listed:
+                raise ValueError(
+                    f"{where}: {file} is listed twice. "
+                    f"Received: it {listed[name]} and {place}"
+                )
+            listed[name] = place
+            first = known.setdefault(
+                file_identity(file), (file, split, set(labels), place)
+            )
+            if first[1:3] != (split, set(labels)):
+                raise ValueError(
+                    f"{where}: {first[0]} and {file} are one file. "
+                    f"Received: it {first[3]} and {place}"
+                )
+    return splits
+
+
+def check_vocabulary(where, vocabulary):
+    """Raises a `ValueError` if labels cannot be told from each other.
+
+    Args:
+        where: path of their file or corpus, for messages.
+        vocabulary: list of labels.
+    """
+    known = {}
+    for label in vocabulary:
+        # Bytes that are no UTF-8 are not printable either.
+        if not label.isprintable() or label != label.strip() or not label:
+            raise ValueError(
+                f"{where}: a label must be text without spaces around it. "
+                f"Received: {label!r}"
+            )
+        # macOS hands out names of folders in another normal form.
+        spelling = normal(label).casefold()
+        if spelling in known:
+            raise ValueError(
+                f"{where}: a label occurs twice, or in two spellings. "
+                f"Received: {known[spelling]!r} and {label!r}"
+            )
+        known[spelling] = label
+
+
+def read_fields(path):
+    """Rows of a CSV as pairs of the line number and the list of fields.
+
+    Names of files need not be UTF-8: their bytes become surrogates, as
+    everywhere in Python.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if a column is missing or there is no row.
+        ValueError: if it is no CSV.
     """
     path = pathlib.Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        missing = set(columns) - set(reader.fieldnames or ())
-        if missing:
+    with open(
+        path, newline="", encoding="utf-8-sig", errors="surrogateescape"
+    ) as file:
+        reader = csv.reader(file)
+        try:
+            return [(reader.line_num, fields) for fields in reader if fields]
+        except csv.Error as error:
             raise ValueError(
-                f"{path}: the header must have {sorted(columns)}. "
-                f"Received: {reader.fieldnames}"
-            )
-        rows = list(reader)
-    if not rows:
-        raise ValueError(f"{path}: no rows below the header")
-    for number, row in enumerate(rows, start=2):
-        if any(row[column] is None for column in columns):
-            raise ValueError(
-                f"{path}, row {number}: too few fields. "
-                f"Received: {list(row.values())}"
-            )
-    return rows
+                f"{path}, row {reader.line_num}: not CSV ({error})"
+            ) from error
 
 
-def split_labels(path, number, field, vocabulary):
-    """Labels of one comma-separated field, checked against the vocabulary.
+def read_rows(path, columns, optional=None):
+    """Rows of a CSV with a header.
+
+    Args:
+        path: the file.
+        columns: names of the columns that it must have.
+        optional: names of the others that it may have; any if `None`, as in
+            the files of a release.
+
+    Returns:
+        List of pairs of the line number and a dict by column.
 
     Raises:
-        ValueError: if one is unknown; it names file, row and label.
+        FileNotFoundError: if there is no such file.
+        ValueError: if a column is missing, unknown or there twice, if there
+            is no row, or one has not as many fields as the header.
     """
-    labels = [label.strip() for label in field.split(",") if label.strip()]
+    rows = read_fields(path)
+    header = rows[0][1] if rows else None
+    names = header or []
+    if optional is not None:
+        known = [*columns, *optional]
+        for name in set(names) - set(known):
+            raise ValueError(
+                f"{path}: unknown column {name!r}{closest(name, known)}. "
+                f"Received: {header}; known are {known}"
+            )
+    missing = sorted(set(columns) - set(names))
+    if missing or len(set(names)) < len(names):
+        near = closest(missing[0], names) if missing else ""
+        raise ValueError(
+            f"{path}: the header must have {sorted(columns)}, each once{near}. "
+            f"Received: {header}"
+        )
+    if len(rows) == 1:
+        raise ValueError(f"{path}: no rows below the header")
+    for number, fields in rows[1:]:
+        if len(fields) != len(names):
+            few = len(fields) < len(names)
+            raise ValueError(
+                f"{path}, row {number}: "
+                f"{'too few' if few else 'too many'} fields; one that holds "
+                f"commas must be quoted. Received: {fields} for {names}"
+            )
+    return [
+        (number, dict(zip(names, fields, strict=True)))
+        for number, fields in rows[1:]
+    ]
+
+
+def audio_path(path, number, folder, name):
+    """A file of a CSV's row; a `ValueError` if the row names none."""
+    if not name.strip():
+        raise ValueError(f"{path}, row {number}: no name of a file")
+    return folder / name
+
+
+def split_labels(path, number, field, vocabulary, needed=True):
+    """Labels of one comma-separated field, checked against the vocabulary.
+
+    Args:
+        path: the file, for messages.
+        number: int, the row, for messages.
+        field: str.
+        vocabulary: set of the labels that are known.
+        needed: bool, whether there must be one.
+
+    Raises:
+        ValueError: if a label is unknown, empty, there twice, or needed; it
+            names file and row, and the nearest known label.
+    """
+    labels = [label.strip() for label in field.split(",")]
+    if labels == [""] and not needed:
+        return []
+    if "" in labels or len(set(labels)) < len(labels):
+        raise ValueError(
+            f"{path}, row {number}: labels must not be empty, and each be "
+            f"there once. Received: {field!r}"
+        )
     unknown = [label for label in labels if label not in vocabulary]
     if unknown:
         raise ValueError(
             f"{path}, row {number}: label not in the vocabulary of "
-            f"{len(vocabulary)}. Received: {unknown}"
+            f"{len(vocabulary)}{closest(unknown[0], vocabulary)}. "
+            f"Received: {unknown}"
         )
     return labels
 
 
 def read_vocabulary(path):
-    """Labels of a vocabulary: FSD50K's `index,label,mid`, or one a line."""
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = [row for row in csv.reader(file) if row]
-    labels = [row[1] if len(row) > 1 else row[0] for row in rows]
-    if len(set(labels)) != len(labels):
-        raise ValueError(f"{path}: a label occurs twice")
+    """Labels of a vocabulary: FSD50K's `index,label,mid`, or one a line.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if a line is neither, indices do not count from 0, or
+            labels cannot be told from each other.
+    """
+    rows = read_fields(path)
+    counted = len(rows) > 0 and len(rows[0][1]) > 1
+    labels = []
+    for number, fields in rows:
+        fits = len(fields) == 1
+        if counted:
+            fits = len(fields) in (2, 3) and fields[0] == str(len(labels))
+        if not fits:
+            raise ValueError(
+                f"{path}, row {number}: must be `index,label,mid`, counted "
+                f"from 0, or one label a line. Received: {fields}"
+            )
+        labels.append(fields[1] if counted else fields[0])
+    if not labels:
+        raise ValueError(f"{path}: no labels")
+    check_vocabulary(path, labels)
     return labels
 
 
@@ -173,24 +334,26 @@ def read_fsd50k(data_dir):
     labels = {split: [] for split in SPLITS}
     for name, extra in (("dev", ["split"]), ("eval", [])):
         path = truth / f"{name}.csv"
-        rows = read_rows(path, ["fname", "labels", *extra])
-        for number, row in enumerate(rows, start=2):
+        folder = data_dir / f"FSD50K.{name}_audio"
+        for number, row in read_rows(path, ["fname", "labels", *extra]):
             split = row["split"] if extra else "test"
             if extra and split not in ("train", "val"):
                 raise ValueError(
-                    f"{path}, row {number}: split must be train or val. "
-                    f"Received: {split!r}"
+                    f"{path}, row {number}: split must be train or val"
+                    f"{closest(split, ('train', 'val'))}. Received: {split!r}"
                 )
-            files[split].append(
-                data_dir / f"FSD50K.{name}_audio" / f"{row['fname']}.wav"
-            )
+            file = audio_path(path, number, folder, row["fname"])
+            files[split].append(file.with_name(f"{file.name}.wav"))
             labels[split].append(
                 split_labels(path, number, row["labels"], known)
             )
-    return {
-        split: Corpus(files[split], labels[split], vocabulary)
-        for split in SPLITS
-    }
+    return check_splits(
+        data_dir,
+        {
+            split: Corpus(files[split], labels[split], vocabulary)
+            for split in SPLITS
+        },
+    )
 
 
 def read_esc(data_dir, folds, only_esc10=False):
@@ -210,7 +373,8 @@ def read_esc(data_dir, folds, only_esc10=False):
         Dict of `Corpus` by split; the vocabulary is in order of the targets.
 
     Raises:
-        ValueError: if a fold is in two splits or has no clip.
+        ValueError: if a fold is in two splits or has no clip, or a category
+            has two targets.
     """
     data_dir = pathlib.Path(data_dir)
     names = ["meta/esc50.csv", "esc50.csv"]
@@ -219,15 +383,36 @@ def read_esc(data_dir, folds, only_esc10=False):
     found = [data_dir / name for name in names if (data_dir / name).is_file()]
     if not found:
         raise FileNotFoundError(f"{data_dir}: none of {', '.join(names)} there")
-    rows = read_rows(found[0], ["filename", "fold", "target", "category"])
-    if only_esc10 and found[0].name != "esc10.csv":
-        if "esc10" not in rows[0]:
-            raise ValueError(f"{found[0]}: no column tells what is in ESC-10")
-        rows = [row for row in rows if row["esc10"].lower() == "true"]
-    order = {row["category"]: int(row["target"]) for row in rows}
+    path = found[0]
+    rows = read_rows(path, ["filename", "fold", "target", "category"])
+    if only_esc10 and path.name != "esc10.csv":
+        header = rows[0][1]
+        if "esc10" not in header:
+            raise ValueError(
+                f"{path}: no column tells what is in ESC-10"
+                f"{closest('esc10', header)}. Received: {list(header)}"
+            )
+        rows = [pair for pair in rows if pair[1]["esc10"].lower() == "true"]
+    order, clips = {}, []
+    for number, row in rows:
+        if not row["fold"].isdecimal() or not row["target"].isdecimal():
+            raise ValueError(
+                f"{path}, row {number}: fold and target must be numbers. "
+                f"Received: {row['fold']!r} and {row['target']!r}"
+            )
+        category, target = row["category"], int(row["target"])
+        if order.setdefault(category, target) != target:
+            raise ValueError(
+                f"{path}, row {number}: {category!r} has target "
+                f"{order[category]} above. Received: {target}"
+            )
+        file = audio_path(path, number, data_dir / "audio", row["filename"])
+        clips.append((int(row["fold"]), file, category))
     vocabulary = sorted(order, key=order.get)
+    if len(set(order.values())) < len(order):
+        raise ValueError(f"{path}: two categories of one target: {order}")
     used = [fold for split in folds.values() for fold in split]
-    there = {int(row["fold"]) for row in rows}
+    there = {fold for fold, _, _ in clips}
     if len(set(used)) != len(used) or not set(used) <= there:
         raise ValueError(
             f"Each fold must be one of {sorted(there)} and in one split only, "
@@ -235,13 +420,13 @@ def read_esc(data_dir, folds, only_esc10=False):
         )
     corpora = {}
     for split, numbers in folds.items():
-        chosen = [row for row in rows if int(row["fold"]) in numbers]
+        chosen = [clip for clip in clips if clip[0] in numbers]
         corpora[split] = Corpus(
-            [data_dir / "audio" / row["filename"] for row in chosen],
-            [[row["category"]] for row in chosen],
+            [file for _, file, _ in chosen],
+            [[category] for _, _, category in chosen],
             vocabulary,
         )
-    return corpora
+    return check_splits(path, corpora)
 
 
 def read_csv(path, vocabulary=None, seed=0):
@@ -249,7 +434,8 @@ def read_csv(path, vocabulary=None, seed=0):
 
     Args:
         path: the CSV. Filenames are relative to its folder; labels are
-            separated by commas inside the quoted field.
+            separated by commas inside the quoted field; an empty field is a
+            file that has none of them.
         vocabulary: label names, the path of a file of such as
             `read_vocabulary` takes it, or `None` for all that occur, sorted.
             A label outside it is an error.
@@ -257,86 +443,143 @@ def read_csv(path, vocabulary=None, seed=0):
             % val and 10 % test, drawn by this seed.
 
     Returns:
-        Dict of `Corpus` by split: train, val, test.
+        Dict of `Corpus` by split: train, val, test. A split of which there is
+        no row has no files; fewer than ten files are all drawn for train.
+
+    Raises:
+        ValueError: if a row or a column is not as above, or two contradict
+            each other; see `check_splits`.
     """
     path = pathlib.Path(path)
-    rows = read_rows(path, ["filename", "labels"])
+    rows = read_rows(path, ["filename", "labels"], ["split"])
     if isinstance(vocabulary, str | os.PathLike):
         vocabulary = read_vocabulary(vocabulary)
     if vocabulary is None:
-        names = (name for row in rows for name in row["labels"].split(","))
+        names = (name for _, row in rows for name in row["labels"].split(","))
         vocabulary = sorted({name.strip() for name in names} - {""})
+        if not vocabulary:
+            raise ValueError(f"{path}: no row has a label")
+    check_vocabulary(path, vocabulary)
     known = set(vocabulary)
-    if len(known) < len(vocabulary):
-        raise ValueError(f"A label occurs twice. Received: {vocabulary}")
     corpus = Corpus(
-        [path.parent / row["filename"] for row in rows],
         [
-            split_labels(path, number, row["labels"], known)
-            for number, row in enumerate(rows, start=2)
+            audio_path(path, number, path.parent, row["filename"])
+            for number, row in rows
+        ],
+        [
+            split_labels(path, number, row["labels"], known, needed=False)
+            for number, row in rows
         ],
         list(vocabulary),
     )
-    if "split" not in rows[0]:
-        return random_splits(corpus, seed)
-    splits = [row["split"] for row in rows]
-    unknown = set(splits) - set(SPLITS)
-    if unknown:
-        raise ValueError(
-            f"{path}: split must be one of {SPLITS}. "
-            f"Received: {sorted(map(str, unknown))}"
-        )
-    return {
-        split: corpus.select(
-            [row for row, other in enumerate(splits) if other == split]
-        )
-        for split in SPLITS
-    }
+    if "split" not in rows[0][1]:
+        # Or a file that is listed twice would be drawn into two splits.
+        check_splits(path, {"the file": corpus})
+        return check_splits(path, random_splits(corpus, seed))
+    chosen = {split: [] for split in SPLITS}
+    for place, (number, row) in enumerate(rows):
+        if row["split"] not in chosen:
+            raise ValueError(
+                f"{path}, row {number}: split must be one of {SPLITS}"
+                f"{closest(row['split'], SPLITS)}. Received: {[row['split']]}"
+            )
+        chosen[row["split"]].append(place)
+    return check_splits(
+        path, {split: corpus.select(places) for split, places in chosen.items()}
+    )
 
 
 def read_folders(data_dir, seed=0):
     """A folder per class, or train, val and test folders of such.
 
     Args:
-        data_dir: the folder. If it has a folder `train` with folders in it,
-            `train`, `val` and `test` are the splits; else files are drawn as
-            `read_csv` does.
+        data_dir: the folder. If `train`, `val` or `test` in it has folders
+            of its own with audio, these are the splits, and must be all that
+            has audio; else each folder is a class, one named `train` too,
+            and files are drawn as `read_csv` does.
         seed: int, seed of that draw.
 
     Returns:
-        Dict of `Corpus` by split: train, val, test.
+        Dict of `Corpus` by split: train, val, test. A split without a folder
+        has no files.
+
+    Raises:
+        FileNotFoundError: if there is no such folder, no audio in it, or none
+            in a split.
+        ValueError: if audio lies in no folder of a class, or some folders
+            look like splits and others like classes.
     """
     data_dir = pathlib.Path(data_dir)
-    if not data_dir.is_dir():
-        raise FileNotFoundError(f"{data_dir}: no such folder")
-    if not any(entry.is_dir() for entry in data_dir.glob("train/*")):
+    depths = {}
+    for file in audio_below(data_dir):
+        folder, *rest = file.relative_to(data_dir).parts
+        depths[folder] = max(len(rest), depths.get(folder, 0))
+    like_splits = [split for split in SPLITS if depths.get(split, 0) > 1]
+    if not like_splits:
+        if depths and set(depths) <= set(SPLITS):
+            raise ValueError(
+                f"{data_dir}: splits need a folder per class in them. "
+                f"Received: {sorted(depths)} with files alone"
+            )
         corpus = read_class_folders(data_dir)
-        return random_splits(corpus, seed)
+        return check_splits(data_dir, random_splits(corpus, seed))
+    others = sorted(set(depths) - set(SPLITS))
+    if others or "train" not in depths:
+        near = closest(others[0], SPLITS) if others else ""
+        raise ValueError(
+            f"{data_dir}: {like_splits} look like splits, so that train must "
+            f"be there and audio must be in {SPLITS} alone{near}. "
+            f"Received: audio in {sorted(depths)}"
+        )
     vocabulary = read_class_folders(data_dir / "train").vocabulary
-    return {
-        split: read_class_folders(data_dir / split, vocabulary)
-        for split in SPLITS
-    }
+    return check_splits(
+        data_dir,
+        {
+            split: read_class_folders(data_dir / split, vocabulary)
+            if (data_dir / split).is_dir()
+            else Corpus([], [], vocabulary)
+            for split in SPLITS
+        },
+    )
 
 
 def read_class_folders(data_dir, vocabulary=None):
-    """All audio files below the folders of `data_dir`, one folder a class."""
-    # A split may be missing, and files beside the folders have no class.
-    found = [
-        file
-        for folder in sorted(data_dir.glob("*"))
-        if folder.is_dir()
-        for file in audio_below(folder)
-    ]
-    names = [file.relative_to(data_dir).parts[0] for file in found]
-    if vocabulary is None and not found:
+    """All audio files below the folders of `data_dir`, one folder a class.
+
+    Args:
+        data_dir: the folder.
+        vocabulary: labels that its folders must be among, or `None` for the
+            names of those that have audio, sorted.
+
+    Returns:
+        `Corpus`.
+
+    Raises:
+        FileNotFoundError: if there is no such folder or no audio.
+        ValueError: if audio lies beside the folders, or a folder is not in
+            the vocabulary.
+    """
+    data_dir = pathlib.Path(data_dir)
+    found = audio_below(data_dir)
+    if not found:
         raise FileNotFoundError(f"{data_dir}: no audio in folders of classes")
-    vocabulary = vocabulary or sorted(set(names))
-    unknown = set(names) - set(vocabulary)
+    names = [file.relative_to(data_dir).parts for file in found]
+    beside = [parts[0] for parts in names if len(parts) == 1]
+    if beside:
+        raise ValueError(
+            f"{data_dir}: audio must be in folders of classes. "
+            f"Received: {len(beside)} files beside them, the first is "
+            f"{beside[0]}"
+        )
+    names = [parts[0] for parts in names]
+    if vocabulary is None:
+        vocabulary = sorted(set(names))
+        check_vocabulary(data_dir, vocabulary)
+    unknown = sorted(set(names) - set(vocabulary))
     if unknown:
         raise ValueError(
-            f"{data_dir}: folders that the train split lacks. "
-            f"Received: {sorted(unknown)}"
+            f"{data_dir}: folders that the train split lacks"
+            f"{closest(unknown[0], vocabulary)}. Received: {unknown}"
         )
     return Corpus(found, [[name] for name in names], vocabulary)
 

@@ -5,7 +5,11 @@ import re
 
 from audio_tf.data import alignments, layouts, tfds_speech
 from audio_tf.data.alignments import normal
-from audio_tf.data.corpora import audio_below, random_splits
+from audio_tf.data.corpora import (
+    audio_below,
+    check_splits,
+    random_splits,
+)
 from audio_tf.data.layouts import Layout
 from audio_tf.data.speech import SpeechCorpus, collect
 
@@ -115,16 +119,17 @@ def read_librispeech(
             alignments.read_phones(alignment), strict=strict
         )
     if lists is not None:
-        return corpus.split(lists, strict)
+        return check_splits(root, corpus.split(lists, strict))
     rows = {subset: [] for subset in named}
     for row, subset in enumerate(origin):
         rows[subset].append(row)
     read = {subset: corpus.select(each) for subset, each in rows.items()}
-    return {
+    joined = {
         split: SpeechCorpus.join([read[each] for each in group])
         for split, group in splits.items()
         if group
     }
+    return check_splits(root, joined)
 
 
 def subsets_by_split(subsets):
@@ -268,7 +273,9 @@ def read_fsdd(data_dir, splits=None, strict=False):
                 f"{data_dir}: no recording of the split {split}. "
                 f"Received: {splits[split]}"
             )
-    return {split: corpus.select(each) for split, each in rows.items()}
+    return check_splits(
+        data_dir, {split: corpus.select(each) for split, each in rows.items()}
+    )
 
 
 def read_speech_folder(
@@ -306,9 +313,12 @@ def read_speech_folder(
         corpus = corpus.with_frame_labels(
             alignments.read_phones(alignment), strict=strict
         )
-    if lists is not None:
-        return corpus.split(lists, strict)
-    return random_splits(corpus, seed)
+    splits = (
+        random_splits(corpus, seed)
+        if lists is None
+        else corpus.split(lists, strict)
+    )
+    return check_splits(data_dir, splits)
 
 
 def read_tfds_librispeech(
