@@ -12,6 +12,7 @@ from keras_hub.src.utils import preset_utils
 CONFIG_FILE = preset_utils.CONFIG_FILE
 TASK_CONFIG_FILE = preset_utils.TASK_CONFIG_FILE
 TASK_WEIGHTS_FILE = preset_utils.TASK_WEIGHTS_FILE
+METADATA_FILE = preset_utils.METADATA_FILE
 MODEL_WEIGHTS_FILE = preset_utils.MODEL_WEIGHTS_FILE
 SHARDED_WEIGHTS_FILE = preset_utils.SHARDED_MODEL_WEIGHTS_CONFIG_FILE
 

@@ -10,6 +10,7 @@ import pytest
 import tiny
 
 from audio_tf import attention, layers, models
+from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.models import AudioClassifier, AudioTransformerBackbone
 
 SIZES = AudioTransformerBackbone.sizes
@@ -153,6 +154,31 @@ def test_preset_holds_no_optimizer_state(rng, tmp_path):
         AudioClassifier.from_preset(str(tmp_path))
     size = (tmp_path / "task.weights.h5").stat().st_size
     assert size < (tmp_path / "model.weights.h5").stat().st_size
+
+
+def test_a_preset_knows_its_resampler(tmp_path):
+    classifier().save_to_preset(str(tmp_path / "task"))
+    classifier().backbone.save_to_preset(str(tmp_path / "backbone"))
+    for name in ("task", "backbone"):
+        path = tmp_path / name / "metadata.json"
+        metadata = json.loads(path.read_text())
+        assert metadata["resampler"] == RESAMPLER
+        assert metadata["parameter_count"] > 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            models.AudioBackbone.from_preset(str(path.parent))
+        path.write_text(json.dumps({**metadata, "resampler": "by ear"}))
+        with pytest.warns(UserWarning, match="'by ear'.*Kaiser"):
+            models.AudioBackbone.from_preset(str(path.parent))
+        del metadata["resampler"]
+        path.write_text(json.dumps(metadata))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            models.AudioBackbone.from_preset(str(path.parent))
+    path = tmp_path / "task" / "metadata.json"
+    path.write_text(json.dumps({**metadata, "resampler": "by ear"}))
+    with pytest.warns(UserWarning, match="'by ear'.*Kaiser"):
+        AudioClassifier.from_preset(str(path.parent))
 
 
 def test_preset_with_a_new_head_keeps_the_backbone(rng, tmp_path):

@@ -219,6 +219,20 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         """
         return presets.load_backbone(cls, preset, load_weights, kwargs)
 
+    def save_to_preset(self, preset_dir, max_shard_size=10):
+        """Writes a preset, which a task around this model adds its own to.
+
+        Its `metadata.json` names the resampler of this version of audio_tf;
+        `from_preset` warns where it is another.
+
+        Args:
+            preset_dir: folder of the preset; made if missing.
+            max_shard_size: float, GB of the largest file of weights, or
+                `None` for one file.
+        """
+        super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
+        presets.record_resampler(preset_dir)
+
 
 def freeze_layers(model, trainable):
     """Freezes a model's layers if its argument `trainable` is False.

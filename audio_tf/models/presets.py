@@ -2,11 +2,15 @@
 
 import copy
 import inspect
+import json
 import os
+import pathlib
+import warnings
 
 import keras
 
 from audio_tf import compat
+from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.ops import checks
 
 
@@ -79,6 +83,33 @@ def require_files(loader, *names):
             )
 
 
+def record_resampler(folder):
+    """Adds to a preset the name of the resampler that it is made with."""
+    path = pathlib.Path(folder, compat.METADATA_FILE)
+    metadata = {**json.loads(path.read_text()), "resampler": RESAMPLER}
+    path.write_text(json.dumps(metadata, indent=4))
+
+
+def check_resampler(loader):
+    """Warns of a preset that was made with another resampler than ours.
+
+    Clips at other rates than the model's would then sound different to it. A
+    preset that names no resampler, as none of ours, is taken as it is.
+    """
+    if not compat.has_file(loader.preset, compat.METADATA_FILE):
+        return
+    metadata = compat.read_json(loader.preset, compat.METADATA_FILE)
+    resampler = metadata.get("resampler", RESAMPLER)
+    if resampler != RESAMPLER:
+        warnings.warn(
+            f"The preset {loader.preset!r} was made with another resampler "
+            "than this version has: scores of clips at other rates than the "
+            f"model's may differ. Received: {resampler!r}; this version has "
+            f"{RESAMPLER!r}",
+            stacklevel=4,
+        )
+
+
 def accepted(family, config):
     """Names of the arguments that a backbone of that config takes.
 
@@ -141,6 +172,7 @@ def load_backbone(base, preset, load_weights, arguments):
         return build(family, override(family, config, arguments))
     if load_weights:
         require_files(loader, compat.MODEL_WEIGHTS_FILE)
+        check_resampler(loader)
     given = {"dtype": compat.saved_dtype(loader), **arguments}
     backbone = build(family, override(family, config, given))
     if load_weights:
