@@ -11,6 +11,7 @@ from audio_tf.layers.augment import (
     TimeShift,
     VocalTractPerturbation,
 )
+from audio_tf.layers.compression import PCEN, LogCompression
 from audio_tf.layers.encoder import (
     FeedForward,
     SinusoidalPositions,
@@ -24,10 +25,12 @@ from audio_tf.layers.multiscale import MultiScaleAverage
 from audio_tf.layers.pooling import MaskedMean, TemporalAveragePooling
 from audio_tf.layers.spectral import DecibelSpectrogram, LogMel, Spectrogram
 from audio_tf.layers.speech import SpeechFeatures
+from audio_tf.layers.statistics import AttentionPooling, StatisticsPooling
 
 __all__ = [
     "MASKING_POLICIES",
     "AdditiveNoise",
+    "AttentionPooling",
     "BandMasking",
     "BetweenClassMixing",
     "DecibelSpectrogram",
@@ -36,10 +39,12 @@ __all__ = [
     "FrameMask",
     "FrameMasking",
     "FrameStacking",
+    "LogCompression",
     "LogMel",
     "MaskedMean",
     "Mixup",
     "MultiScaleAverage",
+    "PCEN",
     "PolarityInversion",
     "RandomCrop",
     "RandomGain",
@@ -47,6 +52,7 @@ __all__ = [
     "Spectrogram",
     "SpeechFeatures",
     "SpeedPerturbation",
+    "StatisticsPooling",
     "TemporalAveragePooling",
     "TimeMasking",
     "TimeShift",

@@ -1,0 +1,167 @@
+"""Pooling of frames into more than their mean: deviations, learned weights."""
+
+import keras
+from keras import ops
+
+from audio_tf.attention import functional
+from audio_tf.base import Layer
+from audio_tf.ops.checks import check_sizes
+
+# A root has no gradient at 0, where the deviation of a single frame is.
+LEAST_VARIANCE = 1e-10
+
+
+def moments(inputs, weights):
+    """Weighted mean and standard deviation over time.
+
+    Args:
+        inputs: tensor `(batch, time, dim)`, finite.
+        weights: tensor that broadcasts to it and sums to 1 over time, or to
+            0 for a clip without a real frame, whose moments are zeros.
+
+    Returns:
+        Pair of `(batch, dim)`.
+    """
+    mean = ops.sum(weights * inputs, axis=1, keepdims=True)
+    variance = ops.sum(weights * ops.square(inputs - mean), axis=1)
+    deviation = ops.sqrt(ops.maximum(variance, LEAST_VARIANCE))
+    deviation = ops.where(variance > LEAST_VARIANCE, deviation, 0.0)
+    return ops.squeeze(mean, 1), deviation
+
+
+class FramePooling(Layer):
+    """The base of poolings of `(batch, time, dim)` to `(batch, features)`.
+
+    A subclass gives `weights(inputs, mask)` and says by `deviation` whether
+    the deviation follows the mean. Computed in float32 or better. What
+    stands in frames that are not real does not matter, not even if it is no
+    number; a clip without a real frame gives zeros.
+
+    Args:
+        deviation: bool, whether the standard deviations of the features
+            follow their means, which makes `2 dim` of `dim`.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+    """
+
+    def __init__(self, deviation=True, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.deviation = deviation
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+    def call(self, inputs, mask=None):
+        if mask is None:
+            mask = ops.ones_like(inputs[:, :, 0], dtype="bool")
+        mask = ops.expand_dims(ops.cast(mask, "bool"), -1)
+        inputs = ops.where(mask, inputs, ops.zeros_like(inputs))
+        dtype = keras.backend.result_type(inputs.dtype, "float32")
+        weights = ops.cast(self.weights_of(inputs, mask), dtype)
+        mean, deviation = moments(ops.cast(inputs, dtype), weights)
+        if self.deviation:
+            mean = ops.concatenate([mean, deviation], axis=-1)
+        return ops.cast(mean, self.compute_dtype)
+
+    def weights_of(self, inputs, mask):
+        """Weights of the frames, `(batch, time, 1 or dim)`.
+
+        Args:
+            inputs: tensor `(batch, time, dim)`, zeros if not real.
+            mask: boolean `(batch, time, 1)`.
+
+        Returns:
+            A tensor that sums to 1 over the real frames and is 0 elsewhere.
+        """
+        raise NotImplementedError
+
+    def compute_output_spec(self, inputs, mask=None):
+        batch, _, dim = inputs.shape
+        dim = 2 * dim if self.deviation else dim
+        return keras.KerasTensor((batch, dim), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "deviation": self.deviation}
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class StatisticsPooling(FramePooling):
+    """Mean and standard deviation of the real frames, side by side.
+
+    The pooling of x-vectors (Snyder et al., "Deep neural network embeddings
+    for text-independent speaker verification", 2017).
+
+    Args:
+        **kwargs: arguments of `FramePooling`.
+    """
+
+    def weights_of(self, inputs, mask):
+        real = ops.cast(mask, "float32")
+        return real / ops.maximum(ops.sum(real, axis=1, keepdims=True), 1.0)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class AttentionPooling(FramePooling):
+    """Mean and deviation of frames by weights that are learned.
+
+    "Attentive Statistics Pooling for Deep Speaker Embedding" (arXiv
+    1803.10963), equations 3 to 6, with heads:
+
+        e[t] = V tanh(W x[t] + b),  w = softmax of e over the real frames
+
+    Head `h` weights the `h`-th share of the features. The bias behind `V` is
+    left out: softmax does not see it.
+
+    Args:
+        num_heads: int, sets of weights; divides the features.
+        hidden_dim: int, rows of `W`.
+        **kwargs: arguments of `FramePooling`.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(self, num_heads=4, hidden_dim=64, **kwargs):
+        super().__init__(**kwargs)
+        check_sizes(num_heads=num_heads, hidden_dim=hidden_dim)
+        self.num_heads = num_heads
+        self.hidden_dim = hidden_dim
+        self.hidden_dense = keras.layers.Dense(
+            hidden_dim, "tanh", dtype=self.dtype_policy, name="hidden"
+        )
+        self.score_dense = keras.layers.Dense(
+            num_heads, use_bias=False, dtype=self.dtype_policy, name="scores"
+        )
+
+    def build(self, input_shape):
+        if input_shape[-1] % self.num_heads:
+            raise ValueError(
+                "`num_heads` must divide the features. Received: "
+                f"num_heads={self.num_heads}, features={input_shape[-1]}"
+            )
+        self.hidden_dense.build(input_shape)
+        self.score_dense.build((*input_shape[:-1], self.hidden_dim))
+
+    def weights_of(self, inputs, mask):
+        scores = self.score_dense(self.hidden_dense(inputs))
+        scores = ops.transpose(scores, (0, 2, 1))  # (B, H, T)
+        scores = functional.to_float32(scores)
+        weights = functional.softmax_weights(
+            scores, ops.transpose(mask, (0, 2, 1))
+        )
+        weights = ops.transpose(weights, (0, 2, 1))
+        # Without a real frame they come out uniform.
+        weights = ops.where(mask, weights, 0.0)
+        share = inputs.shape[-1] // self.num_heads
+        return ops.repeat(weights, share, axis=-1)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "hidden_dim": self.hidden_dim,
+        }
