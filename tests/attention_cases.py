@@ -2,13 +2,15 @@
 
 import keras
 import naive
+import naive_gaussian
 import numpy as np
 import pytest
 from keras import ops
 
 from audio_tf import attention
 
-B, T, F, H, D = 2, 7, 13, 3, 5
+# Heads of a Gaussian attention cut the features: 33 is 3 times 11.
+B, T, F, H, D = 2, 7, 33, 3, 5
 
 # What each mechanism is tested with, beside `num_heads=H` and `key_dim=D`.
 SMALL = {
@@ -23,25 +25,69 @@ SMALL = {
     "crafted_synthesizer": {"max_length": 17, "num_heads": 8, "key_dim": 3},
     "raganato_synthesizer": {"max_length": 17, "num_heads": 8, "key_dim": 3},
     "local_dense_synthesizer": {"context_size": 5},
+    "grouped_query_gaussian_adaptive": {
+        "num_query_heads": 3,
+        "num_key_value_heads": 1,
+    },
 }
 
 # Whose weights are a table, the same for every clip.
 TABLES = ["random_synthesizer", "crafted_synthesizer", "raganato_synthesizer"]
 
+# Entries with further arguments, which keep the contract as well.
+FORMS = {
+    "gaussian_adaptive/over_features": {"axis": -1},
+    "gaussian_adaptive/package": {"variant": "package", "num_gaussians": 2},
+    "grouped_query_gaussian_adaptive/narrow": {
+        "axis": -1,
+        "embed_dim": 44,
+        "num_query_heads": 4,
+        "num_key_value_heads": 2,
+        "scale_twice": True,
+    },
+    "bi_skewed_gaussian/over_features": {"axis": -1},
+}
+CASES = [*attention.ATTENTIONS, *FORMS]
+REFERENCES = {**naive.ATTENTIONS, **naive_gaussian.ATTENTIONS}
+
+# Those that weight pairs of frames.
 MECHANISMS = [
     name
     for name in attention.ATTENTIONS
-    if issubclass(attention.find(name), attention.SelfAttention)
+    if attention.find(name).map_kind == "frames"
 ]
 every = pytest.mark.parametrize("name", MECHANISMS)
 
 
-def make(mechanism, /, **kwargs):
-    small = SMALL.get(mechanism, {})
-    layer = attention.create(
-        mechanism,
-        **{"num_heads": H, "key_dim": D, "causal": False, **small, **kwargs},
+def mechanism_of(case):
+    return case.split("/")[0]
+
+
+def reference(case):
+    """`(layer, x, mask) -> (y, weights)`, slow and obviously right."""
+    return REFERENCES[mechanism_of(case)]
+
+
+def options(case):
+    """What a case is built with, beside `num_heads=H` and `key_dim=D`."""
+    return {**SMALL.get(mechanism_of(case), {}), **FORMS.get(case, {})}
+
+
+def tolerance(case):
+    """Layer normalisation and narrow Gaussians enlarge what rounding leaves."""
+    return 1e-5 if mechanism_of(case) in naive_gaussian.ATTENTIONS else 2e-6
+
+
+def fresh(case, /, **kwargs):
+    """A layer that is not built."""
+    common = {"num_heads": H, "key_dim": D, "causal": False}
+    return attention.create(
+        mechanism_of(case), **{**common, **options(case), **kwargs}
     )
+
+
+def make(case, /, **kwargs):
+    layer = fresh(case, **kwargs)
     layer.build((None, None, F))
     return layer
 
@@ -54,8 +100,8 @@ def shaken(layer, rng, by=0.5):
     return layer
 
 
-def causal_choices(name):
-    return [False, True] if attention.find(name).supports_causal else [False]
+def causal_choices(case):
+    return [False, True] if fresh(case).supports_causal else [False]
 
 
 def inputs(rng, length=T, batch=B):
@@ -71,20 +117,22 @@ def gaps():
     return np.array([[0, 1, 0, 1, 1, 1, 0], [1, 1, 1, 0, 0, 1, 1]], "bool")
 
 
-def assert_equals_naive(name, layer, x, mask, atol=2e-6):
-    """Output and weights at real frames; padded ones may hold anything."""
+def assert_equals_naive(name, layer, x, mask, atol=None):
+    """Output and map at real frames; padded ones may hold anything."""
+    atol = atol or tolerance(name)
     y, weights = layer(x, mask=mask, return_attention_scores=True)
-    expected, expected_weights = naive.ATTENTIONS[name](layer, x, mask)
+    expected, expected_weights = reference(name)(layer, x, mask)
     assert weights.shape == expected_weights.shape
     assert_equal_where_real(y, expected, mask, atol)
-    assert_equal_where_real(
-        np.swapaxes(weights, 1, 2), expected_weights.swapaxes(1, 2), mask, atol
-    )
+    if layer.map_kind == "frames":
+        weights = np.swapaxes(weights, 1, 2)
+        expected_weights = expected_weights.swapaxes(1, 2)
+    assert_equal_where_real(weights, expected_weights, mask, atol)
 
 
 def assert_equal_where_real(found, expected, mask, atol=2e-6):
     """Compares `(B, T, ...)` at the frames that the mask says are real."""
-    found, expected = np.asarray(found), np.asarray(expected)
+    found, expected = ops.convert_to_numpy(found), np.asarray(expected)
     assert found.shape == expected.shape
     real = np.ones(found.shape[:2], "bool") if mask is None else mask
     np.testing.assert_allclose(found[real], expected[real], atol=atol)
@@ -126,8 +174,13 @@ def gradients(layer, x, mask, scale=1.0):
         )
         found = [by_x, *by_weights]
     else:
-        pytest.skip("no gradients are taken on this backend")
-    return loss, [None if g is None else np.asarray(g) for g in found]
+        import torch
+
+        x = torch.tensor(x, requires_grad=True)
+        loss = scale * sum_of_squares(layer(x, mask=mask), mask)
+        loss.backward()
+        found = [x.grad, *(w.value.grad for w in weights)]
+    return loss, [None if g is None else ops.convert_to_numpy(g) for g in found]
 
 
 def compiled(layer, signature=False):

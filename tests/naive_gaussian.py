@@ -23,7 +23,9 @@ def paper(layer, values, head, at, x, members):
 
 def package(layer, values, head, at, x, members):
     def product(x):
-        variance = np.var(members, ddof=1) + layer.epsilon
+        # Of one frame alone the unbiased variance is undefined, and 0 here.
+        spread = np.sum((members - np.mean(members)) ** 2)
+        variance = spread / max(len(members) - 1, 1) + layer.epsilon
         total = 1.0
         for index in range(layer.num_gaussians):
             offset = values["mean_offset"][head, index]
@@ -128,3 +130,30 @@ def grouped_query(entry, layer, values, x, mask=None):
         row = row * values["output_norm/gamma"] + values["output_norm/beta"]
         outputs[b, i] = dense("output", row)
     return outputs, weights
+
+
+ENTRIES = {"paper": paper, "package": package}
+
+
+def adaptive(layer, x, mask=None):
+    return gaussian_attention(
+        ENTRIES[layer.variant], layer, values_of(layer), x, mask
+    )
+
+
+def grouped_query_adaptive(layer, x, mask=None):
+    return grouped_query(
+        ENTRIES[layer.variant], layer, values_of(layer), x, mask
+    )
+
+
+ATTENTIONS = {
+    "gaussian_adaptive": adaptive,
+    "grouped_query_gaussian_adaptive": grouped_query_adaptive,
+    "skewed_gaussian": lambda layer, x, mask=None: gaussian_attention(
+        skewed, layer, values_of(layer), x, mask
+    ),
+    "bi_skewed_gaussian": lambda layer, x, mask=None: gaussian_attention(
+        bi_skewed, layer, values_of(layer), x, mask
+    ),
+}

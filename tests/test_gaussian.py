@@ -1,10 +1,13 @@
-"""Gaussian attentions: the contract of the others, and their formulas."""
+"""What is particular to Gaussian attentions: formulas, axes, statistics.
+
+The contract of every attention, which they keep, is in test_attention.py.
+"""
 
 import functools
 
+import attention_cases
 import hypothesis
 import keras
-import naive
 import naive_gaussian
 import numpy as np
 import pytest
@@ -20,7 +23,6 @@ from audio_tf.attention.gaussian_adaptive import (
     GaussianAdaptiveAttention,
     GroupedQueryGaussianAdaptiveAttention,
 )
-from audio_tf.layers import TransformerBlock
 
 BACKEND = keras.backend.backend()
 B, H, E = 2, 3, 44
@@ -63,10 +65,8 @@ CASES = {
     "bi_skewed_over_features": (BiSkewedGaussianAttention, {"axis": -1}),
 }
 
-every = pytest.mark.parametrize("name", CASES)
-over_time = pytest.mark.parametrize(
-    "name", [n for n, (_, kw) in CASES.items() if kw.get("head_axis") != 1]
-)
+BY_POSITION = [n for n, (_, kw) in CASES.items() if kw.get("head_axis") == 1]
+OVER_TIME = [name for name in CASES if name not in BY_POSITION]
 
 
 def make(name, perturbed=True, **kwargs):
@@ -119,143 +119,86 @@ def numpy(x):
 
 def gradients(layer, x, mask=None):
     """Of the sum of squared outputs, by input and trainable weight."""
-    if BACKEND == "tensorflow":
-        import tensorflow as tf
-
-        x = tf.constant(x)
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = layer(x, mask=mask)
-            loss = tf.reduce_sum(tf.cast(y, "float32") ** 2)
-        variables = [w.value for w in layer.trainable_weights]
-        found = tape.gradient(loss, [x, *variables])
-    elif BACKEND == "jax":
-        import jax
-
-        def loss(x, weights):
-            fixed = [w.value for w in layer.non_trainable_variables]
-            y, _ = layer.stateless_call(weights, fixed, x, mask=mask)
-            return (y.astype("float32") ** 2).sum()
-
-        weights = [w.value for w in layer.trainable_weights]
-        slopes = jax.jit(jax.grad(loss, argnums=(0, 1)))
-        x_found, found = slopes(x, weights)
-        found = [x_found, *found]
-    else:
-        import torch
-
-        x = torch.tensor(x, requires_grad=True)
-        (layer(x, mask=mask).float() ** 2).sum().backward()
-        found = [x.grad, *(w.value.grad for w in layer.trainable_weights)]
-    return [numpy(g) for g in found]
+    return attention_cases.gradients(layer, x, mask)[1]
 
 
-@every
-@pytest.mark.parametrize("masked", [False, True])
-def test_equals_naive(name, masked, rng):
-    layer = make(name)
-    x, mask = inputs(rng, layer), padding(layer) if masked else None
-    y, weights = layer(x, mask=mask, return_attention_scores=True)
-    values = naive_gaussian.values_of(layer)
-    for found, wanted in zip(
-        (y, weights), expected(layer, values, x, mask), strict=True
-    ):
-        np.testing.assert_allclose(numpy(found), wanted, atol=5e-6, rtol=2e-5)
-        assert np.abs(wanted).max() > 0.05
-
-
-@every
-def test_gradients_equal_naive_differences(name, rng):
-    """Against central differences of the naive reference in float64."""
+@pytest.mark.parametrize("name", BY_POSITION)
+def test_heads_of_positions_keep_the_contract(name, rng, tmp_path):
+    """Of a fixed length, so not in the tests of the contract."""
     layer = make(name)
     x, mask = inputs(rng, layer), padding(layer)
-    found = gradients(layer, x, mask)
     values = naive_gaussian.values_of(layer)
-    paths = [w.path.split("/", 1)[1] for w in layer.trainable_weights]
-    arrays = {"x": x.astype("float64"), **values}
+    for real in (None, mask):
+        found = layer(x, mask=real, return_attention_scores=True)
+        wanted = expected(layer, values, x, real)
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(numpy(one), other, atol=1e-5, rtol=1e-4)
+            assert np.abs(other).max() > 0.05
+    x[1, 4:] = 0.0
+    silent, slopes = layer(x, mask=mask), gradients(layer, x, mask)
+    for junk in (1e30, np.nan):
+        x[1, 4:] = junk
+        np.testing.assert_array_equal(numpy(layer(x, mask=mask)), numpy(silent))
+        for one, other in zip(slopes, gradients(layer, x, mask), strict=True):
+            np.testing.assert_array_equal(one, other)
+    x[1, 4:] = 0.0
+    for at in [(0, 1, 2), (1, 3, 5)]:
+        step = np.zeros(x.shape)
+        step[at] = 1e-5
+        up, down = (
+            (expected(layer, values, moved, mask)[0] ** 2).sum()
+            for moved in (x + step, x - step)
+        )
+        np.testing.assert_allclose(
+            slopes[0][at], (up - down) / 2e-5, rtol=2e-3, atol=5e-4
+        )
+    for weight, slope in zip(layer.trainable_weights, slopes[1:], strict=True):
+        if not weight.path.endswith("key/bias"):
+            assert np.abs(slope).max() > 1e-6, weight.path
+    config = make(name, dropout=0.25).get_config()
+    assert type(layer).from_config(config).get_config() == config
+    spec = layer(keras.KerasTensor((None, *x.shape[1:])))
+    assert tuple(spec.shape) == (None, *numpy(silent).shape[1:])
+    model_input = keras.Input(size(layer))
+    model = keras.Model(model_input, layer(model_input))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    for batch in (1, 3):
+        data = inputs(rng, layer, batch)
+        np.testing.assert_allclose(
+            numpy(loaded.predict_on_batch(data)), numpy(layer(data)), atol=CLOSE
+        )
 
-    def loss(arrays):
-        y, _ = expected(layer, arrays, arrays["x"], mask)
-        return (y**2).sum()
 
-    for path, gradient in zip(["x", *paths], found, strict=True):
-        # One of the entries that matter, and one of any.
-        largest = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
-        for at in (largest, tuple(rng.integers(0, gradient.shape))):
-            step = np.zeros(gradient.shape)
-            step[at] = 1e-5
-            up = loss({**arrays, path: arrays[path] + step})
-            down = loss({**arrays, path: arrays[path] - step})
-            slope = (up - down) / 2e-5
-            np.testing.assert_allclose(
-                gradient[at], slope, rtol=2e-3, atol=5e-4, err_msg=path
-            )
-
-
-@every
-def test_every_weight_has_a_gradient(name, rng):
-    # At the start too: a weight must be able to leave it.
-    for perturbed in (False, True):
-        layer = make(name, perturbed)
-        x = inputs(rng, layer)
-        found = gradients(layer, x, padding(layer))
-        weights = layer.trainable_weights
-        for weight, gradient in zip(weights, found[1:], strict=True):
-            # A key bias adds the same score to all keys.
-            if not weight.path.endswith("key/bias"):
-                assert np.abs(gradient).max() > 1e-6, weight.path
-
-
-@over_time
-def test_padding_changes_nothing(name, rng):
+@pytest.mark.parametrize("name", CASES)
+def test_padded_frames_are_zero(name, rng):
     layer = make(name)
     x = inputs(rng, layer)
-    alone = layer(x[1:, :4], return_attention_scores=True)
-    for junk in (1e3, np.inf, np.nan):
-        x[1, 4:] = junk
-        padded = layer(x, mask=padding(layer), return_attention_scores=True)
-        for one, other in zip(alone, padded, strict=True):
-            other = numpy(other)[1]
-            np.testing.assert_allclose(other[:4], numpy(one)[0], atol=CLOSE)
-            assert np.all(other[4:] == 0.0)
-        found = gradients(layer, x, padding(layer))
-        assert all(np.all(np.isfinite(g)) for g in found)
+    outputs = layer(x, mask=padding(layer), return_attention_scores=True)
+    for output in outputs:
+        assert np.all(numpy(output)[1, 4:] == 0.0)
+        assert np.any(numpy(output)[1, :4] != 0.0)
 
 
-@every
-def test_padding_is_not_seen(name, rng):
-    layer = make(name)
-    x, mask = inputs(rng, layer), padding(layer)
-    before = layer(x, mask=mask, return_attention_scores=True)
-    x[1, 4:] = np.nan
-    after = layer(x, mask=mask, return_attention_scores=True)
-    for one, other in zip(before, after, strict=True):
-        np.testing.assert_array_equal(numpy(one), numpy(other))
-        assert np.all(numpy(other)[1, 4:] == 0.0)
-
-
-@every
-@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
-def test_empty_clip_is_zero_with_finite_gradients(name, dtype, rng):
-    layer = make(name, dtype=dtype)
-    x = 30.0 * inputs(rng, layer)
-    mask = padding(layer, (size(layer)[0], 0))
-    outputs = layer(x, mask=mask, return_attention_scores=True)
-    for y in outputs:
-        y = numpy(ops.cast(y, "float32"))
-        assert np.all(y[1] == 0.0) and np.any(y[0] != 0.0)
-    found = gradients(layer, x, mask)
-    assert all(np.all(np.isfinite(g)) for g in found)
-    assert np.all(found[0][1] == 0.0)
-
-
-@over_time
+@pytest.mark.parametrize("name", OVER_TIME)
 def test_one_frame_has_finite_gradients(name, rng):
     """Of one frame over time, the variance is zero."""
     layer = make(name)
     x = inputs(rng, layer, length=1)
     assert np.all(np.isfinite(numpy(layer(x))))
     assert all(np.all(np.isfinite(g)) for g in gradients(layer, x))
+
+
+def test_a_stream_needs_statistics_of_one_frame(rng):
+    """And a length that may grow: heads of positions have a fixed one."""
+    layer = make("paper_over_features", causal=True)
+    x = inputs(rng, layer)
+    np.testing.assert_array_equal(
+        numpy(layer.call_last(x, 3)), numpy(layer(x))[:, -3:]
+    )
+    fixed = make("paper_over_features_by_position", causal=True)
+    with pytest.raises(ValueError, match="built for 21 positions"):
+        fixed.call_last(inputs(rng, fixed, length=42), 1)
 
 
 @pytest.mark.parametrize("name", ["paper", "package", "bi_skewed"])
@@ -285,168 +228,6 @@ def test_constant_features_keep_their_value():
     np.testing.assert_array_equal(numpy(layer(x)), x)
 
 
-@every
-def test_causal_needs_statistics_of_one_frame(name, rng):
-    cls, kwargs = CASES[name]
-    if kwargs.get("axis", 1) == 1:
-        with pytest.raises(
-            ValueError, match="mixes all frames and cannot be causal.*Received"
-        ):
-            make(name, causal=True)
-        return
-    layer = make(name, causal=True)
-    assert layer.supports_causal
-    x = inputs(rng, layer)
-    before = numpy(layer(x))
-    x[:, 4:] += 1.0
-    after = numpy(layer(x))
-    np.testing.assert_array_equal(before[:, :4], after[:, :4])
-    assert np.abs(before[:, 4:] - after[:, 4:]).max() > 0.0
-
-
-def test_grouped_query_without_causal_sees_the_future(rng):
-    layer = make("grouped_query_causal", causal=False)
-    x = inputs(rng, layer)
-    before = numpy(layer(x))
-    x[:, 4:] += 1.0
-    assert np.abs(before - numpy(layer(x)))[:, :4].max() > 1e-3
-
-
-@every
-def test_symbolic_and_eager_specs_agree(name, rng):
-    layer = make(name)
-    x = inputs(rng, layer)
-    found = layer(x, return_attention_scores=True)
-    batches = {tuple(x.shape), (None, *x.shape[1:])}
-    for shape in batches:
-        symbolic = keras.KerasTensor(shape)
-        specs = layer(symbolic, return_attention_scores=True)
-        for spec, value in zip(specs, found, strict=True):
-            assert spec.shape == (shape[0], *value.shape[1:])
-        assert layer(symbolic).shape == specs[0].shape
-    if layer.head_axis != 1:
-        spec = layer(keras.KerasTensor((None, None, x.shape[-1])))
-        assert spec.shape == (None, None, found[0].shape[-1])
-
-
-@over_time
-def test_dynamic_batch_and_length_in_a_graph(name, rng):
-    layer = make(name)
-    x = keras.Input((None, size(layer)[1]))
-    mask = keras.Input((None,), dtype="bool")
-    model = keras.Model([x, mask], layer(x, mask=mask))
-    for batch, length in ((1, 1), (3, 5), (2, 11)):
-        data = inputs(rng, layer, batch, length)
-        real = np.arange(length) < length - np.arange(batch)[:, None]
-        np.testing.assert_allclose(
-            model.predict([data, real], verbose=0),
-            numpy(layer(data, mask=real)),
-            atol=CLOSE,
-        )
-
-
-@every
-def test_dynamic_batch_in_a_graph(name, rng):
-    layer = make(name)
-    x = keras.Input(size(layer))
-    model = keras.Model(x, layer(x))
-    for batch in (1, 3):
-        data = inputs(rng, layer, batch)
-        np.testing.assert_allclose(
-            model.predict(data, verbose=0), numpy(layer(data)), atol=CLOSE
-        )
-
-
-@every
-def test_compiled_equals_eager(name, rng):
-    layer = make(name)
-    x, mask = inputs(rng, layer), padding(layer)
-    if BACKEND == "tensorflow":
-        import tensorflow as tf
-
-        compiled = tf.function(layer, jit_compile=True)
-    elif BACKEND == "jax":
-        import jax
-
-        compiled = jax.jit(lambda x, mask: layer(x, mask=mask))
-    else:
-        pytest.skip("no compiler for this backend")
-    np.testing.assert_allclose(
-        numpy(compiled(x, mask=mask)), numpy(layer(x, mask=mask)), atol=CLOSE
-    )
-
-
-@every
-def test_config_is_complete(name):
-    layer = make(name, dropout=0.25)
-    assert naive.missing_from_config(layer) == []
-    config = layer.get_config()
-    revived = type(layer).from_config(config)
-    assert revived.get_config() == config
-    for key, value in CASES[name][1].items():
-        assert config[key] == value
-    assert config["dropout"] == 0.25 and config["num_heads"] == H
-
-
-@every
-def test_saved_and_loaded(name, rng, tmp_path):
-    layer = make(name, dropout=0.1)
-    length, dim = size(layer)
-    x = keras.Input((length if layer.head_axis == 1 else None, dim))
-    model = keras.Model(x, layer(x))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    data = inputs(rng, layer)
-    np.testing.assert_array_equal(
-        loaded.predict(data, verbose=0), model.predict(data, verbose=0)
-    )
-
-
-@every
-def test_exported_with_dynamic_shapes(name, rng, tmp_path):
-    if BACKEND != "tensorflow":
-        pytest.skip("SavedModels are TensorFlow's")
-    import tensorflow as tf
-
-    layer = make(name)
-    length, dim = size(layer)
-    fixed = layer.head_axis == 1
-    x = keras.Input((length if fixed else None, dim))
-    model = keras.Model(x, layer(x))
-    model.export(tmp_path / "served", verbose=False)
-    served = tf.saved_model.load(tmp_path / "served")
-    for batch, length in ((1, length), (3, length if fixed else 11)):
-        data = inputs(rng, layer, batch, length)
-        np.testing.assert_allclose(served.serve(data), layer(data), atol=CLOSE)
-
-
-@every
-def test_one_step_of_training_moves_weights(name, rng):
-    layer = make(name, perturbed=False)
-    x = keras.Input(size(layer))
-    model = keras.Model(x, layer(x))
-    model.compile(keras.optimizers.SGD(0.1), "mse")
-    data = inputs(rng, layer)
-    target = np.zeros(model.predict(data, verbose=0).shape)
-    before = model.get_weights()
-    model.fit(data, target, verbose=0)
-    paths = [w.path for w in model.weights]
-    for path, old, new in zip(paths, before, model.get_weights(), strict=True):
-        if not path.endswith("key/bias"):
-            assert np.abs(new - old).max() > 0.0, path
-
-
-@every
-def test_dropout_acts_in_training_only(name, rng):
-    layer = make(name, dropout=0.5)
-    x = inputs(rng, layer)
-    plain, plain_weights = layer(x, return_attention_scores=True)
-    np.testing.assert_array_equal(numpy(plain), numpy(layer(x, training=False)))
-    trained, weights = layer(x, training=True, return_attention_scores=True)
-    assert np.abs(numpy(plain) - numpy(trained)).max() > 1e-2
-    np.testing.assert_array_equal(numpy(plain_weights), numpy(weights))
-
-
 def test_dropout_keeps_the_mean_of_the_map():
     layer = GaussianAdaptiveAttention(1, dropout=0.5)
     x = np.ones((B, 997, 1), "float32")
@@ -462,24 +243,6 @@ def test_dropout_reaches_the_softmax(rng):
     plain = numpy(layer.attend_in_groups(ops.convert_to_tensor(x), None, False))
     again = numpy(layer.attend_in_groups(ops.convert_to_tensor(x), None, True))
     assert np.abs(plain - again).max() > 1e-2
-
-
-@every
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_is_close(name, dtype, rng):
-    layer = make(name)
-    half = make(name, dtype=f"mixed_{dtype}")
-    half.set_weights(layer.get_weights())
-    # What half precision can hold, or the inputs alone would differ.
-    x = numpy(ops.cast(ops.cast(inputs(rng, layer), dtype), "float32"))
-    mask = padding(layer)
-    y = half(x, mask=mask)
-    assert keras.backend.standardize_dtype(y.dtype) == dtype
-    wanted = numpy(layer(x, mask=mask))
-    step = {"float16": 2e-3, "bfloat16": 2e-2}[dtype]
-    np.testing.assert_allclose(
-        numpy(ops.cast(y, "float32")), wanted, atol=step * wanted.max()
-    )
 
 
 @pytest.mark.parametrize("name", ["paper", "package", "skewed", "bi_skewed"])
@@ -678,7 +441,7 @@ def test_other_counts():
     assert layer.count_params() == 2 * 2 * H
 
 
-@every
+@pytest.mark.parametrize("name", CASES)
 def test_cost_counts_products(name):
     layer = make(name)
     length, dim = size(layer)
@@ -699,28 +462,6 @@ def test_cost_counts_products(name):
     assert layer.complexity.startswith("O(L")
 
 
-@every
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"num_heads": 0},
-        {"num_heads": 2.0},
-        {"axis": 0},
-        {"axis": "time"},
-        {"head_axis": 2},
-        {"dropout": 1.0},
-        {"dropout": -0.1},
-        {"epsilon": 0.0},
-        {"epsilon": float("nan")},
-    ],
-)
-def test_bad_arguments_are_named(name, wrong):
-    cls, kwargs = CASES[name]
-    argument = list(wrong)[0]
-    with pytest.raises(ValueError, match=f"`{argument}`.*Received"):
-        cls(**{"num_heads": H, **kwargs, "causal": False, **wrong})
-
-
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
@@ -737,33 +478,6 @@ def test_bad_arguments_are_named(name, wrong):
 def test_bad_arguments_of_one_layer(wrong, named):
     with pytest.raises(ValueError, match=f"{named}.*Received"):
         make("grouped_query", **wrong)
-
-
-def test_key_dim_is_not_an_argument():
-    for cls in {cls for cls, _ in CASES.values()}:
-        assert cls.takes_key_dim is False
-        with pytest.raises((TypeError, ValueError), match="key_dim"):
-            cls(num_heads=H, key_dim=5)
-
-
-@pytest.mark.parametrize("cls", sorted({c for c, _ in CASES.values()}, key=str))
-def test_in_a_transformer(cls, rng):
-    """The block passes no `key_dim`, and gets the Gaussian map."""
-    block = TransformerBlock(4, 5, (7,), attention=cls, dropout=0.1)
-    x = rng.standard_normal((B, 7, 12)).astype("float32")
-    alone = block(x[1:, :3])
-    x[1, 3:] = 1e3
-    mask = np.arange(7) < np.array([7, 3])[:, None]
-    y, weights = block(x, mask=mask, return_attention_scores=True)
-    np.testing.assert_allclose(numpy(y)[1:, :3], numpy(alone), atol=CLOSE)
-    assert tuple(weights.shape) == tuple(y.shape) == x.shape
-    spec = block(keras.KerasTensor((None, None, 12)))
-    assert spec.shape == (None, None, 12)
-    config = block.get_config()
-    revived = TransformerBlock.from_config(config)
-    assert type(revived.attention) is cls and revived.get_config() == config
-    with pytest.raises(ValueError, match="cannot be causal"):
-        TransformerBlock(4, 5, attention=cls, causal=True)
 
 
 def test_heads_must_divide_what_is_cut():

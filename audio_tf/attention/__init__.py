@@ -169,7 +169,7 @@ def create(
     for argument, value in meant.items():
         if own.get(argument, value) != value:
             raise ValueError(
-                f"{name!r} stands for {argument}={value!r}. "
+                f"`{argument}` must be {value!r}, for which {name!r} stands. "
                 f"Received: {argument}={own[argument]!r}"
             )
     arguments = {"num_heads": num_heads, "causal": causal, "dropout": dropout}
@@ -206,19 +206,6 @@ def arguments_for(mechanism, length):
     return find(mechanism).sizes_for(length)
 
 
-def longest_input(blocks):
-    """Frames of the longest input that the attentions of blocks take.
-
-    Args:
-        blocks: layers with an `attention`.
-
-    Returns:
-        Int, the shortest `max_length` of a table, or `None` without tables.
-    """
-    limits = [block.attention.max_length for block in blocks]
-    return min((limit for limit in limits if limit), default=None)
-
-
 __all__ = [
     "ARGUMENTS",
     "ATTENTIONS",
@@ -247,6 +234,5 @@ __all__ = [
     "create",
     "find",
     "fold",
-    "longest_input",
     "name_of",
 ]
