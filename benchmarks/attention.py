@@ -42,7 +42,6 @@ PARTS = ("sublayer", "encoder", "training")
 
 def encoder(mechanism, length):
     """The layer that is applied six times."""
-    from audio_tf import attention
     from audio_tf.layers import TransformerBlock
 
     return TransformerBlock(
@@ -50,7 +49,7 @@ def encoder(mechanism, length):
         key_dim=DIM // HEADS,
         feed_forward_dims=(FEED_FORWARD,),
         attention=mechanism,
-        attention_kwargs=attention.arguments_for(mechanism, length),
+        max_length=length,
         activation="gelu",
     )
 

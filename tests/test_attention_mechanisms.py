@@ -25,6 +25,7 @@ from attention_cases import (
 
 from audio_tf import attention
 from audio_tf.attention import base
+from audio_tf.layers import TransformerBlock
 
 sparse = pytest.mark.parametrize("name", ["sparse_strided", "sparse_fixed"])
 
@@ -129,6 +130,12 @@ def test_options_are_in_the_config(case):
         ("sparse_strided", {"stride": 0}),
         ("sparse_strided", {"stride": 2.5}),
         ("sparse_strided", {"window": -1}),
+        ("sparse_strided", {"window": 2.5}),
+        ("sparse_strided", {"window": True}),
+        ("sign_alsh", {"norm_bound": "0.75"}),
+        ("xbox", {"seed": "seven"}),
+        ("crafted_synthesizer", {"patterns": "raganato"}),
+        ("dense_synthesizer_per_head", {"per_head": False}),
         ("sparse_strided", {"num_heads": 1}),
         ("sparse_strided", {"literal_mask": True, "dropout": 0.1}),
         ("sparse_fixed", {"stride": -3}),
@@ -155,6 +162,15 @@ def test_options_are_in_the_config(case):
 def test_bad_options_are_named(name, wrong):
     with pytest.raises(ValueError, match=f"{list(wrong)[0]}.*Received"):
         make(name, **wrong)
+
+
+@sparse
+def test_the_stride_is_the_root_of_the_longest_input(name):
+    for length, stride in ((1, 1), (2, 1), (40, 6), (500, 22), (1000, 32)):
+        block = TransformerBlock(2, 3, attention=name, max_length=length)
+        assert block.attention.stride == stride
+        if name == "sparse_strided":
+            assert block.attention.window == stride
 
 
 def test_full_attention_by_hand():

@@ -4,6 +4,7 @@ import keras
 import naive
 import numpy as np
 import pytest
+import tiny
 from attention_cases import (
     TABLES,
     B,
@@ -148,6 +149,37 @@ def test_patterns_hold_at_every_length(kind):
             np.testing.assert_allclose(found, expected, atol=3e-6)
             assert np.all(padded[0, head, :n, n:] == 0.0)
             np.testing.assert_allclose(padded[1, head], whole, atol=3e-6)
+
+
+@pytest.mark.parametrize("kind", PATTERNS)
+def test_patterns_of_a_model_of_40_frames_are_not_flat(kind):
+    """The papers' formulas over the model's own length, not over 1000."""
+    backbone = tiny.backbone(
+        attention=f"{kind}_synthesizer", num_heads=8, made_for_frames=40
+    )
+    dim = backbone.embedding_dim
+    for block in backbone.blocks:
+        layer = block.attention
+        assert layer.causal
+        assert tuple(layer.table.shape) == (8, 40, 40)
+        found = weights_of(layer, np.zeros((1, 40, dim), "float32"))[0]
+        for head in range(7):
+            p = np.tril(raw_pattern(kind, head, 40) + 1e-7)
+            expected = p / p.sum(axis=1, keepdims=True)
+            np.testing.assert_allclose(found[head], expected, atol=3e-6)
+    free = attention.create(
+        f"{kind}_synthesizer",
+        num_heads=8,
+        key_dim=D,
+        causal=False,
+        max_length=40,
+    )
+    found = weights_of(free, np.zeros((1, 40, F), "float32"))[0]
+    for head in range(7):
+        expected = pattern(kind, head, 40)
+        np.testing.assert_allclose(found[head], expected, atol=4e-6)
+    # The first frame weighs 40^3 times as much as the last.
+    assert found[6, 0, 0] / found[6, 0, 39] == pytest.approx(64_000, rel=0.01)
 
 
 @pytest.mark.parametrize("kind", PATTERNS)

@@ -121,8 +121,7 @@ def assert_served(cases, model, tmp_path, **kwargs):
 
 @pytest.mark.parametrize("mechanism", attention.ATTENTIONS)
 def test_every_attention_is_served(mechanism, rng, tmp_path):
-    kwargs = attention.arguments_for(mechanism, 41)
-    model = classifier(attention=mechanism, attention_kwargs=kwargs)
+    model = classifier(attention=mechanism, made_for_frames=41)
     x = noise(rng, 283, 3)
     inputs = {"waveform": x, "lengths": np.array([283, 97, 1], "int32")}
     clips = [

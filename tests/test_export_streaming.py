@@ -42,11 +42,8 @@ def streamed(model, waveform, cuts):
 
 @pytest.mark.parametrize("mechanism", CAUSAL)
 def test_every_causal_attention_streams(mechanism, rng):
-    kwargs = attention.arguments_for(mechanism, 41)
     # Enough heads for each of the hand-crafted patterns.
-    model = classifier(
-        attention=mechanism, attention_kwargs=kwargs, num_heads=8
-    )
+    model = classifier(attention=mechanism, made_for_frames=41, num_heads=8)
     waveform = rng.standard_normal((2, 401)).astype("float32")
     offline = model.score_frames(model.backbone(waveform)["sequence_output"])
     pieces = streamed(model, waveform, [3, 3, 60, 61, 200, 333])

@@ -22,7 +22,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras  # noqa: E402
 
 from audio_tf import (  # noqa: E402
-    attention,
     callbacks,
     data,
     distribution,
@@ -134,10 +133,8 @@ def build(settings):
         settings.model,
         feature_dim=features.dim,
         attention=settings.attention,
-        attention_kwargs={
-            **attention.arguments_for(settings.attention, settings.max_length),
-            **settings.attention_kwargs,
-        },
+        attention_kwargs=settings.attention_kwargs,
+        made_for_frames=settings.max_length,
         **settings.model_kwargs,
     )
     model = models.MaskedAcousticModel(

@@ -200,7 +200,7 @@ def time_inference(arguments):
         built[name] = models.AudioAlbertBackbone.from_preset(
             asked["model"],
             attention=name,
-            attention_kwargs=attention.arguments_for(name, length),
+            made_for_frames=length,
         )
         attention.fold(built[name])
     dim = built[BASELINE].feature_dim

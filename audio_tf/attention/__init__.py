@@ -201,11 +201,6 @@ def check_arguments(mechanism, given):
     reject_unknown(f"attention={name_of(mechanism)!r}", given, known)
 
 
-def arguments_for(mechanism, length):
-    """`sizes_for` of a mechanism's class."""
-    return find(mechanism).sizes_for(length)
-
-
 __all__ = [
     "ARGUMENTS",
     "ATTENTIONS",
@@ -229,7 +224,6 @@ __all__ = [
     "StridedSparseAttention",
     "XBOXAttention",
     "XBOXQNFAttention",
-    "arguments_for",
     "check_arguments",
     "create",
     "find",
