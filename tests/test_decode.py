@@ -253,6 +253,13 @@ def test_samples_that_are_too_large(tmp_path, channels):
         decode.check_samples(path, np.float32([0, 1e12]))
 
 
+def test_integers_have_no_full_scale():
+    for dtype in ("int16", "int32", "uint8", "bool"):
+        for rate_hz in (8_000, 16_000):
+            with pytest.raises(TypeError, match=f"floats. Received: {dtype}"):
+                decode.resample(np.ones(7, dtype), rate_hz, 16_000)
+
+
 @pytest.mark.parametrize("promised", [0, 1_013, 2**31, 2**36 - 1])
 def test_flac_that_promises_too_much(tmp_path, promised):
     """Memory grows with what is there: a header is no reason for terabytes."""

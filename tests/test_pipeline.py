@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import soundfile
 import tensorflow as tf
+import tiny
 from hypothesis import strategies
 
 from audio_tf.data import cache, corpora, decode, pipeline
@@ -516,7 +517,6 @@ def test_file_name_that_is_not_utf_8(tmp_path):
     text = pipeline.describe(clips.failures)
     assert r"caf\udce9.wav: not readable" in text.encode("utf-8").decode()
     assert json.loads(json.dumps(clips.failures)) == clips.failures
-    assert pipeline.printable("a\x1b[2J\nb\u00e9") == "a\\x1b[2J\\nb\u00e9"
 
 
 def test_impossible_rate_is_reported(tmp_path):
@@ -1219,6 +1219,55 @@ def test_one_clip_without_finite_scores_loses_no_other(
     assert np.isnan(scores[4]).all()
     others = [0, 1, 2, 3, 5, 6]
     np.testing.assert_array_equal(scores[others], expected[others])
+
+
+@pytest.mark.parametrize("chunk_s", [0.25, None])
+def test_classify_names_each_bad_clip_and_scores_the_others(
+    tmp_path, monkeypatch, capsys, chunk_s
+):
+    from audio_tf import cli, models
+
+    classifier = models.AudioClassifier(
+        tiny.backbone(), labels=CLASSES, chunk_s=chunk_s
+    )
+    monkeypatch.setattr(cli, "load_classifier", lambda name: classifier)
+    good, short = tmp_path / "good.wav", tmp_path / "short.wav"
+    integers = tmp_path / "integers.wav"
+    bad = {
+        "loud.wav": np.full(1_511, 1e30),
+        "infinite.wav": np.full(1_511, -np.inf),
+        "nan.wav": np.full(1_511, np.nan),
+        "none.wav": np.zeros(0),
+    }
+    write_clip(good, 1_511, rate_hz=1_100)
+    write_clip(short, 1, rate_hz=1_100)
+    soundfile.write(integers, np.full(1_511, 2**30, "int32"), 1_100, "PCM_32")
+    for name, audio in bad.items():
+        soundfile.write(tmp_path / name, audio, 1_100, subtype="FLOAT")
+    wanted = [good, integers, short]
+
+    def classify(*files):
+        flags = ["--model", "any", "--json"]
+        code = cli.main(["classify", *map(str, files), *flags])
+        output = capsys.readouterr()
+        lines = map(json.loads, output.out.splitlines())
+        return code, {line["file"]: line["scores"] for line in lines}, output
+
+    code, alone, _ = classify(*wanted)
+    assert code == 0 and list(alone) == [str(file) for file in wanted]
+    code, found, output = classify(*wanted, *(tmp_path / name for name in bad))
+    assert code == 1 and list(found) == list(alone)
+    for file, scores in alone.items():
+        assert all(map(math.isfinite, scores.values()))
+        assert found[file] == pytest.approx(scores, abs=1e-6)
+    for name, reason in {
+        "loud.wav": "so large",
+        "infinite.wav": "NaN or infinite",
+        "nan.wav": "NaN or infinite",
+        "none.wav": "holds no samples",
+    }.items():
+        [line] = [each for each in output.err.splitlines() if name in each]
+        assert reason in line
 
 
 # Keras.

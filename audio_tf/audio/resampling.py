@@ -217,7 +217,13 @@ def resample(audio, rate_hz, target_rate_hz):
 
     Returns:
         Float32 array `(ceil(samples * target_rate_hz / rate_hz),)`.
+
+    Raises:
+        TypeError: if the samples are integers, whose full scale is unknown.
     """
+    audio = np.asarray(audio)
+    if audio.dtype.kind in "biu":
+        raise TypeError(f"`audio` must be floats. Received: {audio.dtype}")
     rate_hz, target_rate_hz = int(rate_hz), int(target_rate_hz)
     if rate_hz == target_rate_hz:
         return audio

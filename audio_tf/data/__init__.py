@@ -34,7 +34,6 @@ from audio_tf.data.pipeline import (
     decode_dataset,
     describe,
     prepare,
-    printable,
 )
 from audio_tf.data.speech import SpeechCorpus
 from audio_tf.data.speech_readers import (
@@ -81,7 +80,6 @@ __all__ = [
     "load_corpus",
     "load_speech",
     "prepare",
-    "printable",
     "read_audio",
     "read_csv",
     "read_esc",
