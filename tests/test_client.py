@@ -247,6 +247,19 @@ def test_a_dripping_server_times_out():
         transport.read_until(Drip(), end=0.0, limit=9)
 
 
+def test_an_endless_body_is_left():
+    class Endless:
+        taken = 0
+
+        def read1(self, size):
+            self.taken += size
+            assert self.taken < 2**20
+            return b"x" * size
+
+    body = transport.read_until(Endless(), end=float("inf"), limit=10**5)
+    assert 10**5 < len(body) <= 10**5 + 2**16
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_server_that_is_down_is_named(kind, pauses):
     server = rest_server.RestServer()

@@ -570,6 +570,9 @@ def test_float32_whatever_the_policy(name, policy, rng):
     np.testing.assert_array_equal(keras.ops.cast(found, "float32"), rounded)
 
 
+NAN = float("nan")
+
+
 @pytest.mark.parametrize(
     "wrong, message",
     [
@@ -588,20 +591,33 @@ def test_float32_whatever_the_policy(name, policy, rng):
         (lambda: layers.Deltas(1), "width=1"),
         (lambda: layers.Deltas(edges="mirror"), "edges='mirror'"),
         (lambda: layers.FrameStacking(0), "size=0"),
-        (lambda: layers.SpeechFeatures("kaldi"), "preset='kaldi'"),
+        (lambda: layers.FrameStacking(2.0), "size=2.0"),
+        (lambda: layers.Deltas(5.0), "width=5.0"),
+        (lambda: layers.UtteranceNorm(epsilon=-1.0), "epsilon=-1.0"),
+        (lambda: layers.UtteranceNorm(min_deviation=NAN), "min_deviation=nan"),
+        (lambda: layers.UtteranceNorm(unbiased="no"), "unbiased='no'"),
+        (lambda: layers.Spectrogram(window_s=NAN), "window_s=nan"),
+        (lambda: layers.Spectrogram(hop_s=NAN), "hop_s=nan"),
+        (lambda: layers.Spectrogram(pre_emphasis=NAN), "pre_emphasis=nan"),
+        (lambda: layers.Spectrogram(16e3), "sample_rate_hz=16000.0"),
+        (lambda: layers.FrameMasking(proportion=NAN), "proportion=nan"),
+        (lambda: layers.FrameMasking(spacing=True), "spacing=True"),
         (
-            lambda: layers.SpeechFeatures(options={"band": 40}),
-            r"Received: \['band'\]",
-        ),
-        (
-            lambda: layers.SpeechFeatures("paper_target", options={"bands": 4}),
-            r"Received: \['bands'\]",
+            lambda: layers.SpeechFeatures("papre"),
+            "mean 'paper'.*preset='papre'",
         ),
     ],
 )
 def test_what_cannot_be_is_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         wrong()
+
+
+def test_an_option_that_a_preset_has_not_is_named():
+    with pytest.raises(TypeError, match="'band'; did you mean 'bands'"):
+        layers.SpeechFeatures(options={"band": 40})
+    with pytest.raises(TypeError, match="'paper_target' takes no.*'bands'"):
+        layers.SpeechFeatures("paper_target", options={"bands": 4})
 
 
 @only_on_tensorflow

@@ -1,11 +1,14 @@
 """Slopes, normalisation and stacks of the frames of padded clips."""
 
+import math
+
 import keras
 from keras import ops
 
 from audio_tf.attention import blocks, masks
 from audio_tf.base import Layer
 from audio_tf.layers import spectral
+from audio_tf.ops.checks import check_flags, check_sizes, is_number
 
 EDGES = ("interp", "nearest")
 
@@ -180,6 +183,7 @@ class Deltas(FrameLayer):
 
     def __init__(self, width=9, edges="interp", **kwargs):
         super().__init__(**kwargs)
+        check_sizes(width=width)
         if width < 3 or width % 2 == 0 or edges not in EDGES:
             raise ValueError(
                 "`width` must be odd and at least 3, and `edges` one of "
@@ -220,12 +224,28 @@ class UtteranceNorm(FrameLayer):
         inputs: floating tensor `(batch, time, dim)`.
         mask: boolean `(batch, time)`, True for the first, real, frames of
             each clip, or `None`.
+
+    Returns:
+        Tensor `(batch, time, dim)`, zeros behind the end of a clip.
+
+    Raises:
+        ValueError: if an argument is out of range.
     """
 
     def __init__(
         self, unbiased=False, epsilon=1e-16, min_deviation=1e-4, **kwargs
     ):
         super().__init__(**kwargs)
+        check_flags(unbiased=unbiased)
+        for name, value in (
+            ("epsilon", epsilon),
+            ("min_deviation", min_deviation),
+        ):
+            if not (is_number(value) and 0.0 <= value < math.inf):
+                raise ValueError(
+                    f"`{name}` must be a finite number, at least 0. "
+                    f"Received: {name}={value!r}"
+                )
         self.unbiased = unbiased
         self.epsilon = epsilon
         self.min_deviation = min_deviation
@@ -268,8 +288,7 @@ class FrameStacking(FrameLayer):
 
     def __init__(self, size=3, **kwargs):
         super().__init__(**kwargs)
-        if size < 1:
-            raise ValueError(f"`size` must be positive. Received: size={size}")
+        check_sizes(size=size)
         self.size = size
 
     def transform(self, x, lengths):

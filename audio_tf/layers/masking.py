@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from audio_tf.base import Layer
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_sizes, is_number
 
 # The two public readings of "masked acoustic modelling"; the papers state
 # neither. A run of `paper` is one stacked frame.
@@ -112,14 +112,19 @@ class FrameMasking(Layer):
         super().__init__(**kwargs)
         check_sizes(consecutive=consecutive)
         if spacing is not None and (
-            not isinstance(spacing, int) or spacing < 0
+            isinstance(spacing, bool)
+            or not isinstance(spacing, int)
+            or spacing < 0
         ):
             raise ValueError(
                 "`spacing` must be None or an integer, at least 0. "
                 f"Received: spacing={spacing!r}"
             )
         shares = (proportion, zero_rate, replace_rate)
-        if min(shares) < 0.0 or max(proportion, zero_rate + replace_rate) > 1.0:
+        if not (
+            all(is_number(share) and share >= 0.0 for share in shares)
+            and max(proportion, zero_rate + replace_rate) <= 1.0
+        ):
             raise ValueError(
                 "`proportion` and `zero_rate + replace_rate` must be in "
                 f"[0, 1]. Received: proportion={proportion}, "

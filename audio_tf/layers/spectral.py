@@ -20,6 +20,7 @@ from keras import ops
 from audio_tf.attention import blocks, masks
 from audio_tf.base import Layer
 from audio_tf.layers import mel
+from audio_tf.ops.checks import check_positive, check_sizes, is_number
 
 PADDINGS = ("reflect", "zero")
 
@@ -162,6 +163,13 @@ class Spectrogram(Layer):
     ):
         # Cast to half precision, quiet bands would drown in rounding.
         super().__init__(autocast=False, **kwargs)
+        check_sizes(sample_rate_hz=sample_rate_hz, fft_size=fft_size)
+        check_positive(window_s=window_s)
+        if not (is_number(pre_emphasis) and math.isfinite(pre_emphasis)):
+            raise ValueError(
+                "`pre_emphasis` must be a finite number. "
+                f"Received: pre_emphasis={pre_emphasis!r}"
+            )
         self.sample_rate_hz = sample_rate_hz
         self.window_s = window_s
         self.hop_s = hop_s
@@ -169,7 +177,7 @@ class Spectrogram(Layer):
         self.pre_emphasis = pre_emphasis
         self.padding = padding
         self.window_size = round(window_s * sample_rate_hz)
-        self.hop_size = round(hop_s * sample_rate_hz)
+        self.hop_size = round(hop_s * sample_rate_hz) if hop_s > 0.0 else 0
         if padding not in PADDINGS:
             raise ValueError(
                 f"`padding` must be one of {list(PADDINGS)}. "
@@ -305,17 +313,15 @@ class LogMel(Spectrogram):
                 f"{list(mel.NORMS)}. Received: scale={scale!r}, norm={norm!r}"
             )
         top_hz = sample_rate_hz / 2 if high_hz is None else high_hz
-        if bands < 1 or not 0 <= low_hz < top_hz <= sample_rate_hz / 2:
+        check_sizes(bands=bands)
+        if not 0 <= low_hz < top_hz <= sample_rate_hz / 2:
             raise ValueError(
-                "There must be a band, and bands must lie between 0 and half "
-                f"the sample rate. Received: bands={bands}, low_hz={low_hz}, "
-                f"high_hz={high_hz}, sample_rate_hz={sample_rate_hz}"
+                "Bands must lie between 0 and half the sample rate. Received: "
+                f"low_hz={low_hz}, high_hz={high_hz}, "
+                f"sample_rate_hz={sample_rate_hz}"
             )
-        if floor <= 0:
-            raise ValueError(
-                "`floor` must be positive, or silence has no logarithm. "
-                f"Received: floor={floor}"
-            )
+        # Or silence has no logarithm.
+        check_positive(floor=floor)
         super().__init__(
             sample_rate_hz=sample_rate_hz, fft_size=fft_size, **kwargs
         )

@@ -6,6 +6,7 @@ from keras import ops
 from audio_tf.attention import masks
 from audio_tf.base import Layer
 from audio_tf.layers import frames, spectral
+from audio_tf.ops.checks import closest, reject_unknown
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -64,8 +65,8 @@ class SpeechFeatures(Layer):
         policy, or a pair with the mask.
 
     Raises:
-        ValueError: if there is no such preset or option, or a value is out
-            of range.
+        TypeError: if the preset has no such option; it names the closest.
+        ValueError: if there is no such preset, or a value is out of range.
     """
 
     def __init__(
@@ -74,15 +75,10 @@ class SpeechFeatures(Layer):
         super().__init__(autocast=False, **kwargs)
         if preset not in PRESETS:
             raise ValueError(
-                f"`preset` must be one of {list(PRESETS)}. "
-                f"Received: preset={preset!r}"
+                f"`preset` must be one of {list(PRESETS)}"
+                f"{closest(preset, PRESETS)}. Received: preset={preset!r}"
             )
-        unknown = set(options or {}) - set(PRESETS[preset])
-        if unknown:
-            raise ValueError(
-                f"`options` of {preset!r} are {sorted(PRESETS[preset])}. "
-                f"Received: {sorted(unknown)}"
-            )
+        reject_unknown(f"The preset {preset!r}", options or {}, PRESETS[preset])
         self.preset = preset
         self.sample_rate_hz = sample_rate_hz
         self.options = {**PRESETS[preset], **(options or {})}
