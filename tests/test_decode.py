@@ -281,8 +281,18 @@ def test_audio_is_read_some_at_a_time(tmp_path, monkeypatch, suffix):
     for values in (1, 3 * COUNT, 3 * 101, 3 * 53 + 1):
         monkeypatch.setattr(decode, "READ_AT_ONCE", values)
         np.testing.assert_array_equal(decode.read_audio(path)[0], whole)
+    monkeypatch.setattr(decode, "MAX_SAMPLES", 2 * COUNT)
+    assert len(decode.load_audio(path, 16_000)) == 2 * COUNT
+    with pytest.raises(decode.AudioError, match="longer than .* at 16001 Hz"):
+        decode.load_audio(path, 16_001)
     monkeypatch.setattr(decode, "MAX_SAMPLES", COUNT - 1)
     assert_refused(path, f"longer than {COUNT - 1} samples")
+
+
+def test_pipe_is_not_waited_for(tmp_path):
+    path = tmp_path / "a.wav"
+    os.mkfifo(path)
+    assert_refused(path, "not a regular file")
 
 
 def test_an_error_of_the_disk_is_an_error_of_the_file(tmp_path, monkeypatch):

@@ -630,7 +630,7 @@ def test_a_full_disk_says_what_was_kept(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     message = str(caught.value)
-    assert "2 of 4 files are in the cache, are kept" in message
+    assert "2 of 4 entries are in the cache and are kept" in message
     assert str(tmp_path / "cache") in message
     assert "\n" not in message
     assert len(files_below(tmp_path / "cache")) == 2
@@ -993,6 +993,8 @@ def test_cardinality(chunks, batch_size):
 def test_batch_size_that_is_none(chunks, batch_size):
     with pytest.raises(ValueError, match="`batch_size` must be a positive"):
         chunks.dataset(batch_size)
+    with pytest.raises(ValueError, match="`batch_size` must be a positive"):
+        chunks.num_batches(batch_size)
 
 
 def test_passes_are_counted_from_zero(chunks):

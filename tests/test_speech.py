@@ -1,6 +1,7 @@
 """Corpora of speech, labels of frames and batches of whole utterances."""
 
 import dataclasses
+import errno
 import fractions
 import math
 import os
@@ -431,6 +432,9 @@ def test_holding_out_is_a_shuffle_by_seed(tmp_path):
     assert (rest.utterances, held.utterances) == (names[:17], names[17:])
     assert [len(each) for each in corpus.hold_out(0.3)] == [13, 6]
     assert corpus.hold_out(0.1, seed=1)[1].utterances != held.utterances
+    for share in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match=f"Received: share={share}"):
+            corpus.hold_out(share)
 
 
 # FSDD and folders
@@ -1066,6 +1070,25 @@ def test_a_full_disk_is_known_before(speech, tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(OSError, match="Received: 0.0 GB free"):
         data.cache_features(speech[2], small_features(), tmp_path)
+
+
+def test_a_disk_that_fills_keeps_whole_features(speech, tmp_path, monkeypatch):
+    write_entry = cache.write_entry
+    written = []
+
+    def write_three(*args):
+        if len(written) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(args[0])
+        return write_entry(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "write_entry", write_three)
+        with pytest.raises(OSError, match="space.*3 of 7 entries") as caught:
+            data.cache_features(speech[2], small_features(), tmp_path)
+    assert caught.value.errno == errno.ENOSPC
+    found = data.cache_features(speech[2], small_features(), tmp_path)
+    assert set(written) < set(found.entries)
 
 
 # Real speech

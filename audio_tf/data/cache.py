@@ -155,6 +155,23 @@ class AudioCache:
         return [facts for facts, _ in found]
 
 
+def write_error(error, directory, kept, count):
+    """The error of a write as one line that says what was kept.
+
+    Args:
+        error: the `OSError` that stopped the write.
+        directory: folder of the cache.
+        kept: int, how many entries are whole.
+        count: int, how many are wanted.
+    """
+    return OSError(
+        error.errno,
+        f"{error.strerror}; {kept} of {count} entries are in the cache and "
+        "are kept, the next run goes on from there",
+        str(directory),
+    )
+
+
 def write_entry(entry, audio, owner=bytes(16)):
     """Writes an entry, whole or not at all; see `AudioCache.put`.
 

@@ -143,7 +143,12 @@ class Chunks:
         return len(self.batch_rows(order, batch_size, full_batches))
 
     def batch_rows(self, order, batch_size, full_batches=False):
-        """Cuts an order of chunks into batches; clips of like length meet."""
+        """Cuts an order of chunks into batches; clips of like length meet.
+
+        Raises:
+            ValueError: if `batch_size` is no positive int.
+        """
+        check_sizes(batch_size=batch_size)
         buckets = np.zeros(len(order), np.int64)
         if self.size is None:
             bounds = self.length_bounds()

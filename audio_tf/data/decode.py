@@ -72,7 +72,10 @@ def read_audio(path):
     if os.path.isdir(path):
         raise AudioError(path, "a folder, not a file")
     if not os.path.isfile(path):
-        raise AudioError(path, "no such file")
+        there = os.path.exists(path)
+        raise AudioError(
+            path, "not a regular file" if there else "no such file"
+        )
     try:
         if os.path.getsize(path) == 0:
             raise AudioError(path, "empty file")
@@ -203,6 +206,15 @@ def is_chunks(file, place):
 
 
 def load_audio(path, sample_rate_hz):
-    """Reads a file and resamples it; see `read_audio` and `resample`."""
+    """Reads a file and resamples it; see `read_audio` and `resample`.
+
+    Raises:
+        AudioError: as `read_audio`, or if there would be more than
+            `MAX_SAMPLES` at the new rate.
+    """
     audio, rate_hz = read_audio(path)
+    if len(audio) * sample_rate_hz > MAX_SAMPLES * rate_hz:
+        raise AudioError(
+            path, f"longer than {MAX_SAMPLES} samples at {sample_rate_hz} Hz"
+        )
     return resample(audio, rate_hz, sample_rate_hz)

@@ -11,7 +11,7 @@ import numpy as np
 from keras import ops
 from tqdm.auto import tqdm
 
-from audio_tf.data.cache import AudioCache
+from audio_tf.data.cache import AudioCache, write_error
 from audio_tf.data.decode import RESAMPLER
 from audio_tf.data.utterances import Frames, Utterances
 from audio_tf.ops.checks import check_sizes
@@ -139,7 +139,13 @@ def compute(clips, wanted, entries, cache, features, batch_size, progress):
         steps = ops.convert_to_numpy(features.step_lengths(lengths))
         for row, each, count in zip(rows, x, steps, strict=True):
             source, wide = part.corpus.files[row], wanted[row]
-            made[wide] = cache.put(source, each[:count], entries[wide])
+            try:
+                made[wide] = cache.put(source, each[:count], entries[wide])
+            except OSError as error:
+                kept = len(clips) - len(wanted) + len(made)
+                raise write_error(
+                    error, cache.directory, kept, len(clips)
+                ) from error
     return made
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tqdm.auto import tqdm
 
 from audio_tf.data import decode
-from audio_tf.data.cache import AudioCache, source_size
+from audio_tf.data.cache import AudioCache, source_size, write_error
 from audio_tf.ops.checks import check_sizes, closest
 from audio_tf.terminal import printable
 
@@ -186,11 +186,8 @@ def prepare(
             facts[row] = cache.put(corpus.files[row], audio, entries[row])
         except OSError as error:
             kept = sum(each is not None for each in facts.values())
-            raise OSError(
-                error.errno,
-                f"{error.strerror}; {kept} of {len(corpus)} files are in the "
-                "cache, are kept, and the next run goes on from there",
-                str(cache.directory),
+            raise write_error(
+                error, cache.directory, kept, len(corpus)
             ) from error
     for row in todo:
         if facts[row] is None and str(corpus.files[row]) not in failures:

@@ -230,7 +230,14 @@ class SpeechCorpus(Corpus):
 
         Returns:
             Pair of `SpeechCorpus`: the rest and the share.
+
+        Raises:
+            ValueError: if `share` is not from 0 to 1.
         """
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(
+                f"`share` must be from 0 to 1. Received: share={share}"
+            )
         order = list(range(len(self)))
         random.Random(seed).shuffle(order)
         cut = int(len(order) * (1 - share))
