@@ -15,7 +15,6 @@ from audio_tf.ops.checks import closest
 from audio_tf.terminal import printable, printable_lines
 from audio_tf.version import __version__
 
-MAX_CLIP_S = 600.0
 MAX_SEED = 2**32 - 1  # Of numpy and scikit-learn.
 MAX_VERSION = 2**63 - 1  # Of TensorFlow Serving.
 
@@ -182,8 +181,8 @@ def parser():
         "--max-clip",
         type=positive_float,
         metavar="SECONDS",
-        help="longest clip that serving_audio_bytes scores "
-        f"(default: {MAX_CLIP_S:g})",
+        help="longest clip that serving_audio_bytes scores (default: 600, or "
+        "what the model takes whole)",
     )
     add_formats(export)
     export.set_defaults(run=run_export)
@@ -426,17 +425,12 @@ def load_classifier(name):
     Raises:
         ValueError: if there is neither, or the model knows no labels.
     """
-    from audio_tf.export import (
-        ExportedClassifier,
-        runtimes,
-        saved_model_folder,
-    )
+    from audio_tf.export import formats, saved_model_folder
     from audio_tf.models import AudioClassifier, list_sizes
 
-    if name.endswith(tuple(runtimes.RUNTIMES)):
-        return runtimes.load(name)
-    if saved_model_folder(name) is not None:
-        return ExportedClassifier(name)
+    suffixes = [each.suffix for each in formats.FORMATS.values() if each.suffix]
+    if name.endswith(tuple(suffixes)) or saved_model_folder(name) is not None:
+        return formats.load(name)
     if name in list_sizes():
         raise ValueError(
             f"{name!r} is an architecture without trained weights. Train it, "
@@ -556,43 +550,8 @@ def run_query(arguments):
 def run_export(arguments):
     from audio_tf.export import command
 
-    check_export(arguments)
-    if arguments.max_clip is None:
-        arguments.max_clip = MAX_CLIP_S
+    command.check(arguments)
     return command.run(load_trained(arguments.model), arguments)
-
-
-def check_export(arguments):
-    """Refuses flags that other flags make meaningless.
-
-    Raises:
-        ValueError: if there is one; it names the flag that is missing.
-    """
-    from audio_tf.data import layouts
-    from audio_tf.data.corpora import CORPORA
-
-    with_folds = layouts.takers(CORPORA, "folds")
-    served = "savedmodel" in (arguments.format or ["savedmodel"])
-    for flag, met, needed in (
-        ("clips", arguments.verify, "--verify"),
-        ("dataset", arguments.verify, "--verify"),
-        ("data_dir", arguments.dataset, "--dataset"),
-        (
-            "test_folds",
-            arguments.dataset in with_folds,
-            f"--dataset {' or '.join(with_folds)}",
-        ),
-        ("version", served, "--format savedmodel"),
-        ("stream", served, "--format savedmodel"),
-        ("max_clip", served, "--format savedmodel"),
-    ):
-        value = getattr(arguments, flag)
-        if value not in (None, False, []) and not met:
-            name = "--" + flag.replace("_", "-")
-            raise ValueError(
-                f"{name} means nothing without {needed}. Received: "
-                + (name if value is True else f"{name} {value}")
-            )
 
 
 def load_trained(name):

@@ -73,9 +73,9 @@ def parse(argv):
 def written(model, folder):
     """Paths by name of all that can be, quantized or not."""
     files = {}
-    for name in formats.FORMATS:
+    for name, format in formats.FORMATS.items():
         for quantize in (None, *formats.QUANTIZATIONS):
-            if (name, quantize) in formats.UNSUPPORTED_QUANTIZATION:
+            if quantize in format.unquantizable:
                 continue
             key = name if quantize is None else f"{name} {quantize}"
             target = folder / key.replace(" ", "_")

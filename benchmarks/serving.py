@@ -28,7 +28,7 @@ import tensorflow as tf  # noqa: E402
 
 from audio_tf import data, models  # noqa: E402
 from audio_tf.export import ExportedClassifier, export, formats  # noqa: E402
-from audio_tf.export.runtimes import load  # noqa: E402
+from audio_tf.export.formats import load  # noqa: E402
 
 BATCH_SIZES = (1, 32)
 # Name, rate in Hz, encoding, channels of files of one second.
@@ -98,8 +98,8 @@ def main(argv=None):
         served = ExportedClassifier(exported)
         files = {
             name: formats.convert(model, folder / "model", name)
-            for name in formats.FORMATS
-            if name != "savedmodel"
+            for name, format in formats.FORMATS.items()
+            if format.suffix
         }
         lines += describe_size(model, exported)
         for batch_size in BATCH_SIZES:

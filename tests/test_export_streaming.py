@@ -13,7 +13,12 @@ import tensorflow as tf
 from audio_tf import attention
 from audio_tf import export as audio_export
 from audio_tf.export import streaming
-from audio_tf.models import AudioClassifier
+from audio_tf.layers import SpeechFeatures
+from audio_tf.models import (
+    AudioAlbertBackbone,
+    AudioClassifier,
+    SpeechEncoder,
+)
 
 CAUSAL = [
     name
@@ -120,9 +125,13 @@ def test_a_made_up_state_is_refused(rng):
             step(waveform, tf.constant([False]), tf.constant([state]))
 
 
-def test_other_backbones_are_refused(tmp_path):
-    class Other:
-        layers = []
-
-    with pytest.raises(ValueError, match="Received: backbone=Other"):
-        streaming.Stream(type("Model", (), {"backbone": Other()}))
+def test_a_speech_encoder_is_refused_by_what_looks_ahead(tmp_path):
+    """Its features are normalised over the whole clip."""
+    encoder = AudioAlbertBackbone(
+        num_layers=1, num_heads=1, key_dim=5, embedding_dim=7, feature_dim=80
+    )
+    backbone = SpeechEncoder(encoder, SpeechFeatures("s3prl", 1100))
+    model = AudioClassifier(backbone, labels=list("abc"))
+    with pytest.raises(ValueError, match="frames of the waveform.*SpeechEnc"):
+        audio_export.export(model, tmp_path, stream=True)
+    assert list(tmp_path.iterdir()) == []

@@ -20,8 +20,6 @@ from audio_tf.analysis.kinds import (
 from audio_tf.analysis.projection import project
 from audio_tf.models import (
     AudioBackbone,
-    AudioClassifier,
-    MaskedAcousticModel,
     list_sizes,
 )
 from audio_tf.models.presets import find
@@ -58,7 +56,7 @@ def run(arguments):
         backbone.sample_rate_hz,
         arguments.clips,
         arguments.seconds,
-        longest_clip(backbone, blocks),
+        longest_clip(backbone),
         arguments.seed,
     )
     check_size(backbone, waveforms, layer, arguments)
@@ -79,7 +77,7 @@ def run(arguments):
     clips = f"{len(files)} clip{plural} of {seconds:.2f} s"
     attention = blocks[layer - 1].attention_name
     # Beyond patterns, nobody knows what this very model began with.
-    drawn_anew = getattr(blocks[layer - 1].attention, "patterns", None) is None
+    drawn_anew = blocks[layer - 1].attention.patterns is None
     title = f"{title_of(arguments.model, trained)}: {attention}"
     rows = found.rows()
     projected, reason = None, None
@@ -212,13 +210,8 @@ def load(checkpoint):
     checkpoint = str(checkpoint)
     if checkpoint.endswith(".keras"):
         model = keras.saving.load_model(checkpoint, compile=False)
-        if isinstance(model, AudioClassifier):
-            model = model.backbone
-        if isinstance(model, MaskedAcousticModel):
-            preset = pathlib.Path(checkpoint).parent / "preset"
-            raise ValueError(
-                needs_features(checkpoint, f" of its run, {preset}")
-            )
+        # The file may be of any model; a task of ours has a backbone.
+        model = getattr(model, "backbone", model)
         family = type(model)
     else:
         # Not built yet: it may be of another kind.
@@ -229,18 +222,15 @@ def load(checkpoint):
             f"AudioClassifier. Received: {family.__name__} in {checkpoint}"
         )
     if family.takes != "waveform":
-        raise ValueError(needs_features(checkpoint, ""))
+        raise ValueError(
+            "The model takes features, and does not say how they are made of "
+            "audio. Pass a SpeechEncoder, such as the preset folder that "
+            "pre-training writes beside its checkpoints. "
+            f"Received: {checkpoint}"
+        )
     if model is None:
         model = AudioBackbone.from_preset(checkpoint)
     return model, checkpoint not in list_sizes()
-
-
-def needs_features(checkpoint, whose):
-    return (
-        "The model takes features, and does not say how they are made of "
-        "audio. Pass a SpeechEncoder, such as the preset folder"
-        f"{whose or ' that pre-training writes'}. Received: {checkpoint}"
-    )
 
 
 def title_of(checkpoint, trained):
@@ -250,14 +240,13 @@ def title_of(checkpoint, trained):
     return "/".join(parts) + ("" if trained else ", untrained")
 
 
-def longest_clip(backbone, blocks):
+def longest_clip(backbone):
     """Samples of the longest clip that is taken without asking."""
-    frames = MAX_FRAMES
-    for block in blocks:
-        limit = getattr(block.attention, "max_length", None)
-        frames = min(frames, limit or frames)
     # The sample that would begin another frame is left out.
-    return frames * maps.frame_size(backbone) - 1
+    longest = MAX_FRAMES * backbone.frame_size - 1
+    if backbone.max_samples is None:
+        return longest
+    return min(longest, backbone.max_samples)
 
 
 def read_clips(files, sample_rate_hz, count, seconds, longest, seed):

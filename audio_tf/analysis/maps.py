@@ -4,12 +4,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.models import SpeechEncoder
+from audio_tf.models import AudioBackbone
 
 
 def backbone_of(model):
     """The backbone of a task, or the model itself if it is one."""
-    return getattr(model, "backbone", model)
+    return model if isinstance(model, AudioBackbone) else model.backbone
 
 
 def transformer_blocks(model):
@@ -21,13 +21,17 @@ def transformer_blocks(model):
     Returns:
         List of `TransformerBlock`; one that is applied again and again is
         there as often.
+
+    Raises:
+        ValueError: if the model has none.
     """
-    return list(backbone_of(model).blocks)
-
-
-def frame_size(model):
-    """Samples from one frame of the first block to the next."""
-    return backbone_of(model).frame_size
+    backbone = backbone_of(model)
+    if not backbone.blocks:
+        raise ValueError(
+            "Attention maps are those of transformer blocks, and the model "
+            f"has none. Received: {type(backbone).__name__}"
+        )
+    return list(backbone.blocks)
 
 
 def map_shapes(model, samples):
@@ -42,28 +46,25 @@ def map_shapes(model, samples):
 
     Raises:
         ValueError: if the model has no blocks, or the clip is longer than the
-            attention's `max_length`.
+            model takes.
     """
-    backbone = backbone_of(model)
-    blocks = transformer_blocks(model)
-    waveform = keras.KerasTensor((1, samples), "float32")
-    if isinstance(backbone, SpeechEncoder):
-        steps = backbone.features.compute_output_spec(waveform).shape[1]
-        shape = (1, steps, backbone.encoder.embedding_dim)
-        outputs = [keras.KerasTensor(shape)] * len(blocks)
-    else:
-        graph = keras.Model(
-            backbone.input, {block.name: block.output for block in blocks}
+    blocks, backbone = transformer_blocks(model), backbone_of(model)
+    if backbone.max_samples is not None and samples > backbone.max_samples:
+        raise ValueError(
+            f"The model's {backbone.attention!r} attention was made for at "
+            f"most {backbone.max_frames} frames, {backbone.max_samples} "
+            f"samples. Received: {samples} samples"
         )
-        lengths = keras.KerasTensor((1,), "int32")
-        named = graph.compute_output_spec(
-            {"waveform": waveform, "lengths": lengths}
-        )
-        outputs = [named[block.name] for block in blocks]
-    # A block's output has the shape of its input.
+    # Of symbolic inputs, layers compute shapes alone.
+    inputs = backbone.block_inputs(
+        {
+            "waveform": keras.KerasTensor((1, samples), "float32"),
+            "lengths": keras.KerasTensor((1,), "int32"),
+        }
+    )
     specs = [
-        block.compute_output_spec(output, return_attention_scores=True)
-        for block, output in zip(blocks, outputs, strict=True)
+        block.compute_output_spec(x, return_attention_scores=True)
+        for block, (x, _) in zip(blocks, inputs, strict=True)
     ]
     return [weights.shape[1:] for _, weights in specs]
 
@@ -94,14 +95,22 @@ def iterate_maps(model, waveforms, lengths=None, batch_size=1):
             attention's `max_length`.
     """
     blocks = transformer_blocks(model)
-    read = block_inputs(model, blocks)
+    for block in blocks:
+        if block.attention.map_kind != "frames":
+            raise ValueError(
+                f"{block.attention_name!r} weights features, not pairs of "
+                "frames, and so has no attention map. "
+                f"Received: map_kind={block.attention.map_kind!r}"
+            )
     waveforms = np.asarray(waveforms, "float32")
     if lengths is None:
         lengths = np.full(len(waveforms), waveforms.shape[1])
     lengths = np.asarray(lengths, "int32")
     for start in range(0, len(waveforms), batch_size):
         part = slice(start, start + batch_size)
-        states = read(waveforms[part], lengths[part])
+        states = backbone_of(model).block_inputs(
+            {"waveform": waveforms[part], "lengths": lengths[part]}
+        )
         yield [
             block_maps(block, state, mask)
             for block, (state, mask) in zip(blocks, states, strict=True)
@@ -119,33 +128,11 @@ def attention_maps(model, waveforms, lengths=None, batch_size=1):
     return [np.concatenate(layer) for layer in zip(*parts, strict=True)]
 
 
-def block_inputs(model, blocks):
-    """A function of waveforms and lengths to what each block is given.
-
-    It returns, by block, pairs of the input `(batch, frames, dim)` and the
-    mask of real frames, boolean `(batch, frames)`.
-    """
-    backbone = backbone_of(model)
-
-    def read(waveforms, lengths):
-        return backbone.block_inputs(
-            {"waveform": waveforms, "lengths": lengths}
-        )
-
-    return read
-
-
 def block_maps(block, state, mask):
     """The map of one block, float32 `(batch, heads, frames, frames)`."""
     _, weights = block(
         state, mask=mask, training=False, return_attention_scores=True
     )
-    if len(weights.shape) != 4:
-        raise ValueError(
-            f"{block.attention_name!r} weights features, not pairs of frames, "
-            "and so has no attention map. Received: weights of shape "
-            f"{tuple(weights.shape)}"
-        )
     weights = ops.convert_to_numpy(ops.cast(weights, "float32"))
     # A query of padding has weights too, which mean nothing.
     return weights * ops.convert_to_numpy(mask)[:, None, :, None]

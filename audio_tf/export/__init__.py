@@ -1,6 +1,22 @@
-"""SavedModels for TensorFlow Serving and other runtimes; needs TensorFlow."""
+"""SavedModels for TensorFlow Serving and other runtimes; needs TensorFlow.
 
-from audio_tf.export.loading import ExportedClassifier, saved_model_folder
-from audio_tf.export.saved_model import export
+TensorFlow is imported when a name is used: the table of formats in
+`audio_tf.export.formats` is read without it.
+"""
+
+import importlib
+
+# The module that each public name is in.
+MODULES = {
+    "ExportedClassifier": "loading",
+    "export": "saved_model",
+    "saved_model_folder": "loading",
+}
 
 __all__ = ["ExportedClassifier", "export", "saved_model_folder"]
+
+
+def __getattr__(name):
+    if name not in MODULES:
+        raise AttributeError(f"{__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)

@@ -12,8 +12,12 @@ METADATA = pathlib.Path("assets.extra", "audio_tf.json")
 
 
 def versions(path):
-    """Numbers of the versions in a model's folder."""
-    return [int(entry.name) for entry in path.iterdir() if entry.name.isdigit()]
+    """Numbers of the versions in a model's folder, which may be missing."""
+    if not path.is_dir():
+        return []
+    # `isdigit` is true of digits that `int` and a server do not take.
+    names = [entry.name for entry in path.iterdir()]
+    return [int(name) for name in names if name.isdecimal() and name.isascii()]
 
 
 def saved_model_folder(path):
@@ -25,7 +29,7 @@ def saved_model_folder(path):
     path = pathlib.Path(path)
     if (path / "saved_model.pb").is_file():
         return path
-    if not path.is_dir() or not versions(path):
+    if not versions(path):
         return None
     newest = path / str(max(versions(path)))
     return newest if (newest / "saved_model.pb").is_file() else None

@@ -4,20 +4,23 @@ import json
 import math
 import os
 import pathlib
-import shutil
 import tempfile
 
 import keras
 import tensorflow as tf
 
-from audio_tf import attention
 from audio_tf.data import RESAMPLER, wav
-from audio_tf.export import audio_bytes, gate, streaming, warmup
+from audio_tf.export import audio_bytes, copies, gate, streaming, warmup
+from audio_tf.export.base import first_line
 from audio_tf.export.loading import METADATA, versions
 from audio_tf.version import __version__
 
 # Length of warm-up clips for models that take clips whole.
 WARM_UP_S = 1.0
+# The longest clip of `serving_audio_bytes`, where nobody says.
+MAX_CLIP_S = 600.0
+# TensorFlow Serving counts versions in so many bits.
+MAX_VERSION = 2**63 - 1
 
 WAVEFORM = tf.TensorSpec((None, None), tf.float32, name="waveform")
 LENGTHS = tf.TensorSpec((None,), tf.int32, name="lengths")
@@ -29,7 +32,7 @@ def export(
     path,
     version=None,
     stream=False,
-    max_clip_s=600.0,
+    max_clip_s=None,
     provenance=None,
     check=True,
 ):
@@ -46,11 +49,12 @@ def export(
     | `stream` | `waveform`, `last`, a state | `scores`, the next state |
 
     `waveform` is `(batch, samples)` at the model's rate and `lengths`, int32
-    `(batch,)`, the real samples of each padded clip. `lengths` has a default
-    of `[-1]`, all samples: a server takes requests without it, and
-    `tf.saved_model.load`, which knows no defaults, wants it passed. These
-    signatures take a clip whole. `embedding` is the mean of the real frames;
-    `mask`, boolean `(batch, frames)`, is False for frames of padding.
+    `(batch,)`, the real samples of each padded clip; a larger number, and a
+    negative one, means all of them. `lengths` has a default of `[-1]`: a
+    server takes requests without it, and `tf.saved_model.load`, which knows
+    no defaults, wants it passed. These signatures take a clip whole.
+    `embedding` is the mean of the real frames; `mask`, boolean `(batch,
+    frames)`, is False for frames of padding.
 
     `audio_bytes` are the contents of WAV files, string `(batch,)`: integers
     of 8 to 32 bits, float32 and float64, A-law and mu-law, any rate and
@@ -68,7 +72,8 @@ def export(
         version: int, the folder in it; the next free number if `None`.
         stream: bool, whether to write the signature `stream`.
         max_clip_s: float, seconds of the longest clip that
-            `serving_audio_bytes` scores.
+            `serving_audio_bytes` scores; `None` is 600, or less where the
+            model takes no such clip whole.
         provenance: dict that can be written as JSON, how the model came to
             be; kept with labels and rate in `assets.extra/audio_tf.json`.
         check: bool, whether to refuse what TensorFlow Serving would refuse:
@@ -81,10 +86,13 @@ def export(
 
     Raises:
         FileExistsError: if that version is there already.
+        OSError: if it cannot be written, as on a full disk. Nothing of the
+            version is left then, and the others stay as they were.
         RuntimeError: if Keras does not run on TensorFlow.
-        ValueError: if `stream` is asked of a model that looks ahead, or
-            `check` finds a problem.
+        ValueError: if an argument is out of range or does not fit the model,
+            as `stream` where a frame looks ahead, or `check` finds a problem.
     """
+    check_arguments(version, stream, max_clip_s)
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
             "A SavedModel is written by TensorFlow: set "
@@ -92,14 +100,15 @@ def export(
             f"Received: backend={keras.backend.backend()!r}"
         )
     path = pathlib.Path(path)
-    path.mkdir(parents=True, exist_ok=True)
+    stored = versions(path)
     if version is None:
-        version = max(versions(path), default=0) + 1
+        version = max(stored, default=0) + 1
     folder = path / str(version)
     if folder.exists():
         raise FileExistsError(f"{folder} exists already")
+    max_clip_s = longest_scored_s(model, max_clip_s)
 
-    model = folded(model)
+    model = copies.folded(model)
     archive = keras.export.ExportArchive()
     # No `track(model)`: it would write every weight twice.
     signatures = endpoints(model, max_clip_s)
@@ -107,42 +116,85 @@ def export(
         signatures["stream"] = streaming.endpoint(model)
     for name, (function, specs) in signatures.items():
         archive.add_endpoint(name, function, input_signature=specs)
-    # Beside the target, hidden from a server by its name, then renamed.
-    temporary = pathlib.Path(tempfile.mkdtemp(prefix=".export-", dir=path))
     try:
-        archive.write_out(str(temporary), verbose=False)
-        if check:
-            gate.check(temporary)
-        (temporary / METADATA).parent.mkdir(exist_ok=True)
-        described = {**metadata(model), "provenance": provenance}
-        (temporary / METADATA).write_text(json.dumps(described, indent=2))
-        warmup.write_requests(
-            temporary,
-            path.name,
-            signatures,
-            model.sample_rate_hz,
-            model.chunk_s or WARM_UP_S,
-        )
-        temporary.chmod(0o755)
-        os.rename(temporary, folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        path.mkdir(parents=True, exist_ok=True)
+        # Beside the target, hidden from a server by its name, then renamed.
+        with tempfile.TemporaryDirectory(
+            prefix=".export-", dir=path, ignore_cleanup_errors=True
+        ) as temporary:
+            written = pathlib.Path(temporary, "version")
+            archive.write_out(str(written), verbose=False)
+            if check:
+                gate.check(written)
+            (written / METADATA).parent.mkdir(exist_ok=True)
+            described = {**metadata(model), "provenance": provenance}
+            (written / METADATA).write_text(json.dumps(described, indent=2))
+            warmup.write_requests(
+                written,
+                path.name,
+                signatures,
+                model.sample_rate_hz,
+                model.chunk_s or WARM_UP_S,
+            )
+            written.chmod(0o755)
+            os.rename(written, folder)
+    except (OSError, tf.errors.OpError) as error:
+        kept = ", ".join(map(str, sorted(stored))) or "none"
+        raise OSError(
+            f"{folder} was not written, and nothing of it is left; versions "
+            f"that {path} keeps: {kept}. Received: {first_line(error)}"
+        ) from error
     return folder
 
 
-def folded(model):
-    """The model, or a copy in which tables are constants if it has any."""
-    if not any(
-        isinstance(layer, attention.RandomSynthesizerAttention)
-        and not layer.folded
-        for layer in model._flatten_layers()
-    ):
-        return model
-    copy = type(model).from_config(model.get_config())
-    copy.set_weights(model.get_weights())
-    attention.fold(copy)
-    return copy
+def check_arguments(version=None, stream=False, max_clip_s=None):
+    """Raises a `ValueError` for an argument that no model could take."""
+    del stream
+    if version is not None and not 0 <= version <= MAX_VERSION:
+        raise ValueError(
+            "`version` must be an integer of at least 0, of 63 bits. "
+            f"Received: version={version}"
+        )
+    if max_clip_s is not None and not 0.0 < max_clip_s:
+        raise ValueError(
+            "`max_clip_s` must be a positive number of seconds. "
+            f"Received: max_clip_s={max_clip_s}"
+        )
+
+
+def longest_scored_s(model, max_clip_s):
+    """Seconds of the longest clip that `serving_audio_bytes` scores.
+
+    Raises:
+        ValueError: if the model does not take clips of `max_clip_s` whole.
+    """
+    longest_s = math.inf
+    if model.chunk_s is None and model.backbone.max_samples is not None:
+        longest_s = model.backbone.max_samples / model.sample_rate_hz
+    if max_clip_s is None:
+        return min(MAX_CLIP_S, longest_s)
+    if max_clip_s > longest_s:
+        raise ValueError(
+            f"The model takes clips of at most {longest_s:g} s whole. "
+            f"Received: max_clip_s={max_clip_s:g}"
+        )
+    return max_clip_s
+
+
+def write_scores(model, folder):
+    """A SavedModel with `serving_default` alone, all that converters read.
+
+    Its tables are not folded: `openvino.OpenVINO.refusal` says why.
+    """
+    endpoint, specs = endpoints(model, 1.0)["serving_default"]
+
+    # Without a default, for which OpenVINO would take the input away.
+    def serve(waveform, lengths):
+        return endpoint(waveform, lengths)
+
+    archive = keras.export.ExportArchive()
+    archive.add_endpoint("serving_default", serve, input_signature=specs)
+    archive.write_out(str(folder), verbose=False)
 
 
 def endpoints(model, max_clip_s):
@@ -157,7 +209,8 @@ def endpoints(model, max_clip_s):
 
     def run(waveform, lengths):
         samples = tf.shape(waveform)[1]
-        lengths = tf.where(lengths < 0, samples, lengths)
+        # A client may send any number: beyond the clip, it would overflow.
+        lengths = tf.where(lengths < 0, samples, tf.minimum(lengths, samples))
         lengths = tf.broadcast_to(lengths, tf.shape(waveform)[:1])
         return run_backbone(waveform, lengths)
 
@@ -182,7 +235,7 @@ def endpoints(model, max_clip_s):
         model.sample_rate_hz,
         model.chunk_s,
         model.silence_db,
-        min(max_clip_s, longest_clip_s(model)),
+        max_clip_s,
     )
     return {
         "serving_default": (serve, [WAVEFORM, LENGTHS]),
@@ -190,18 +243,6 @@ def endpoints(model, max_clip_s):
         "embed": (embed, [WAVEFORM, LENGTHS]),
         "frames": (frames, [WAVEFORM, LENGTHS]),
     }
-
-
-def longest_clip_s(model):
-    """Seconds that a model takes whole, by the tables of its attentions."""
-    if model.chunk_s is not None:
-        return math.inf
-    tables = [
-        getattr(getattr(layer, "attention", None), "max_length", None)
-        for layer in model.backbone.layers
-    ]
-    frames = min((t for t in tables if t is not None), default=math.inf)
-    return frames * model.backbone.patch_s
 
 
 def metadata(model):

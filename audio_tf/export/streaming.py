@@ -2,13 +2,7 @@
 
 import tensorflow as tf
 
-from audio_tf.layers import (
-    MultiScaleAverage,
-    SinusoidalPositions,
-    TemporalAveragePooling,
-    TransformerBlock,
-    WaveformFrontend,
-)
+from audio_tf.layers.stages import whole_windows
 
 # Samples that wait for their frame, and frames so far: both fit a float32.
 COUNTS = 2
@@ -26,29 +20,21 @@ class Stream:
         model: an `AudioClassifier`.
 
     Raises:
-        ValueError: if a layer looks ahead, or the backbone is not made of
-            layers that a stream is known for.
+        ValueError: if the backbone does not stream; it names what looks ahead.
     """
 
     def __init__(self, model):
         self.model = model
-        backbone = model.backbone
-        parts = {
-            TransformerBlock: BlockStage,
-            MultiScaleAverage: AverageStage,
-            TemporalAveragePooling: PoolingStage,
-        }
-        self.frontend = of_type(backbone, WaveformFrontend)
-        self.positions = of_type(backbone, SinusoidalPositions)
-        self.stages = [
-            parts[type(layer)](layer)
-            for layer in backbone.layers
-            if type(layer) in parts
-        ]
-        if not self.stages or self.frontend is None or self.positions is None:
+        self.backbone = model.backbone
+        if not self.backbone.streams:
+            ahead = [s.name for s in self.backbone.stages if not s.streams]
+            if not self.backbone.embeds_pieces:
+                ahead.insert(0, "what makes frames of the waveform")
             raise ValueError(
-                "A stream is known for AudioTransformerBackbone's layers. "
-                f"Received: backbone={type(backbone).__name__}"
+                "A stream needs a model in which nothing looks ahead, but "
+                f"{ahead[0]} does. Received: a backbone "
+                f"{type(self.backbone).__name__} with "
+                f"causal={self.backbone.causal}"
             )
 
     def __call__(self, waveform, last, state):
@@ -69,23 +55,21 @@ class Stream:
         waiting, past = reader.counts
         last = tf.reduce_any(last)
         samples = tf.concat([reader.take(waiting, 1)[:, :, 0], waveform], 1)
-        size = self.frontend.patch_size
+        size = self.backbone.frame_size
         used = whole_windows(tf.shape(samples)[1], size, size, last)
-        x = self.frontend(samples[:, : used * size])
+        x = self.backbone.embed_next(samples[:, : used * size], past)
         rest = samples[:, used * size :]
-        blank = tf.zeros((batch, past, x.shape[-1]), x.dtype)
-        x = self.positions(tf.concat([blank, x], 1))[:, past:]
 
         kept, frames = [rest], past
-        for stage in self.stages:
-            history = reader.take(stage.remembered(frames), x.shape[-1])
+        for stage in self.backbone.stages:
+            history = reader.take(stage.stream_memory(frames), x.shape[-1])
             seen = tf.concat([tf.cast(history, x.dtype), x], 1)
             new = tf.shape(x)[1]
-            x = stage.step(seen, new, last)
-            memory = stage.remembered(frames + new)
+            x = stage.stream_step(seen, new, last)
+            memory = stage.stream_memory(frames + new)
             seen = seen[:, tf.shape(seen)[1] - memory :]
             kept.append(tf.reshape(seen, (batch, memory * seen.shape[-1])))
-            frames = stage.outputs(frames)
+            frames = stage.stream_outputs(frames)
         counts = tf.stack([tf.shape(rest)[1], past + used])
         counts = tf.tile(tf.cast(counts, tf.float32)[None], (batch, 1))
         kept = [tf.cast(part, tf.float32) for part in kept]
@@ -119,90 +103,6 @@ class StateReader:
         part = self.state[:, self.place : end]
         self.place = end
         return tf.reshape(part, (tf.shape(part)[0], length, dim))
-
-
-class BlockStage:
-    """A transformer block: each frame looks at all before it."""
-
-    def __init__(self, layer):
-        if not layer.causal:
-            raise ValueError(
-                f"A stream needs a causal model: {layer.name} looks ahead. "
-                f"Received: causal={layer.causal}"
-            )
-        self.layer = layer
-
-    def remembered(self, frames):
-        """How many of so many past inputs are looked at later."""
-        return frames
-
-    def outputs(self, frames):
-        """How many outputs so many inputs have given."""
-        return frames
-
-    def step(self, seen, count, last):
-        """Outputs that were not there before the last `count` inputs."""
-        del last
-        return tf.cond(
-            count > 0,
-            lambda: self.layer.call_last(seen, count),
-            lambda: seen[:, :0],
-        )
-
-
-class AverageStage:
-    """Averages over a trailing window."""
-
-    def __init__(self, layer):
-        if not layer.causal:
-            raise ValueError(
-                "A stream needs multiscale='causal': averages over blocks "
-                f"look ahead. Received: causal={layer.causal} of {layer.name}"
-            )
-        self.layer = layer
-
-    def remembered(self, frames):
-        return tf.minimum(frames, self.layer.max_window - 1)
-
-    def outputs(self, frames):
-        return frames
-
-    def step(self, seen, count, last):
-        del last
-        return self.layer(seen)[:, tf.shape(seen)[1] - count :]
-
-
-class PoolingStage:
-    """Averages over windows; the frames of an unfinished one wait."""
-
-    def __init__(self, layer):
-        self.layer = layer
-
-    def remembered(self, frames):
-        return frames - self.outputs(frames) * self.layer.strides
-
-    def outputs(self, frames):
-        size, stride = self.layer.pool_size, self.layer.strides
-        return whole_windows(frames, size, stride, tf.constant(False))
-
-    def step(self, seen, count, last):
-        del count
-        size, stride = self.layer.pool_size, self.layer.strides
-        ready = whole_windows(tf.shape(seen)[1], size, stride, last)
-        return self.layer(seen)[:, :ready]
-
-
-def whole_windows(length, size, stride, last):
-    """Windows that `length` fills, or, at the end, that it begins."""
-    filled = tf.maximum((length - size) // stride + 1, 0)
-    begun = (length + stride - 1) // stride
-    return tf.where(last, begun, filled)
-
-
-def of_type(model, layer_type):
-    """The first layer of that type, or `None`."""
-    found = (each for each in model.layers if isinstance(each, layer_type))
-    return next(found, None)
 
 
 def endpoint(model):

@@ -1,7 +1,6 @@
 """One report of parity, size, latency and accuracy over exported formats."""
 
 import dataclasses
-import pathlib
 import statistics
 import time
 
@@ -9,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from audio_tf import data, metrics
-from audio_tf.export.formats import TOLERANCE
-from audio_tf.export.loading import saved_model_folder
-from audio_tf.export.runtimes import RuntimeClassifier, load
+from audio_tf.export.base import TOLERANCE
+from audio_tf.export.formats import format_of, load
+from audio_tf.export.runtimes import RuntimeClassifier
 
 # Calls of an engine in a round; each round gives one ratio.
 ROUNDS, CALLS = 9, 10
@@ -145,14 +144,9 @@ def compared(name, found, expected, path):
 
 
 def size_mb(path):
-    """Megabytes of a SavedModel's folder, or of a file and its weights."""
-    path = pathlib.Path(path)
-    files = [path]
-    if path.is_dir():
-        files = saved_model_folder(path).rglob("*")
-    elif path.suffix == ".xml":
-        files = [path, path.with_suffix(".bin")]
-    return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
+    """Megabytes of all files of what was exported to a path."""
+    files = format_of(path).files(path)
+    return sum(file.stat().st_size for file in files) / 1e6
 
 
 def accuracy(engine, chunks):

@@ -15,6 +15,7 @@ from audio_tf.attention import (
 )
 from audio_tf.base import Layer
 from audio_tf.layers import activations
+from audio_tf.layers.stages import Stage
 from audio_tf.ops.checks import check_dropout, check_positive, check_sizes
 
 # Keras' default of 1e-3 drowns quiet clips.
@@ -207,7 +208,7 @@ class FeedForward(Layer):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class TransformerBlock(Layer):
+class TransformerBlock(Stage, Layer):
     """Attention and feed-forward, each `x = LayerNorm(x + F(x))`.
 
     Post-norm, section 3.1 of "Audio Transformers" (arXiv 2105.00335).
@@ -245,9 +246,6 @@ class TransformerBlock(Layer):
     Returns:
         Tensor `(batch, time, dim)`, or a pair with the attention map.
     """
-
-    # Frames that go in for each that comes out.
-    frame_step = 1
 
     def __init__(
         self,
@@ -329,7 +327,6 @@ class TransformerBlock(Layer):
 
     @property
     def longest_input(self):
-        """Frames of the longest input, or `None` for any length."""
         return self.attention.max_length
 
     def build(self, input_shape):
@@ -382,6 +379,14 @@ class TransformerBlock(Layer):
         recent = blocks.narrow(inputs, 1, past, count)
         return self.after_attention(
             recent, self.attention.call_last(inputs, count)
+        )
+
+    def stream_step(self, seen, count, last):
+        del last
+        return ops.cond(
+            count > 0,
+            lambda: self.call_last(seen, count),
+            lambda: seen[:, :0],
         )
 
     def compute_output_spec(

@@ -6,6 +6,7 @@ from keras import ops
 from audio_tf.attention import masks
 from audio_tf.base import Layer
 from audio_tf.layers.pooling import real_frames
+from audio_tf.layers.stages import Stage
 
 
 def halving_groups(dim, max_window):
@@ -68,7 +69,7 @@ def shift(x, frames):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class MultiScaleAverage(Layer):
+class MultiScaleAverage(Stage, Layer):
     """Wavelet-like averages: half of the features keep their own scale.
 
     Section 3.4 of "Audio Transformers" (arXiv 2105.00335). Half of the
@@ -92,10 +93,6 @@ class MultiScaleAverage(Layer):
         Tensor `(batch, time, dim)`. Real frames do not depend on what the
         others hold, be it NaN.
     """
-
-    # As of `TransformerBlock`.
-    frame_step = 1
-    longest_input = None
 
     def __init__(self, max_window=32, causal=False, **kwargs):
         super().__init__(**kwargs)
@@ -121,6 +118,13 @@ class MultiScaleAverage(Layer):
             )
             start += count
         return ops.concatenate(groups, axis=-1)
+
+    def stream_memory(self, frames):
+        return ops.minimum(frames, self.max_window - 1)
+
+    def stream_step(self, seen, count, last):
+        del last
+        return self(seen)[:, ops.shape(seen)[1] - count :]
 
     def compute_output_spec(self, inputs, mask=None):
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

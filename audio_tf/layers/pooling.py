@@ -5,6 +5,7 @@ from keras import ops
 
 from audio_tf.attention import masks
 from audio_tf.base import Layer
+from audio_tf.layers.stages import Stage, whole_windows
 
 
 def real_frames(inputs, mask):
@@ -28,7 +29,7 @@ def window_sums(x, size, stride):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class TemporalAveragePooling(Layer):
+class TemporalAveragePooling(Stage, Layer):
     """Averages neighbouring frames: `(B, T, F)` to `(B, ceil(T / s), F)`.
 
     Section 3.3 of "Audio Transformers" (arXiv 2105.00335) halves the time
@@ -49,8 +50,8 @@ class TemporalAveragePooling(Layer):
             of the output: a window is real if one of its frames is.
     """
 
-    # As of `TransformerBlock`.
-    longest_input = None
+    # A window that overlaps the next one waits until it is filled.
+    streams = True
 
     def __init__(self, pool_size=2, strides=None, **kwargs):
         super().__init__(**kwargs)
@@ -66,7 +67,6 @@ class TemporalAveragePooling(Layer):
 
     @property
     def frame_step(self):
-        """Frames that go in for each that comes out."""
         return self.strides
 
     @property
@@ -92,6 +92,19 @@ class TemporalAveragePooling(Layer):
         total = window_sums(inputs, self.pool_size, self.strides)
         counts = window_sums(real, self.pool_size, self.strides)
         return total / ops.maximum(counts, 1.0)
+
+    def stream_memory(self, frames):
+        return frames - self.stream_outputs(frames) * self.strides
+
+    def stream_outputs(self, frames):
+        return whole_windows(frames, self.pool_size, self.strides, False)
+
+    def stream_step(self, seen, count, last):
+        del count
+        ready = whole_windows(
+            ops.shape(seen)[1], self.pool_size, self.strides, last
+        )
+        return self(seen)[:, :ready]
 
     def compute_output_spec(self, inputs, mask=None):
         batch, length, dim = inputs.shape

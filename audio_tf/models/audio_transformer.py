@@ -206,6 +206,8 @@ class AudioTransformerBackbone(AudioBackbone):
         self.pool_strides = pool_strides
         self.multiscale = multiscale
 
+    embeds_pieces = True
+
     @property
     def frame_size(self):
         return self.frontend.patch_size
@@ -214,6 +216,13 @@ class AudioTransformerBackbone(AudioBackbone):
         waveform, lengths = inputs["waveform"], inputs["lengths"]
         x = self.positions(self.frontend(waveform, lengths))
         return x, self.frame_mask(waveform, lengths)
+
+    def embed_next(self, waveform, past):
+        x = self.frontend(waveform)
+        blank = keras.ops.zeros(
+            (keras.ops.shape(x)[0], past, x.shape[-1]), x.dtype
+        )
+        return self.positions(keras.ops.concatenate([blank, x], 1))[:, past:]
 
     def get_config(self):
         return {

@@ -37,6 +37,8 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         attention: name of the attention; `attention_kwargs` its arguments.
         causal: bool, whether no frame of the output depends on samples behind
             it: behind its `output_frame_size` samples.
+        streams: bool, whether the model can be run piece by piece, by
+            `embed_next` and the stages; a causal one can.
 
     Call arguments:
         inputs: floating waveform `(batch, samples)`, full scale 1, or
@@ -58,6 +60,8 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
     """
 
     sample_rate_hz = None
+    # Whether each frame is made of its own `frame_size` samples alone.
+    embeds_pieces = False
     sizes = {}
     # Names of the arguments that are backbones themselves.
     parts = ()
@@ -140,6 +144,23 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
                 f"Received: target_layer_names={target_layer_names}"
             )
         super().enable_lora(rank, target_layer_names)
+
+    @property
+    def streams(self):
+        return self.embeds_pieces and all(s.streams for s in self.stages)
+
+    def embed_next(self, waveform, past):
+        """What the first block is given for the next frames of a stream.
+
+        Args:
+            waveform: floating tensor `(batch, samples)`, whole frames or, at
+                the end of a stream, the beginning of one behind them.
+            past: integer scalar tensor, frames that came before.
+
+        Returns:
+            Tensor `(batch, frames, dim)`.
+        """
+        raise NotImplementedError  # only where `embeds_pieces`
 
     def embed(self, inputs):
         """What the first block is given, in inference.

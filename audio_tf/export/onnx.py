@@ -1,0 +1,61 @@
+"""ONNX files, in ONNX Runtime."""
+
+from audio_tf.export.base import FileFormat
+from audio_tf.export.runtimes import RuntimeClassifier
+
+OPSET = 18
+
+
+class ONNXClassifier(RuntimeClassifier):
+    """An ONNX file in ONNX Runtime, on the CPU."""
+
+    def open(self, path, num_threads):
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = num_threads
+        self.session = onnxruntime.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"]
+        )
+
+    def run(self, waveform, lengths):
+        return self.session.run(
+            ["scores"], {"waveform": waveform, "lengths": lengths}
+        )[0]
+
+
+class ONNX(FileFormat):
+    """An `.onnx` file, converted by tf2onnx."""
+
+    name = "onnx"
+    suffix = ".onnx"
+    packages = ("tf2onnx", "onnx", "onnxruntime")
+    runtime = ONNXClassifier
+
+    def convert(self, folder, path, quantize):
+        import tensorflow as tf
+        import tf2onnx
+
+        from audio_tf.export import saved_model
+
+        # Held here: the signature alone does not keep its variables alive.
+        loaded = tf.saved_model.load(str(folder))
+        serve = loaded.signatures["serving_default"]
+        signature = [saved_model.WAVEFORM, saved_model.LENGTHS]
+        function = tf.function(
+            lambda waveform, lengths: serve(waveform=waveform, lengths=lengths),
+            input_signature=signature,
+        )
+        tf2onnx.convert.from_function(
+            function,
+            input_signature=signature,
+            opset=OPSET,
+            output_path=str(path),
+        )
+        if quantize == "dynamic":
+            from onnxruntime import quantization
+
+            whole = path.with_suffix(".float32.onnx")
+            path.rename(whole)
+            quantization.quantize_dynamic(whole, path, per_channel=True)
+            whole.unlink()

@@ -1,0 +1,42 @@
+"""SavedModels as one of the formats, for TensorFlow Serving."""
+
+import pathlib
+
+from audio_tf.export.base import Format
+
+
+class SavedModel(Format):
+    """A folder of versions, as `saved_model.export` writes it."""
+
+    name = "savedmodel"
+    options = ("version", "stream", "max_clip_s")
+    unquantizable = {
+        "dynamic": "it is a conversion of ONNX Runtime and LiteRT",
+    }
+
+    def place(self, folder, quantize=None):
+        # Not a version of the same model: a server would take the newest.
+        return pathlib.Path(folder, quantize or "")
+
+    def write(self, model, path, quantize=None, provenance=None, **options):
+        from audio_tf.export import saved_model
+
+        del quantize  # The model's layers are in int8 already.
+        return saved_model.export(model, path, provenance=provenance, **options)
+
+    def open(self, path, num_threads=None):
+        from audio_tf.export.loading import ExportedClassifier
+
+        del num_threads  # TensorFlow's are set for the whole process.
+        return ExportedClassifier(path)
+
+    def files(self, path):
+        from audio_tf.export.loading import saved_model_folder
+
+        found = saved_model_folder(path).rglob("*")
+        return [file for file in found if file.is_file()]
+
+    def check_options(self, **options):
+        from audio_tf.export import saved_model
+
+        saved_model.check_arguments(**options)

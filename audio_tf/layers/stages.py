@@ -1,0 +1,67 @@
+"""The contract of the layers that a backbone's frames run through."""
+
+from keras import ops
+
+
+class Stage:
+    """Mixin of a layer from frames to frames, `(batch, time, dim)`.
+
+    A backbone asks its `stages` for no more than is here, and a stream runs
+    through them by the methods `stream_...`, which take past inputs beside
+    the new ones: by default, all of them.
+
+    Attributes:
+        frame_step: int, frames that go in for each that comes out.
+        longest_input: int, frames of the longest input, or `None` for any.
+        causal: bool, whether no frame that comes out depends on later ones.
+        streams: bool, whether frames that came out stay as they are when more
+            go in, but for those of an unfinished window, which wait.
+    """
+
+    frame_step = 1
+    longest_input = None
+    causal = False
+
+    @property
+    def streams(self):
+        return self.causal
+
+    def stream_memory(self, frames):
+        """How many of the last inputs are needed again.
+
+        Args:
+            frames: integer scalar tensor, inputs of the stream so far.
+        """
+        return frames
+
+    def stream_outputs(self, frames):
+        """How many outputs so many inputs have given."""
+        return frames
+
+    def stream_step(self, seen, count, last):
+        """What the new inputs complete.
+
+        Args:
+            seen: tensor `(batch, time, dim)`, the inputs that `stream_memory`
+                has kept and, behind them, the new ones.
+            count: integer scalar tensor, how many are new.
+            last: boolean scalar tensor, whether the stream ends here.
+
+        Returns:
+            Tensor `(batch, outputs, dim)`, equal to these frames of the whole
+            clip's output.
+        """
+        raise NotImplementedError  # abstract
+
+
+def whole_windows(length, size, stride, last):
+    """Windows that `length` fills, or, at the end, that it begins.
+
+    Args:
+        length: integer scalar tensor.
+        size, stride: int, of a window and from one to the next.
+        last: boolean scalar tensor, whether nothing follows.
+    """
+    filled = ops.maximum((length - size) // stride + 1, 0)
+    begun = (length + stride - 1) // stride
+    return ops.where(last, begun, filled)
