@@ -11,6 +11,7 @@ from audio_tf.layers.augment import (
     TimeShift,
     VocalTractPerturbation,
 )
+from audio_tf.layers.cepstral import MFCC
 from audio_tf.layers.compression import PCEN, LogCompression
 from audio_tf.layers.encoder import (
     FeedForward,
@@ -41,6 +42,7 @@ __all__ = [
     "FrameStacking",
     "LogCompression",
     "LogMel",
+    "MFCC",
     "MaskedMean",
     "Mixup",
     "MultiScaleAverage",
