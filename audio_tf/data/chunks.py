@@ -48,6 +48,10 @@ class Chunks:
             corpora that fill clips up with digital silence, ESC-50 among
             them, would teach that silence is each of the classes.
 
+    Raises:
+        ValueError: if a duration or a level is no number that fits, or is
+            given for clips that are taken whole.
+
     Attributes:
         clip_index: int64 `(chunks,)`, the clip of each chunk.
         targets: float32 `(clips, classes)`.
