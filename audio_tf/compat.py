@@ -1,11 +1,12 @@
-"""What is used of KerasHub beyond its public names, pinned in one place.
+"""What is used of Keras and KerasHub beyond public names, in one place.
 
-Tried with KerasHub 0.32. KerasHub knows presets by files alone: it has no
+Tried with Keras 3.15 and KerasHub 0.32. KerasHub knows presets by files alone: it has no
 door for an architecture that comes by its name, without weights. That door is
 made here, in the one function by which `keras_hub.models.Backbone` looks a
 preset up.
 """
 
+import keras
 from keras_hub.src.models import backbone as hub_backbone
 from keras_hub.src.utils import preset_utils
 
@@ -89,15 +90,6 @@ def get_file(preset, name):
     return preset_utils.get_file(preset, name)
 
 
-def saved_dtype(loader):
-    """The dtype policy at which to load a preset, as KerasHub's tasks do.
-
-    Plain floats follow the global policy; a map of policies, which quantised
-    layers need, stays what it is.
-    """
-    return loader._resolve_dtype(loader.config, {})
-
-
 def load_backbone_weights(loader, backbone):
     """Loads the weights of a preset's backbone."""
     preset_utils.jax_memory_cleanup(backbone)
@@ -107,6 +99,18 @@ def load_backbone_weights(loader, backbone):
 def load_task_weights(loader, task):
     """Loads the weights of a preset that are not the backbone's."""
     task.load_task_weights(get_file(loader.preset, TASK_WEIGHTS_FILE))
+
+
+def settle_dtypes(model):
+    """Gives each layer its own dtype policy where a map holds them all.
+
+    A quantised model is built with one map of policies. Keras 3.15 then asks
+    the map, not the layer's entry in it, how to save the layer, and fails.
+    """
+    for layer in model._flatten_layers(include_self=False):
+        policy = layer._dtype_policy
+        if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
+            layer._dtype_policy = policy[layer.path]
 
 
 hub_backbone.get_preset_loader = get_preset_loader

@@ -324,44 +324,6 @@ def test_a_mask_says_what_lengths_say(rng):
     )
 
 
-def test_file_and_preset_round_trip(rng, tmp_path):
-    model, x = (
-        backbone(
-            attention="random_synthesizer",
-            attention_kwargs={"max_length": 31},
-            activation="relu",
-            dropout=0.1,
-        ),
-        clips(rng),
-    )
-    expected = model(x)["sequence_output"]
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded(x)["sequence_output"], expected)
-    assert loaded.get_config() == model.get_config()
-    model.save_to_preset(str(tmp_path / "preset"))
-    loaded = AudioAlbertBackbone.from_preset(
-        str(tmp_path / "preset"), return_hidden_states=True
-    )
-    states = np.asarray(loaded(x)["hidden_states"])
-    np.testing.assert_array_equal(states[:, -1], expected)
-    bare = AudioAlbertBackbone.from_preset(
-        str(tmp_path / "preset"), load_weights=False
-    )
-    assert np.abs(bare(x)["sequence_output"] - expected).max() > 1e-3
-
-
-def test_int8_weights_survive_a_file(rng, tmp_path):
-    model, x = backbone(), clips(rng)
-    before = np.asarray(model(x)["sequence_output"])
-    model.quantize("int8")
-    expected = np.asarray(model(x)["sequence_output"])
-    np.testing.assert_allclose(expected, before, atol=0.3)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded(x)["sequence_output"], expected)
-
-
 def test_config_is_complete():
     changed = {
         "num_layers": 2,
@@ -385,43 +347,6 @@ def test_config_is_complete():
     again = type(block).from_config(block.get_config())
     assert again.attention_norm.epsilon == 1e-6
     assert again.get_config() == block.get_config()
-
-
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_mixed_precision(policy, rng):
-    model, x = backbone(), clips(rng)
-    half = backbone(dtype=policy)
-    half.set_weights(model.get_weights())
-    assert half.get_layer("block").compute_dtype == policy[6:]
-    inputs = {"features": x, "lengths": LENGTHS}
-    outputs = keras.ops.cast(half(inputs)["sequence_output"], "float32")
-    np.testing.assert_allclose(
-        outputs, model(inputs)["sequence_output"], atol=0.15
-    )
-    assert np.isfinite(outputs).all()
-
-
-def test_time_is_dynamic_in_a_graph(rng):
-    tf = pytest.importorskip("tensorflow")
-    if keras.backend.backend() != "tensorflow":
-        pytest.skip("graphs are TensorFlow's")
-    model = backbone(return_hidden_states=True)
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec((None, None, 11)),
-            tf.TensorSpec((None,), tf.int32),
-        ]
-    )
-    def graph(features, lengths):
-        return model({"features": features, "lengths": lengths})
-
-    for frames, batch in ((29, 3), (7, 2), (1, 1)):
-        x = clips(rng, frames, batch)
-        lengths = np.full(batch, frames, "int32")
-        outputs, expected = graph(x, lengths), model(x)
-        for name in expected:
-            np.testing.assert_allclose(outputs[name], expected[name], atol=1e-5)
 
 
 def test_dropout_is_drawn_anew_for_each_application(rng):

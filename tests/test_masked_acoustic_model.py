@@ -380,6 +380,24 @@ def test_nothing_to_mask_is_no_loss(rng):
         np.testing.assert_array_equal(one, two)
 
 
+def test_padding_of_nan_trains_the_same(rng):
+    """Forward, loss and gradients see the real frames alone."""
+    x, lengths = clips(rng), np.array([41, 29, 17, 23, 11], "int32")
+    x = x[:, :41]
+    lengths = np.minimum(lengths, x.shape[1])
+    padding = np.arange(x.shape[1]) >= lengths[:, None]
+    start, weights = model().get_weights(), []
+    for filling in (0.0, np.nan):
+        x[padding] = filling
+        net = model()
+        net.set_weights(start)
+        net.compile(keras.optimizers.SGD(0.1))
+        net.fit({"features": x, "lengths": lengths}, verbose=0)
+        weights.append(net.get_weights())
+    for one, two in zip(*weights, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-5)
+
+
 def steady(batch=48, frames=41):
     """Clips of one spectrum each: what is hidden is beside it."""
     rng = np.random.default_rng(1)
@@ -543,3 +561,8 @@ def test_pictures_show_what_is_filled_in(rng, tmp_path):
 def test_mistakes_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_unknown_arguments_are_named():
+    with pytest.raises(TypeError, match="did you mean 'masking'"):
+        MaskedAcousticModel(model().backbone, maskin="paper")

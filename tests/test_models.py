@@ -97,16 +97,6 @@ def test_lengths_are_optional(variant, rng):
     np.testing.assert_array_equal(model(x), model({"waveform": x}))
 
 
-@pytest.mark.parametrize("variant", ["plain", "multiscale_causal"])
-def test_causal_models_see_no_future(variant, rng):
-    model, x = backbone(variant), waveform(rng)
-    before = np.asarray(model(x)["sequence_output"])
-    x[:, 66:] += 1.0
-    after = np.asarray(model(x)["sequence_output"])
-    np.testing.assert_allclose(before[:, :6], after[:, :6], atol=1e-6)
-    assert np.abs(before[:, 6:] - after[:, 6:]).max() > 1e-3
-
-
 @every_variant
 def test_keras_file_round_trip(variant, rng, tmp_path):
     model = classifier(variant)
@@ -279,26 +269,6 @@ def test_mixed_precision(policy, rng):
     assert np.isfinite(history["loss"][0])
 
 
-def test_lora_trains_queries_and_values_alone(rng):
-    model, x = classifier(), waveform(rng)
-    before = np.asarray(model(x))
-    model.backbone.enable_lora(2)
-    np.testing.assert_allclose(model(x), before, atol=1e-6)
-    paths = [w.path for w in model.backbone.trainable_weights]
-    kernels = [path for path in paths if not path.endswith("bias")]
-    assert len(kernels) == 2 * 2 * 3
-    assert all("lora" in path for path in kernels)
-    assert all("query" in path or "value" in path for path in paths)
-
-
-def test_int8_scores_are_close(rng):
-    model = AudioClassifier(backbone(num_layers=1), num_classes=3)
-    x = waveform(rng)
-    before = np.asarray(model(x))
-    model.quantize("int8")
-    np.testing.assert_allclose(model(x), before, atol=0.05)
-
-
 @keras.saving.register_keras_serializable("audio_tf_test")
 class Doubling(attention.SelfAttention):
     """A user's own attention: each frame attends to itself, twice."""
@@ -321,6 +291,7 @@ def test_a_users_attention(how, rng, tmp_path):
 @pytest.mark.parametrize("name", attention.ATTENTIONS)
 def test_any_attention_in_the_backbone(name, rng):
     model = tiny.backbone(attention=name)
+    assert model.attention == name
     can_be_causal = attention.find(name).supports_causal
     assert model.causal is can_be_causal
     x, lengths = waveform(rng), np.array([131, 60, 131], "int32")
@@ -374,3 +345,146 @@ def test_each_block_has_its_own_attention():
 def test_mistakes_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_size_builds_what_is_asked():
+    """Arguments of the classifier and of the backbone, each in its place."""
+    model = AudioClassifier.from_preset(
+        "audio_transformer_small",
+        num_classes=3,
+        attention="xbox",
+        filterbank="mel",
+        num_layers=4,
+        chunk_s=0.5,
+        activation="softmax",
+        dropout=0.25,
+    )
+    body = model.backbone
+    assert (body.attention, body.filterbank) == ("xbox", "mel")
+    assert len(body.blocks) == 4 and body.made_for_frames == 20
+    assert body.dropout == 0.0 and model.dropout == 0.25
+    assert model.activation is keras.activations.softmax
+    assert body.activation is keras.activations.relu
+    for arguments, near in (
+        ({"atention": "xbox"}, "'attention'"),
+        ({"chunks_s": 1.0}, "'chunk_s'"),
+        ({"made_for_frame": 2}, "'made_for_frames'"),
+    ):
+        with pytest.raises(TypeError, match=f"did you mean {near}"):
+            AudioClassifier.from_preset(
+                "audio_transformer_small", num_classes=3, **arguments
+            )
+    with pytest.raises(TypeError, match="did you mean 'labels'"):
+        AudioClassifier(backbone(), num_classes=2, label=["a", "b"])
+
+
+def test_chunks_fit_what_the_backbone_is_made_for():
+    limited = tiny.backbone(attention="random_synthesizer", made_for_frames=10)
+    assert AudioClassifier(limited, 2, chunk_s=0.1).max_samples == 110
+    AudioClassifier(limited, 2, chunk_s=None)
+    with pytest.raises(ValueError, match="at most 0.1 s.*chunk_s=0.11"):
+        AudioClassifier(limited, 2, chunk_s=0.11)
+    model = AudioClassifier(limited, 2, chunk_s=None)
+    for call in (model, model.predict):
+        with pytest.raises(ValueError, match="at most 110 samples.*111"):
+            call(np.zeros((1, 111), "float32"))
+    sized = AudioClassifier.from_preset(
+        "audio_transformer_small",
+        num_classes=2,
+        attention="random_synthesizer",
+        chunk_s=1.51,
+    )
+    assert sized.backbone.max_frames == 61
+    with pytest.raises(ValueError, match="chunk_s=1.0"):
+        AudioClassifier.from_preset(
+            "audio_transformer_small",
+            num_classes=2,
+            attention="random_synthesizer",
+            made_for_frames=39,
+        )
+
+
+def test_an_incomplete_preset_is_refused(rng, tmp_path):
+    model = classifier()
+    model.save_to_preset(str(tmp_path))
+    (tmp_path / "task.weights.h5").rename(tmp_path / "aside")
+    with pytest.raises(ValueError, match="no task.weights.h5"):
+        AudioClassifier.from_preset(str(tmp_path))
+    AudioClassifier.from_preset(str(tmp_path), num_classes=2)
+    AudioClassifier.from_preset(str(tmp_path), load_weights=False)
+    (tmp_path / "aside").rename(tmp_path / "task.weights.h5")
+    with pytest.raises(ValueError, match="do not fit"):
+        AudioClassifier.from_preset(str(tmp_path), num_layers=2)
+    for name in ("model.weights.h5", "task.json", "config.json"):
+        (tmp_path / name).unlink()
+        with pytest.raises(ValueError, match=f"no {name}"):
+            AudioClassifier.from_preset(str(tmp_path))
+
+
+@pytest.mark.parametrize("policy", [None, "mixed_bfloat16"])
+def test_an_int8_classifier_loads_again(policy, rng, tmp_path):
+    model = AudioClassifier(backbone(num_layers=1, dtype=policy), num_classes=3)
+    x = waveform(rng)
+    before = np.asarray(model(x))
+    model.quantize("int8")
+    scores = np.asarray(model(x))
+    np.testing.assert_allclose(scores, before, atol=0.06)
+    model.save(tmp_path / "model.keras")
+    model.save_to_preset(str(tmp_path / "preset"))
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    again.save(tmp_path / "again.keras")
+    for loaded in (
+        again,
+        keras.saving.load_model(tmp_path / "again.keras"),
+        AudioClassifier.from_preset(str(tmp_path / "preset")),
+    ):
+        assert loaded.output_dense.quantization_mode == "int8"
+        np.testing.assert_array_equal(loaded(x), scores)
+    renewed = AudioClassifier.from_preset(
+        str(tmp_path / "preset"), num_classes=5
+    )
+    assert renewed.output_dense.quantization_mode is None
+
+
+def test_clones_score_alike(rng):
+    model, x = classifier("pooled"), waveform(rng)
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    inputs = {"waveform": x, "lengths": np.full(3, 131, "int32")}
+    np.testing.assert_array_equal(
+        clone.predict(inputs, verbose=0), model.predict(inputs, verbose=0)
+    )
+
+
+def test_what_does_not_fit_is_refused(rng):
+    model, x = classifier(), waveform(rng)
+    integers, y = (100 * x).astype("int16"), np.eye(3)
+    ids = np.array([[0], [2], [1]])
+    calls = [
+        (lambda: model(integers), "dtype=int16"),
+        (lambda: model.predict(integers, verbose=0), "dtype=int16"),
+        (lambda: model.fit(integers, y, verbose=0), "dtype=int16"),
+        (lambda: model.fit(x, ids, verbose=0), "class ids"),
+        (lambda: model.fit(x, np.arange(3), verbose=0), "class ids"),
+        (lambda: model.evaluate(x, ids, verbose=0), "class ids"),
+        (lambda: AudioClassifier(backbone(), labels="abc"), "'abc'"),
+        (
+            lambda: AudioClassifier(backbone(), labels=["a", "b", "a"]),
+            r"twice: \['a'\]",
+        ),
+        (lambda: AudioClassifier(backbone(), labels=[]), r"labels=\[\]"),
+        (lambda: AudioClassifier(backbone(), 0), "num_classes=0"),
+        (lambda: AudioClassifier(backbone(), 2, chunk_s=-1.0), "chunk_s=-1"),
+    ]
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        pairs = tf.data.Dataset.from_tensors((integers, y))
+        calls.append((lambda: model.fit(pairs, verbose=0), "dtype=int16"))
+    for call, message in calls:
+        with pytest.raises(ValueError, match=message):
+            call()
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.fit(x, ids, verbose=0)
+    model.compile("sgd", lambda ids, scores: keras.ops.mean(scores))
+    model.fit(x, ids, verbose=0)

@@ -76,20 +76,6 @@ def test_hidden_states_are_those_of_the_encoder(weighted_sum, clips):
         both.hidden_states({"features": clips})
 
 
-def test_padding_changes_nothing(clips):
-    both = models.SpeechEncoder(albert(), features())
-    alone = both(clips[:1, :401])["sequence_output"]
-    lengths = np.array([401, 701, 701], "int32")
-    outputs = both({"waveform": clips, "lengths": lengths})
-    mask = keras.ops.convert_to_numpy(outputs["frame_mask"])
-    assert mask.sum(axis=1).tolist() == [alone.shape[1], 32, 32]
-    np.testing.assert_allclose(
-        keras.ops.convert_to_numpy(outputs["sequence_output"])[0][mask[0]],
-        keras.ops.convert_to_numpy(alone)[0],
-        atol=2e-5,
-    )
-
-
 @pytest.mark.parametrize("weighted_sum", [False, True])
 def test_a_preset_brings_features_and_weights_back(
     weighted_sum, clips, tmp_path

@@ -138,6 +138,10 @@ class SpeechFeatures(Layer):
 
     def build(self, input_shape):
         self.spectrogram.build(input_shape)
+        shape = (None, None, self.spectrogram.dim)
+        for layer in (self.deltas, self.norm, self.stacking):
+            if layer is not None:
+                layer.build(shape)
 
     def call(self, waveform, lengths=None, return_mask=False):
         lengths = spectral.clip_lengths(waveform, lengths)

@@ -78,6 +78,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
             trainable=trainable,
         )
         freeze_layers(self, trainable)
+        compat.settle_dtypes(self)
 
     @classmethod
     def arguments(cls):

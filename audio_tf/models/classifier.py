@@ -3,6 +3,7 @@
 import keras
 import keras_hub
 
+from audio_tf import compat
 from audio_tf.layers import MaskedMean
 from audio_tf.models import presets
 from audio_tf.models.backbone import freeze_layers
@@ -107,6 +108,7 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
             trainable=trainable,
         )
         freeze_layers(self, trainable)
+        compat.settle_dtypes(self)
         if compile:
             self.compile(keras.optimizers.Adam(1e-3), keras.losses.Huber())
 
@@ -238,9 +240,11 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
         head_dtype = self.head_dtype
         if self.output_dense.quantization_mode is not None:
             # The other layers of the head stay what they are.
+            plain = head_dtype or self.backbone.dtype_policy
+            if isinstance(plain, keras.dtype_policies.DTypePolicyMap):
+                plain = plain.default_policy
             head_dtype = keras.dtype_policies.DTypePolicyMap(
-                self.pooler.dtype_policy,
-                {self.output_dense.path: self.output_dense.dtype_policy},
+                plain, {self.output_dense.path: self.output_dense.dtype_policy}
             )
         return {
             **super().get_config(),

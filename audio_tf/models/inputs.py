@@ -74,12 +74,19 @@ def complete(inputs, takes):
     elif lengths is not None:
         lengths = as_lengths(as_array(lengths))
     check_batch(x, lengths)
+    if lengths is not None and is_numpy(x) != is_numpy(lengths):
+        # Keras takes no mixture of arrays and tensors.
+        x, lengths = map(ops.convert_to_tensor, (x, lengths))
     return {takes: x, "lengths": lengths}
 
 
 def as_array(x):
     """Lists as numpy arrays; arrays and tensors as they are."""
     return np.asarray(x) if isinstance(x, (list, tuple, int, float)) else x
+
+
+def is_numpy(x):
+    return isinstance(x, np.ndarray)
 
 
 def is_floating(x):
@@ -96,16 +103,15 @@ def as_lengths(lengths):
         )
     if dtype == "int32":
         return lengths
-    # A cast alone would wrap larger ones around. Keras takes no mixture of
-    # arrays and tensors.
-    if isinstance(lengths, np.ndarray):
+    # A cast alone would wrap larger ones around.
+    if is_numpy(lengths):
         return lengths.clip(0, MAX_LENGTH).astype("int32")
     return masks.within(lengths, MAX_LENGTH)
 
 
 def lengths_of_mask(mask):
     """Real frames, int32 `(batch,)`, of a mask `(batch, frames)`."""
-    if not isinstance(mask, np.ndarray):
+    if not is_numpy(mask):
         return ops.sum(ops.cast(mask, "int32"), axis=1)
     mask = mask.astype("bool")
     if (mask[:, 1:] & ~mask[:, :-1]).any():

@@ -173,13 +173,26 @@ def load_backbone(base, preset, load_weights, arguments):
     if load_weights:
         require_files(loader, compat.MODEL_WEIGHTS_FILE)
         check_resampler(loader)
-    given = {"dtype": compat.saved_dtype(loader), **arguments}
+    given = {"dtype": saved_dtype(config), **arguments}
     backbone = build(family, override(family, config, given))
     if load_weights:
         if arguments:
             check_fit(loader, family, backbone)
         compat.load_backbone_weights(loader, backbone)
     return backbone
+
+
+def saved_dtype(config):
+    """The dtype policy at which to load a backbone, unless one is given.
+
+    The map of a quantised model, which says what its weights are, or `None`:
+    at what precision floats are computed is a matter of the machine, and of
+    the global policy.
+    """
+    dtype = config.get("dtype")
+    if isinstance(dtype, dict) and dtype["class_name"] != "DTypePolicy":
+        return dtype
+    return None
 
 
 def check_fit(loader, family, backbone):

@@ -1,0 +1,511 @@
+"""The contract of every backbone, driven by the table of backbones."""
+
+import json
+import shutil
+
+import keras
+import keras_hub
+import naive
+import numpy as np
+import pytest
+
+from audio_tf import attention, layers, models
+from audio_tf.models import BACKBONES
+
+RATE_HZ = 1_100
+SIZES = {
+    "num_layers": 2,
+    "num_heads": 2,
+    "key_dim": 5,
+    "embedding_dim": 12,
+    "feed_forward_dims": (7,),
+}
+
+
+def transformer(**kwargs):
+    own = {"frontend_filters": 16, "patch_s": 0.01, "sample_rate_hz": RATE_HZ}
+    return models.AudioTransformerBackbone(**{**SIZES, **own, **kwargs})
+
+
+def albert(**kwargs):
+    # At 0.02 so small a model hardly sees its inputs.
+    own = {"feature_dim": 14, "initializer_range": 0.3}
+    return models.AudioAlbertBackbone(**{**SIZES, **own, **kwargs})
+
+
+def speech_encoder(trainable=True, name=None, **kwargs):
+    features = layers.SpeechFeatures(
+        "s3prl", RATE_HZ, {"bands": 7, "fft_size": 64, "stack": 2}
+    )
+    return models.SpeechEncoder(
+        albert(**kwargs), features, trainable=trainable, name=name
+    )
+
+
+# The one place where a backbone is made small for tests.
+SMALL = {
+    "audio_transformer": transformer,
+    "audio_albert": albert,
+    "speech_encoder": speech_encoder,
+}
+every_backbone = pytest.mark.parametrize("name", BACKBONES)
+
+
+def batch(model, rng, samples=131, clips=3):
+    """Clips, lengths and how many samples one is; frames for features."""
+    if model.takes == "features":
+        x = rng.standard_normal((clips, samples // 11, 14))
+        return x.astype("float32"), np.array([11, 5, 1], "int32")[:clips]
+    x = rng.standard_normal((clips, samples)).astype("float32")
+    return x, np.array([131, 59, 3], "int32")[:clips]
+
+
+def given(model, x, lengths=None):
+    return {model.takes: x, "lengths": lengths}
+
+
+def frames_of(model, x, lengths=None):
+    """`sequence_output` and mask as arrays."""
+    outputs = model(x if lengths is None else given(model, x, lengths))
+    return as_arrays(outputs["sequence_output"], outputs["frame_mask"])
+
+
+def as_arrays(*tensors):
+    return [keras.ops.convert_to_numpy(x) for x in tensors]
+
+
+def test_every_backbone_has_a_small_form():
+    assert SMALL.keys() == BACKBONES.keys()
+    for name, family in BACKBONES.items():
+        model = SMALL[name]()
+        assert type(model) is family
+        assert isinstance(model, models.AudioBackbone)
+        assert model.takes in ("waveform", "features")
+        assert (model.sample_rate_hz is None) == (model.takes == "features")
+
+
+@every_backbone
+def test_config_is_complete_and_survives(name):
+    model = SMALL[name]()
+    assert naive.missing_from_config(model) == []
+    config = json.loads(json.dumps(model.get_config()))
+    again = type(model).from_config(json.loads(json.dumps(config)))
+    assert json.loads(json.dumps(again.get_config())) == config
+
+
+@every_backbone
+@pytest.mark.parametrize("size", [0, 1])
+def test_no_argument_is_ignored(name, size):
+    """Unknown ones are named with the nearest, in whatever way they come."""
+    model = SMALL[name]()
+    family, config = type(model), model.get_config()
+    known = sorted(family.arguments())[size]
+    for call in (
+        lambda: family.from_config({**config, known + "x": 1}),
+        lambda: SMALL[name](attentionn="full"),
+    ):
+        with pytest.raises(TypeError, match="did you mean"):
+            call()
+
+
+@every_backbone
+def test_padding_holds_anything(name, rng):
+    """Real frames are those of the clip alone; lengths may be extreme."""
+    model = SMALL[name]()
+    x, lengths = batch(model, rng)
+    x[:2, :1] *= 3.0
+    alone = [
+        frames_of(model, x[clip : clip + 1, :length])[0][0]
+        for clip, length in enumerate(lengths)
+    ]
+    wider = np.concatenate([x, x], axis=1)
+    for padding in (9.0, np.nan, np.inf):
+        for clip, length in enumerate(lengths):
+            wider[clip, length:] = padding
+        frames, mask = frames_of(model, wider, lengths)
+        for clip, expected in enumerate(alone):
+            assert mask[clip].sum() == len(expected)
+            np.testing.assert_allclose(
+                frames[clip][mask[clip]], expected, atol=2e-5
+            )
+    whole = frames_of(model, x)
+    for extreme in (
+        np.array([2**31 - 1] * 3, "int32"),
+        np.array([2**33 + 5] * 3, "int64"),
+        np.array([2**31 - 1] * 3, "uint32"),
+        keras.ops.convert_to_tensor([2**31 - 1] * 3, "int32"),
+    ):
+        for expected, found in zip(
+            whole, frames_of(model, x, extreme), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+    _, mask = frames_of(model, x, np.array([-1, -(2**31), 0], "int32"))
+    assert not mask.any()
+
+
+@every_backbone
+def test_padding_of_nan_leaves_gradients_finite(name, rng):
+    tf = pytest.importorskip("tensorflow")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("gradients are taken by TensorFlow's tape")
+    model = SMALL[name]()
+    x, lengths = batch(model, rng)
+
+    def gradients(x):
+        with tf.GradientTape() as tape:
+            outputs = model(given(model, x, lengths), training=True)
+            mean = layers.MaskedMean()(
+                outputs["sequence_output"], mask=outputs["frame_mask"]
+            )
+            loss = tf.reduce_sum(mean**2)
+        weights = model.trainable_variables
+        return tape.gradient(loss, [w.value for w in weights])
+
+    padding = np.arange(x.shape[1]) >= lengths[:, None]
+    assert padding.any()
+    clean, dirty = x.copy(), x.copy()
+    clean[padding], dirty[padding] = 0.0, np.nan
+    for one, other in zip(gradients(clean), gradients(dirty), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+@every_backbone
+def test_dynamic_batch_and_length(name, rng):
+    tf = pytest.importorskip("tensorflow")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("graphs are TensorFlow's")
+    model = SMALL[name]()
+    shape = (None,) + model.input[model.takes].shape[1:]
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec(shape, tf.float32),
+            tf.TensorSpec((None,), tf.int32),
+        ]
+    )
+    def graph(x, lengths):
+        return model(given(model, x, lengths))
+
+    for samples, clips in ((131, 3), (77, 2), (33, 1)):
+        x, lengths = batch(model, rng, samples, clips)
+        found = graph(x, lengths)
+        expected = model(given(model, x, lengths))
+        for key in expected:
+            np.testing.assert_allclose(found[key], expected[key], atol=1e-5)
+
+
+# What may be asked of the whole, beside each attention.
+CAUSALITY = {
+    "audio_transformer": [
+        {},
+        {"causal": False},
+        {"causal": True},
+        {"multiscale": "block"},
+        {"multiscale": "causal"},
+        {"multiscale": "block", "num_layers": 1},
+        {"multiscale": "block", "causal": False},
+        {"pool_every": 1},
+        {"pool_every": 1, "multiscale": "causal", "causal": True},
+        {"pool_every": 1, "pool_size": 3, "pool_strides": 1},
+        {"pool_every": 1, "pool_size": 3, "pool_strides": 2},
+        {"attention_kwargs": {"causal": False}},
+        *({"attention": each} for each in attention.ATTENTIONS),
+        {"attention": "xbox", "multiscale": "causal"},
+        {"attention": "random_synthesizer", "pool_every": 1},
+    ],
+    "audio_albert": [
+        {},
+        {"causal": True},
+        {"causal": None},
+        {"causal": None, "attention": "simple_lsh"},
+    ],
+    "speech_encoder": [{}, {"causal": True}],
+}
+
+
+def first_that_moves(model, rng, begin, samples=352):
+    """First frame of the output that samples from `begin` on move."""
+    shape = (3, samples) + model.input[model.takes].shape[2:]
+    x = rng.standard_normal(shape).astype("float32")
+    before, _ = frames_of(model, x)
+    x[:, begin:] = 3.0 * rng.standard_normal(x[:, begin:].shape)
+    after, _ = frames_of(model, x)
+    moved = np.abs(after - before).max(axis=(0, 2)) > 1e-5
+    assert moved.any()
+    return int(moved.argmax())
+
+
+@every_backbone
+def test_causal_tells_the_truth(name, rng):
+    """Moving the future moves no earlier frame if and only if causal."""
+    for options in CAUSALITY[name]:
+        model = SMALL[name](**{"made_for_frames": 352, **options})
+        begin = 5 * model.output_frame_size
+        samples = 16 * model.output_frame_size
+        first = first_that_moves(model, rng, begin, samples)
+        assert (first == 5) if model.causal else (first < 5), options
+        if "causal" in options and "causal" in type(model).arguments():
+            assert model.get_config()["causal"] is options["causal"]
+        looks_ahead = options.get("causal", True) is not False
+        if not model.causal and looks_ahead and name == "audio_transformer":
+            if "causal" not in options.get("attention_kwargs", {}):
+                with pytest.raises(ValueError, match="causal"):
+                    SMALL[name](**{**options, "causal": True})
+
+
+@pytest.mark.parametrize("size", models.list_sizes())
+def test_causal_of_every_size(size, rng):
+    """Of the released architectures, their widths made small."""
+    family = models.list_sizes()[size]
+    small = {"num_heads": 2, "key_dim": 3, "embedding_dim": 8}
+    if family.takes == "waveform":
+        small["frontend_filters"] = 16
+    model = family.from_preset(size, **small)
+    begin = 5 * model.output_frame_size
+    if family.takes == "features":
+        model = family.from_preset(size, **small, initializer_range=0.3)
+    first = first_that_moves(model, rng, begin, 10 * model.output_frame_size)
+    assert (first == 5) if model.causal else (first < 5)
+    assert model.causal == (
+        family.takes == "waveform" and not size.endswith("multiscale")
+    )
+
+
+@every_backbone
+@pytest.mark.parametrize("options", [{}, {"pool_every": 1}])
+def test_blocks_and_states(name, options, rng):
+    if options and name != "audio_transformer":
+        pytest.skip("it does not pool")
+    model = SMALL[name](**options)
+    x, lengths = batch(model, rng)
+    inputs = given(model, x, lengths)
+    states, into = model.hidden_states(inputs), model.block_inputs(inputs)
+    assert len(model.blocks) == len(into) == len(states) - 1 == 2
+    frames = len(as_arrays(into[0][0])[0][0])
+    assert frames == model.blocks[0].compute_output_spec(into[0][0]).shape[1]
+    for index, (state, mask) in enumerate(into):
+        state, mask = as_arrays(state, mask)
+        assert state.shape == (3, *mask.shape[1:], 12) and mask.dtype == bool
+        after = model.blocks[index](state, mask=mask)
+        found, expected = as_arrays(after, states[index + 1][0])
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert model.blocks[index].attention_name == model.attention
+    last, mask = as_arrays(*states[-1])
+    outputs, frame_mask = frames_of(model, x, lengths)
+    np.testing.assert_array_equal(mask, frame_mask)
+    np.testing.assert_allclose(last[mask], outputs[mask], atol=1e-5)
+    # As many samples a frame as the model says.
+    assert len(mask[0]) * model.output_frame_size >= x.shape[1] - 22
+    with pytest.raises(ValueError, match="Received: keys="):
+        model.hidden_states({"sound": x})
+
+
+@every_backbone
+def test_the_longest_input(name, rng):
+    """Only tables have one; it is refused by name one sample beyond."""
+    assert SMALL[name]().max_samples is None
+    model = SMALL[name](attention="random_synthesizer", made_for_frames=7)
+    assert model.max_frames == 7 == model.made_for_frames
+    shape = (1, model.max_samples) + model.input[model.takes].shape[2:]
+    assert frames_of(model, np.ones(shape, "float32"))[0].shape[1] == 7
+    longer = np.ones((1, shape[1] + 1) + shape[2:], "float32")
+    for call in (model, model.hidden_states, model.block_inputs):
+        with pytest.raises(ValueError, match=f"at most {shape[1]} "):
+            call(longer)
+    own = SMALL[name](
+        attention="random_synthesizer", attention_kwargs={"max_length": 9}
+    )
+    assert own.max_frames == 9
+
+
+def test_attentions_are_sized_behind_a_pooling_too():
+    model = transformer(
+        num_layers=3,
+        attention="random_synthesizer",
+        made_for_frames=17,
+        pool_every=1,
+        pool_size=3,
+        pool_strides=2,
+    )
+    tables = [block.attention.table.shape[1] for block in model.blocks]
+    assert tables == [17, 9, 5] and model.max_frames == 17
+    assert model.output_frame_size == 4 * model.frame_size == 44
+    small = models.AudioTransformerBackbone.from_preset(
+        "audio_transformer_small", attention="random_synthesizer"
+    )
+    assert 0.80e6 < small.count_params() < 0.82e6
+    strided = transformer(attention="sparse_strided", made_for_frames=40)
+    assert strided.blocks[0].attention.stride == 6
+
+
+@every_backbone
+def test_files_presets_and_clones(name, rng, tmp_path):
+    model = SMALL[name]()
+    x, lengths = batch(model, rng)
+    inputs = given(model, x, lengths)
+    expected = as_arrays(model(inputs)["sequence_output"])[0]
+    model.save(tmp_path / "model.keras")
+    model.save_to_preset(str(tmp_path / "preset"))
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    for again in (
+        keras.saving.load_model(tmp_path / "model.keras"),
+        models.AudioBackbone.from_preset(tmp_path / "preset"),
+        keras_hub.models.Backbone.from_preset(str(tmp_path / "preset")),
+        clone,
+    ):
+        if again is not clone:
+            assert again.get_config().keys() == model.get_config().keys()
+        np.testing.assert_allclose(
+            as_arrays(again(inputs)["sequence_output"])[0], expected, atol=1e-6
+        )
+    preset = str(tmp_path / "preset")
+    bare = models.AudioBackbone.from_preset(
+        preset, load_weights=False, num_layers=3, attention="shared_qk"
+    )
+    assert len(bare.blocks) == 3 and bare.attention == "shared_qk"
+    for wrong, error, message in (
+        ({"attention": "random_synthesizer"}, ValueError, "do not fit"),
+        ({"feed_forward_dims": (7, 7)}, ValueError, "do not fit"),
+        ({"num_layer": 1}, TypeError, "did you mean 'num_layers'"),
+    ):
+        with pytest.raises(error, match=message):
+            models.AudioBackbone.from_preset(preset, **wrong)
+    (tmp_path / "preset" / "model.weights.h5").unlink()
+    with pytest.raises(ValueError, match="no model.weights.h5"):
+        models.AudioBackbone.from_preset(preset)
+    models.AudioBackbone.from_preset(preset, load_weights=False)
+    (tmp_path / "preset" / "config.json").unlink()
+    with pytest.raises(ValueError, match="no config.json"):
+        models.AudioBackbone.from_preset(preset)
+
+
+@every_backbone
+def test_lora_int8_and_half_precision(name, rng, tmp_path):
+    model = SMALL[name]()
+    x, lengths = batch(model, rng)
+    inputs = given(model, x, lengths)
+    expected = as_arrays(model(inputs)["sequence_output"])[0]
+    half = SMALL[name](dtype="mixed_bfloat16")
+    half.set_weights(model.get_weights())
+    found = keras.ops.cast(half(inputs)["sequence_output"], "float32")
+    np.testing.assert_allclose(as_arrays(found)[0], expected, atol=0.3)
+    half.save_to_preset(str(tmp_path / "half"))
+    kept = models.AudioBackbone.from_preset(
+        str(tmp_path / "half"), dtype="mixed_bfloat16"
+    )
+    assert kept.blocks[0].compute_dtype == "bfloat16"
+
+    model.enable_lora(2)
+    np.testing.assert_allclose(
+        as_arrays(model(inputs)["sequence_output"])[0], expected, atol=1e-5
+    )
+    trained = [w.path for w in model.trainable_weights]
+    assert trained and all("query" in p or "value" in p for p in trained)
+    with pytest.raises(ValueError, match="none_such"):
+        model.enable_lora(2, ["none_such"])
+
+    model = SMALL[name]()
+    model.quantize("int8")
+    expected = as_arrays(model(inputs)["sequence_output"])[0]
+    model.save(tmp_path / "int8.keras")
+    model.save_to_preset(str(tmp_path / "int8"))
+    for again in (
+        keras.saving.load_model(tmp_path / "int8.keras"),
+        models.AudioBackbone.from_preset(str(tmp_path / "int8")),
+    ):
+        np.testing.assert_array_equal(
+            as_arrays(again(inputs)["sequence_output"])[0], expected
+        )
+
+
+@every_backbone
+def test_frozen_weights_stay(name):
+    model = SMALL[name](trainable=False)
+    assert model.trainable_weights == []
+    inputs = model.input
+    x = layers.MaskedMean()(model(inputs)["sequence_output"])
+    around = keras.Model(inputs, keras.layers.Dense(1)(x))
+    assert len(around.trainable_weights) == 2
+    assert len(SMALL[name]().trainable_weights) > 2
+
+
+@every_backbone
+def test_what_goes_in_is_checked(name, rng):
+    model = SMALL[name]()
+    x, lengths = batch(model, rng)
+    for inputs, message in (
+        ((100 * x).astype("int16"), "dtype=int16"),
+        (keras.ops.cast(100 * x, "int32"), "dtype=int32"),
+        (given(model, x, lengths / 2.0), "dtype=float64"),
+        (given(model, x, lengths[:1]), "1 lengths, 3 clips"),
+        ({model.takes: x, "length": lengths}, "Received: keys="),
+        ({"lengths": lengths}, "Received: keys="),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model(inputs)
+    if model.takes == "features":
+        mask = np.ones(x.shape[:2], bool)
+        mask[1, 3] = False
+        with pytest.raises(ValueError, match="must come first"):
+            model({"features": x, "frame_mask": mask})
+
+
+def test_sizes_are_known_to_kerashub():
+    sizes = models.list_sizes()
+    for family in (
+        models.AudioTransformerBackbone,
+        models.AudioAlbertBackbone,
+    ):
+        own = {size for size in sizes if sizes[size] is family}
+        assert own and own == set(family.presets) == set(family.sizes)
+    assert sizes.keys() <= keras_hub.models.Backbone.presets.keys()
+    for size in ("audio_transformer_small", "audio_albert_6"):
+        model = keras_hub.models.Backbone.from_preset(size)
+        assert type(model) is sizes[size]
+        assert model.num_layers == sizes[size].sizes[size]["num_layers"]
+        found = models.AudioBackbone.from_preset(size, num_layers=1)
+        assert found.num_layers == 1
+    for preset, message in (
+        ("audio_transformer_smal", "did you mean 'audio_transformer_small'"),
+        ("bert_base_en", "did you mean|sizes are"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            models.AudioBackbone.from_preset(preset)
+    with pytest.raises(ValueError, match="is of AudioAlbertBackbone"):
+        models.AudioTransformerBackbone.from_preset("audio_albert_6")
+
+
+@pytest.fixture(scope="module")
+def saved_encoder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("encoder")
+    speech_encoder(return_hidden_states=True).save_to_preset(str(folder))
+    return folder
+
+
+def test_a_speech_encoder_takes_its_encoders_arguments(saved_encoder, tmp_path):
+    load = models.AudioBackbone.from_preset
+    for arguments in (
+        {"dropout": 0.25},
+        {"attention": "shared_qk", "load_weights": False},
+        {"num_layers": 3},
+    ):
+        model = load(str(saved_encoder), **arguments)
+        arguments.pop("load_weights", None)
+        for key, value in arguments.items():
+            assert getattr(model.encoder, key) == value, key
+    with pytest.raises(TypeError, match="did you mean 'dropout'"):
+        load(str(saved_encoder), dropot=0.2)
+    with pytest.raises(ValueError, match="do not fit"):
+        load(str(saved_encoder), weighted_sum=True)
+    mixed = load(str(saved_encoder), weighted_sum=True, load_weights=False)
+    assert mixed.weighted_sum
+    with pytest.raises(ValueError, match="dtype is the encoder's"):
+        models.SpeechEncoder(albert(), mixed.features, dtype="mixed_float16")
+    with pytest.raises(ValueError, match="must take waveforms"):
+        models.AudioClassifier(albert(), 2)
+    shutil.copytree(saved_encoder, tmp_path / "copy")
+    classifier = models.AudioClassifier.from_preset(
+        str(tmp_path / "copy"), labels=["a", "b"], dropout=0.5
+    )
+    assert classifier.dropout == 0.5 and classifier.backbone.causal is False
