@@ -1,9 +1,9 @@
 """What is used of Keras and KerasHub beyond public names, in one place.
 
-Tried with Keras 3.15 and KerasHub 0.32. KerasHub knows presets by files alone: it has no
-door for an architecture that comes by its name, without weights. That door is
-made here, in the one function by which `keras_hub.models.Backbone` looks a
-preset up.
+Tried with Keras 3.15 and KerasHub 0.32. KerasHub knows presets by files alone:
+it has no door for an architecture that comes by its name, without weights.
+That door is made here, in the one function by which
+`keras_hub.models.Backbone` looks a preset up.
 """
 
 import keras
@@ -110,7 +110,9 @@ def settle_dtypes(model):
     for layer in model._flatten_layers(include_self=False):
         policy = layer._dtype_policy
         if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
-            layer._dtype_policy = policy[layer.path]
+            # Without a path it has no weights.
+            own = policy[layer.path] if layer.path else policy.default_policy
+            layer._dtype_policy = own
 
 
 hub_backbone.get_preset_loader = get_preset_loader

@@ -220,6 +220,14 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         first, _, mask = walked[0]
         return [(first, mask), *((after, mask) for _, after, mask in walked)]
 
+    def get_config(self):
+        config = super().get_config()
+        dtype, own = config["dtype"]["config"], self.dtype_policy
+        if "policy_map" in dtype and dtype["default_policy"] is None:
+            # Layers that are not quantised would follow the global policy.
+            dtype["default_policy"] = keras.dtype_policies.serialize(own)
+        return config
+
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
         """Builds a backbone from the name of a size or from a preset.
