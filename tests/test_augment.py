@@ -224,7 +224,7 @@ def test_shifts_are_drawn_from_all_whole_numbers(rng):
 
 def naive_resample(x, size, speed, skipped, interpolation):
     """One sample at a time, from the textbook's sums."""
-    new = int(np.ceil(np.float32(size) / np.float32(speed)))
+    new = int(np.ceil(size / speed))
     y = np.zeros(len(x))
     for n in range(min(new, len(x))):
         p = (n + skipped) * speed
@@ -243,16 +243,31 @@ def naive_resample(x, size, speed, skipped, interpolation):
 @pytest.mark.parametrize("interpolation", augment.INTERPOLATIONS)
 def test_speed_against_a_loop(interpolation, rng):
     x = waves(rng)
-    speed = np.array([[0.75], [1.3], [1.0]], "float32")
+    step = np.array([[3072], [5325], [4096]], "int32")
     start = np.array([[0.5], [0.9], [0.0]], "float32")
-    y, lengths = augment.change_speed(x, REAL, speed, start, 11, interpolation)
+    y, lengths = augment.change_speed(x, REAL, step, start, 11, interpolation)
     skipped = [5, 0, 0]  # of 39 samples 10 do not fit: floor(0.5 * 11)
     for b in range(B):
         expected, size = naive_resample(
-            x[b], REAL[b], float(speed[b, 0]), skipped[b], interpolation
+            x[b], REAL[b], step[b, 0] / 4096, skipped[b], interpolation
         )
         np.testing.assert_allclose(np.asarray(y)[b], expected, atol=2e-5)
         assert int(lengths[b]) == size
+
+
+def test_positions_are_exact_in_long_clips():
+    """Where float32 has no fractions left, after 17 minutes at 16 kHz."""
+    index = np.array([[0, 4_095, 4_096, 2**24 - 3, 2**24 + 5]], "int32")
+    for step in (410, 3_687, 4_096, 4_505):
+        whole, rest = augment.positions(index, np.array([[step]], "int32"))
+        product = index[0].astype("int64") * step
+        np.testing.assert_array_equal(np.asarray(whole)[0], product // 4_096)
+        np.testing.assert_array_equal(
+            np.asarray(rest)[0], product % 4_096 / 4_096
+        )
+        found = augment.length_at_speed(index[0], np.array([[step]], "int32"))
+        expected = -(-index[0].astype("int64") * 4_096 // step)
+        np.testing.assert_array_equal(np.asarray(found), expected)
 
 
 def test_sinc_keeps_a_tone_where_linear_aliases():

@@ -20,6 +20,8 @@ from audio_tf.ops.checks import check_sizes, closest
 INTERPOLATIONS = ("linear", "sinc")
 # Zeros of the sinc on each side of a sample, at the lower of the two rates.
 SINC_ZEROS = 8
+# Speeds are whole numbers of this part.
+SPEED_GRID = 4096
 
 
 def ratio_from_db(level_db):
@@ -51,7 +53,8 @@ def power(waveform, lengths):
 def take_samples(waveform, positions):
     """Takes `waveform[b, positions[b]]`, positions int32 `(batch, count)`.
 
-    Positions outside of the waveform are brought to its ends.
+    Positions before the first sample take that; those behind the last,
+    silence.
     """
     # One sample more, so that there is one to take from a batch without any.
     waveform = ops.pad(waveform, [[0, 0], [0, 1]])
@@ -84,7 +87,9 @@ def shift(waveform, lengths, offset, wrap=False):
     return keep_real(taken, lengths)
 
 
-def interpolate(waveform, lengths, positions, cutoff, reach, interpolation):
+def interpolate(
+    waveform, lengths, base, fraction, cutoff, reach, interpolation
+):
     """Reads each clip between its samples; silence is outside of it.
 
     `"linear"` weights the two neighbours. `"sinc"` is the band-limited
@@ -98,7 +103,8 @@ def interpolate(waveform, lengths, positions, cutoff, reach, interpolation):
     Args:
         waveform: tensor `(batch, samples)`.
         lengths: int32 `(batch,)`.
-        positions: float32 `(batch, count)`, in samples.
+        base: int32 `(batch, count)`, whole samples of the positions.
+        fraction: float32 `(batch, count)` in [0, 1), the rest of them.
         cutoff: float32 `(batch, 1)`, for `"sinc"` alone.
         reach: int, `Z / c` at the least cutoff, rounded up.
         interpolation: `"linear"` or `"sinc"`.
@@ -107,9 +113,6 @@ def interpolate(waveform, lengths, positions, cutoff, reach, interpolation):
         `(batch, count)`.
     """
     size = ops.expand_dims(lengths, 1)
-    base = ops.floor(positions)
-    fraction = positions - base
-    base = ops.cast(base, "int32")
     first, last = (0, 1) if interpolation == "linear" else (1 - reach, reach)
     total = 0.0
     # A loop over taps needs a tensor of the waveform's size, not of `taps`
@@ -134,16 +137,43 @@ def interpolate(waveform, lengths, positions, cutoff, reach, interpolation):
     return total
 
 
-def change_speed(waveform, lengths, speed, start, reach, interpolation):
+def positions(index, step):
+    """Where a clip played at `step / SPEED_GRID` is after `index` samples.
+
+    In integers, for the product in float32 is off by 1/64 of a sample after
+    ten seconds, which is heard as noise.
+
+    Args:
+        index: int32 `(batch, count)`.
+        step: int32 `(batch, 1)`.
+
+    Returns:
+        Pair of `(batch, count)`: the whole samples, int32, and the rest in
+        [0, 1), float32.
+    """
+    rest = (index % SPEED_GRID) * step
+    whole = (index // SPEED_GRID) * step + rest // SPEED_GRID
+    return whole, ops.cast(rest % SPEED_GRID, "float32") / SPEED_GRID
+
+
+def length_at_speed(lengths, step):
+    """`ceil(lengths * SPEED_GRID / step)`, int32 `(batch,)`, exactly."""
+    step = ops.squeeze(step, 1)
+    rest = (lengths % step) * SPEED_GRID
+    return (lengths // step) * SPEED_GRID + (rest + step - 1) // step
+
+
+def change_speed(waveform, lengths, step, start, reach, interpolation):
     """Plays each clip faster, and higher, by resampling it.
 
-    Sample `n` of the result is the clip at `(n + start) * speed`; a clip of
-    `m` samples becomes `ceil(m / speed)`.
+    With `speed = step / SPEED_GRID`, sample `n` of the result is the clip at
+    `(n + skipped) * speed`; a clip of `m` samples becomes `ceil(m / speed)`.
 
     Args:
         waveform: tensor `(batch, samples)`.
         lengths: int32 `(batch,)`.
-        speed: float32 `(batch, 1)`; 2 is twice as fast, an octave higher.
+        step: int32 `(batch, 1)`; `2 * SPEED_GRID` is twice as fast, an octave
+            higher.
         start: float32 `(batch, 1)` in [0, 1), where a clip that became longer
             than the batch is cut: 0 keeps its beginning.
         reach: as `interpolate` takes it.
@@ -153,25 +183,17 @@ def change_speed(waveform, lengths, speed, start, reach, interpolation):
         Pair of `(batch, samples)` and the new lengths, int32 `(batch,)`.
     """
     samples = ops.shape(waveform)[1]
-    new = spoken_lengths(lengths, speed)
-    room = ops.maximum(new - samples, 0)
-    skipped = ops.floor(
-        start * ops.cast(ops.expand_dims(room + 1, 1), "float32")
-    )
-    index = ops.cast(ops.arange(samples, dtype="int32"), "float32")
-    positions = (ops.expand_dims(index, 0) + skipped) * speed
-    new = ops.minimum(new, samples)
-    cutoff = ops.minimum(1.0, 1.0 / speed)
+    new = length_at_speed(lengths, step)
+    choices = ops.expand_dims(ops.maximum(new - samples, 0) + 1, 1)
+    skipped = ops.floor(start * ops.cast(choices, "float32"))
+    index = ops.expand_dims(ops.arange(samples, dtype="int32"), 0)
+    base, fraction = positions(index + ops.cast(skipped, "int32"), step)
+    cutoff = ops.minimum(1.0, SPEED_GRID / ops.cast(step, "float32"))
     waveform = interpolate(
-        waveform, lengths, positions, cutoff, reach, interpolation
+        waveform, lengths, base, fraction, cutoff, reach, interpolation
     )
+    new = ops.minimum(new, samples)
     return keep_real(waveform, new), new
-
-
-def spoken_lengths(lengths, speed):
-    """`ceil(lengths / speed)`, int32 `(batch,)`."""
-    exact = ops.cast(lengths, "float32") / ops.squeeze(speed, 1)
-    return ops.cast(ops.ceil(exact), "int32")
 
 
 def add_noise(waveform, lengths, noise, snr_db):
@@ -210,6 +232,26 @@ def hide(inputs, start, width, axis, fill):
     hidden = (positions >= start) & (positions < start + width)
     hidden = ops.expand_dims(hidden, 3 - axis)
     return ops.where(hidden, fill, inputs)
+
+
+def warp(inputs, factor, break_share):
+    """Reads spectra at `G(f)`, as `VocalTractPerturbation` defines it.
+
+    Args:
+        inputs: tensor `(batch, time, bins)`.
+        factor: float32 `(batch, 1)`.
+        break_share: float in (0, 1).
+    """
+    bins = ops.cast(ops.arange(ops.shape(inputs)[2]), "float32")
+    top = ops.maximum(bins[-1], 1.0)
+    corner = break_share * ops.minimum(factor, 1.0) * top
+    below = factor * bins
+    slope = (top - corner) / (top - corner / factor)
+    above = top - slope * (top - bins)
+    sources = ops.where(bins <= corner / factor, below, above)
+    # (batch, source bin, bin): linear interpolation as a product.
+    distance = ops.expand_dims(sources, 1) - ops.reshape(bins, (1, -1, 1))
+    return ops.matmul(inputs, ops.relu(1.0 - ops.abs(distance)))
 
 
 def check_share(**shares):
@@ -511,8 +553,8 @@ class SpeedPerturbation(WaveformAugmentation):
     longer than that is cut at a random place.
 
     Args:
-        speed: pair of floats, the range of the speed, evenly drawn; 2 is
-            twice as fast and an octave higher.
+        speed: pair of floats, at least 0.1, the range of the speed, evenly
+            drawn in steps of 1/4096; 2 is twice as fast, an octave higher.
         interpolation: `"linear"`, two products a sample, which dulls and
             aliases high frequencies a little, or `"sinc"`, band-limited, of
             16 products a sample and more where `speed` goes above 1.
@@ -531,10 +573,11 @@ class SpeedPerturbation(WaveformAugmentation):
         self.interpolation = interpolation
 
     def augment(self, waveform, lengths):
+        low, high = (round(speed * SPEED_GRID) for speed in self.speed)
         return change_speed(
             waveform,
             lengths,
-            self.uniform(waveform, *self.speed),
+            self.integers(waveform, low, high),
             self.uniform(waveform),
             math.ceil(SINC_ZEROS * max(1.0, self.speed[1])),
             self.interpolation,
@@ -802,23 +845,3 @@ class VocalTractPerturbation(SpectrogramAugmentation):
             "factor": self.factor,
             "break_share": self.break_share,
         }
-
-
-def warp(inputs, factor, break_share):
-    """Reads spectra at `G(f)`, as `VocalTractPerturbation` defines it.
-
-    Args:
-        inputs: tensor `(batch, time, bins)`.
-        factor: float32 `(batch, 1)`.
-        break_share: float in (0, 1).
-    """
-    bins = ops.cast(ops.arange(ops.shape(inputs)[2]), "float32")
-    top = ops.maximum(bins[-1], 1.0)
-    corner = break_share * ops.minimum(factor, 1.0) * top
-    below = factor * bins
-    slope = (top - corner) / (top - corner / factor)
-    above = top - slope * (top - bins)
-    sources = ops.where(bins <= corner / factor, below, above)
-    # (batch, source bin, bin): linear interpolation as a product.
-    distance = ops.expand_dims(sources, 1) - ops.reshape(bins, (1, -1, 1))
-    return ops.matmul(inputs, ops.relu(1.0 - ops.abs(distance)))
