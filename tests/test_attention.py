@@ -628,6 +628,32 @@ def test_unknown_name_lists_the_known():
         attention.create("fulll", num_heads=1, key_dim=1)
 
 
+def test_what_is_no_attention_is_refused():
+    """It would not say what it is capable of."""
+    for wrong in (keras.layers.Dense, "Dense", object, None, 3):
+        with pytest.raises(ValueError, match="subclass .*Received: attention"):
+            TransformerBlock(H, D, attention=wrong)
+    with pytest.raises(TypeError, match="`attention_kwargs` must be a dict"):
+        TransformerBlock(H, D, attention_kwargs="stride=3")
+
+
+def test_a_name_is_not_contradicted():
+    with pytest.raises(ValueError, match="`patterns` must be 'crafted', for"):
+        attention.create(
+            "crafted_synthesizer", num_heads=1, key_dim=1, patterns="raganato"
+        )
+
+
+def test_a_block_refuses_what_does_not_fit_its_residual():
+    block = TransformerBlock(
+        4,
+        attention="grouped_query_gaussian_adaptive",
+        attention_kwargs={"embed_dim": 44},
+    )
+    with pytest.raises(ValueError, match="Received: 12 features, and 44 from"):
+        block.build((None, None, 12))
+
+
 def test_keras_name_is_free():
     assert make("full", name="mine").name == "mine"
 

@@ -117,6 +117,8 @@ class GaussianAttention(Attention):
         self.axis = axis
         self.head_axis = head_axis
         self.epsilon = epsilon
+        # Fixed when built, if heads cut positions.
+        self.length = None
 
     def build(self, input_shape):
         self.check_shape(input_shape)
@@ -198,7 +200,7 @@ class GaussianAttention(Attention):
         name = type(self).__name__
         size = shape[self.head_axis]
         if self.head_axis == 1:
-            fixed = getattr(self, "length", size)
+            fixed = size if self.length is None else self.length
             # A graph may not know the length, but building must.
             if not self.built and size is None:
                 raise ValueError(

@@ -51,8 +51,10 @@ class GaussianAdaptiveAttention(GaussianAttention):
     features among heads, `head_axis=-1`; there, with `axis=1`, heads are only
     a way to write it, since every feature has its own `d` and `xi`. The
     experiments cut encoder layers, `head_axis=1`: 2 * 8 * 1024 parameters.
-    They also use `|mean(x^2) - mean(x)^2|` for the variance, which is the
-    same number.
+    Their code, when run, takes `|mean(x^2) - mean(x)^2| + 1e-8` for the
+    variance and adds `epsilon` besides. Here there is no second constant, and
+    squares are of deviations, which do not cancel: outputs differ by 7e-7
+    where the variance is near 1, and by 7e-4 of themselves where it is 1e-6.
 
     `variant="package"` is gaussian-adaptive-attention 0.1.5: scalars for
     each of `num_gaussians` Gaussians of each head, offset `d` and width `c`,
@@ -206,9 +208,14 @@ class GroupedQueryGaussianAdaptiveAttention(
     alone. The queries of a group are added up before the softmax, so a group
     has one map and the normalised result is as narrow as the values. That is
     the experiments' code; GQA itself (arXiv 2305.13245) has a map for each
-    query head and is `GroupedQueryAttention`. The code also divides by
-    `sqrt(D)` twice, which equation 1 of the paper does not: see
-    `scale_twice`. There is no residual around any part.
+    query head and is `GroupedQueryAttention`. There is no residual around any
+    part.
+
+    In two things the authors' code, when run, does not do what is done here.
+    It divides scores by `sqrt(D)` twice, once more than equation 1 of the
+    paper: on random weights outputs are then 0.7 apart, and
+    `scale_twice=True` gives theirs. It adds 1e-8 to the variance besides
+    `epsilon`, see `GaussianAdaptiveAttention`; no argument gives that.
 
     Args:
         num_heads: int, Gaussian heads, and query heads too unless

@@ -30,7 +30,9 @@ class HashedAttention(SelfAttention):
       keys for `R` and queries for `S`;
     - `a`: drawn once for each head and kept; `resample=True` draws a new one
       at every training step;
-    - `C`: 16, fewer than a sparse pattern's, as its figure 5 suggests;
+    - `C`: 16 for inputs of any length, fewer than a sparse pattern's for the
+      500 frames of its figure 5; its Table 1 has it as a constant, so
+      `sizes_for` does not change it;
     - whether keys of the other sign may be among the `C`: they may, as in
       equation 3; `require_match=True` leaves them out, as its text has it;
     - the rest: has no weight; see `literal_mask`.

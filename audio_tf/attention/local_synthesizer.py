@@ -28,7 +28,7 @@ class LocalDenseSynthesizerAttention(SelfAttention):
         num_heads: int, the number of heads.
         key_dim: int, the size of each head, hidden and value.
         context_size: int, `c` in frames, odd or even; 15 is the default of
-            the authors' code.
+            the authors' code, which like the note ties it to no length.
         edge: `"zero"`, as in equation 3: the weights of positions outside the
             clip, or padded, are lost; or `"renorm"`: the softmax is over
             those inside, as in a second class of the authors' code.

@@ -5,6 +5,11 @@ query by key, not normalised, whose smallest positive entry is 1. It comes
 with the end of the clip from which it counts: what counts from the start
 stays the same when a clip is shorter than the table, what counts from the
 end has to be read from the table's other corner.
+
+A row without support, such as the first of "previous frame" or the first two
+of "left context", has no weight at all, and its softmax is even. No text of
+the papers' authors settles such rows; one public implementation of Raganato's
+patterns puts all of their weight on the first frame.
 """
 
 import numpy as np

@@ -106,8 +106,9 @@ class SparseAttention(SelfAttention):
             `H - H // 2` attend nearby.
         key_dim: int, the size of each head.
         stride: int, the period `l` in frames. The papers take the square root
-            of the length. It is a number here, so that a clip has the same
-            output alone and padded in a batch; 32 suits about 1000 frames.
+            of the length, and `sizes_for` that of the longest input. It is
+            a number here, so that a clip has the same output alone and padded
+            in a batch; the default suits about 1000 frames.
         shared_qk: bool. If True, as in the audio papers, keys are queries.
         literal_mask: bool. If False, what the pattern leaves out has no
             weight, as the papers' text has it. If True, its score is 0 and so

@@ -129,7 +129,14 @@ class RandomSynthesizerAttention(SelfAttention):
     count from the end of a clip, such as `(n - j)^3`, are kept in the last
     rows and columns of the table, so that they hold for a clip shorter than
     `max_length` too, alone or padded. A causal head cannot know the end and
-    counts from the start.
+    counts from the start. A row in which a pattern has no support begins
+    even: the papers do not say what becomes of it.
+
+    One softmax serves all clips, and the weights of a clip's padding are
+    taken out of its rows afterwards. So a row of which all real frames have
+    logits more than 87 below those of padded ones comes out zero, float32
+    holding no smaller weights. Initial logits lie within 44 of each other up to
+    10,000 frames.
 
     Once trained, `fold` leaves nothing to compute but the weighting.
 

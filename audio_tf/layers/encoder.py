@@ -330,6 +330,13 @@ class TransformerBlock(Stage, Layer):
         return self.attention.max_length
 
     def build(self, input_shape):
+        dim = input_shape[-1]
+        if self.attention.output_dim(dim) != dim:
+            raise ValueError(
+                f"The residual around attention={self.attention_name!r} needs "
+                f"as many features as its input has. Received: {dim} features, "
+                f"and {self.attention.output_dim(dim)} from the attention"
+            )
         self.attention.build(input_shape)
         self.attention_norm.build(input_shape)
         self.feed_forward.build(input_shape)
