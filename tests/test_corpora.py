@@ -562,6 +562,9 @@ CSV_ERRORS = {
     "filename,Labels\na.wav,dog\n": "'Labels'; did you mean 'labels'",
     "file,labels\na.wav,dog\n": "'file'; did you mean 'filename'",
     "filename,labels,subset\na.wav,dog,train\n": "unknown column 'subset'",
+    "filename,sex,label\na.wav,f,dog\n": (
+        "column 'sex', 'label'; did you mean 'labels'"
+    ),
     "filename,labels,labels\na.wav,dog,cat\n": "each once",
     "filename,labels\n\n,dog\n": "row 3: no name of a file",
     "filename,labels\na.wav,'dog\0'\n": "must be text",

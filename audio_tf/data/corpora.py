@@ -219,9 +219,11 @@ def read_rows(path, columns, optional=None):
     names = header or []
     if optional is not None:
         known = [*columns, *optional]
-        for name in set(names) - set(known):
+        unknown = [name for name in names if name not in known]
+        near = [f"{name!r}{closest(name, known)}" for name in unknown]
+        if unknown:
             raise ValueError(
-                f"{path}: unknown column {name!r}{closest(name, known)}. "
+                f"{path}: unknown column {', '.join(near)}. "
                 f"Received: {header}; known are {known}"
             )
     missing = sorted(set(columns) - set(names))
