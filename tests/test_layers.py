@@ -370,3 +370,53 @@ def test_gelu_is_recomputed_to_the_same_gradient(rng):
         np.testing.assert_array_equal(old, same)
         assert np.abs(with_all - old).max() > 1e-4
         np.testing.assert_allclose(with_less, with_all, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.TemporalAveragePooling(3, 2),
+        layers.MultiScaleAverage(8),
+        layers.MultiScaleAverage(8, causal=True),
+        layers.MaskedMean(),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_padding_may_hold_nan(layer, rng):
+    x = rng.standard_normal((2, 13, 10)).astype("float32")
+    mask = np.arange(13) < np.array([[13], [6]])
+    clean, dirty = x * mask[:, :, None], x.copy()
+    dirty[~mask] = np.nan
+    expected = keras.ops.convert_to_numpy(layer(clean, mask=mask))
+    found = keras.ops.convert_to_numpy(layer(dirty, mask=mask))
+    if found.ndim == 3:
+        real = keras.ops.convert_to_numpy(layer.compute_mask(x, mask))
+        expected, found = expected[real], found[real]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_lengths_beyond_the_tensor_are_its_own(rng):
+    x = rng.standard_normal((3, 25)).astype("float32")
+    mask, frontend = (
+        layers.FrameMask(10),
+        layers.WaveformFrontend(8, 4, patch_s=0.01, sample_rate_hz=1000),
+    )
+    features = layers.SpeechFeatures(
+        "s3prl", 1000, {"bands": 7, "fft_size": 64, "stack": 1}
+    )
+    for dtype, lengths in (
+        ("int32", [2**31 - 1, -7, 11]),
+        ("int64", [2**32 + 3, -(2**33) + 5, 11]),
+    ):
+        lengths = np.array(lengths, dtype)
+        expected = np.array([25, 0, 11], "int32")
+        np.testing.assert_array_equal(
+            keras.ops.convert_to_numpy(mask(x, lengths)),
+            [[True] * 3, [False] * 3, [True, True, False]],
+        )
+        for layer in (frontend, features):
+            np.testing.assert_allclose(
+                keras.ops.convert_to_numpy(layer(x, lengths)),
+                keras.ops.convert_to_numpy(layer(x, expected)),
+                atol=1e-6,
+            )
