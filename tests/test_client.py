@@ -169,7 +169,8 @@ def test_a_bad_file_leaves_the_others_alone(rest, tmp_path):
     lost, folder = tmp_path / "lost.wav", tmp_path
     results = ask(rest.url, [lost, good, flac, folder, good])
     assert [result.valid for result in results] == [0, 1, 0, 0, 1]
-    assert results[0].error == results[3].error == "no such file"
+    assert results[0].error == "no such file"
+    assert results[3].error == "a folder, not a file"
     assert "not readable" in results[2].error or "cut" in results[2].error
     ((_, request),) = rest.requests
     assert len(request["inputs"]["audio_bytes"]) == 2
