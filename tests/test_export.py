@@ -1,6 +1,9 @@
 """SavedModels: equal scores, elsewhere, at any length and batch size."""
 
+import errno
 import json
+import os
+import pathlib
 import subprocess
 import sys
 
@@ -15,6 +18,7 @@ if keras.backend.backend() != "tensorflow":
 import tensorflow as tf
 
 from audio_tf import export as audio_export
+from audio_tf.export import command, loading, warmup
 from audio_tf.models import AudioClassifier, AudioTransformerBackbone
 
 SHAPES = [(131, 3), (40, 5), (7, 3), (131, 5), (40, 3), (7, 5)]
@@ -152,14 +156,83 @@ def test_versions_count_up(tmp_path):
     assert audio_export.saved_model_folder(tmp_path).name == "8"
 
 
-def test_failed_export_leaves_nothing(tmp_path, monkeypatch):
-    def fail(*args, **kwargs):
-        raise RuntimeError("disk full")
+def full_disk(*args, **kwargs):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(tf.saved_model, "save", fail)
-    with pytest.raises(RuntimeError, match="disk full"):
-        audio_export.export(model(), tmp_path)
+
+def full_disk_of_tensorflow(*args, **kwargs):
+    raise tf.errors.ResourceExhaustedError(None, None, "No space left\n#1")
+
+
+@pytest.mark.parametrize(
+    "place, name, fault",
+    [
+        (tf.saved_model, "save", full_disk_of_tensorflow),
+        (pathlib.Path, "write_text", full_disk),
+        (warmup, "write_requests", full_disk_of_tensorflow),
+        (os, "rename", full_disk),
+    ],
+)
+def test_a_full_disk_says_what_is_kept(
+    place, name, fault, tmp_path, monkeypatch
+):
+    """One line, no half-written version, the older ones as they were."""
+    older = tmp_path / "model" / "3"
+    older.mkdir(parents=True)
+    monkeypatch.setattr(place, name, fault)
+    with pytest.raises(OSError, match="No space left") as raised:
+        audio_export.export(model(), tmp_path / "model")
+    message = str(raised.value)
+    assert "\n" not in message and "keeps: 3. Received" in message
+    assert list((tmp_path / "model").iterdir()) == [older]
+    with pytest.raises(OSError, match="keeps: none. Received"):
+        audio_export.export(model(), tmp_path / "new")
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"version": -1}, "version=-1"),
+        ({"version": 2**63}, "of 63 bits"),
+        ({"max_clip_s": -5.0}, "max_clip_s=-5.0"),
+        ({"max_clip_s": float("nan")}, "max_clip_s=nan"),
+        ({"max_clip_s": 0.5}, "at most 0.4 s whole"),
+        ({"stream": True, "max_clip_s": 0.1}, "looks|look ahead"),
+    ],
+)
+def test_wrong_arguments_leave_no_folder(arguments, message, tmp_path):
+    backbone = tiny.backbone(attention="random_synthesizer", causal=False)
+    limited = AudioClassifier(backbone, labels=list("abc"), chunk_s=None)
+    with pytest.raises(ValueError, match=message):
+        audio_export.export(limited, tmp_path / "model", **arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_and_provenance_that_are_no_utf8_travel_along(tmp_path):
+    """As folders and files of Latin-1 are named by Python."""
+    strange = os.fsdecode(b"caf\xe9")
+    backbone = tiny.backbone()
+    original = AudioClassifier(backbone, labels=[strange, "b"], chunk_s=0.25)
+    facts = {"files": [strange], "\u732b": "\u732b"}
+    (tmp_path / "provenance.json").write_text(json.dumps(facts))
+    found = command.read_provenance(tmp_path)
+    assert found == facts
+    audio_export.export(original, tmp_path / "model", provenance=found)
+    served = audio_export.ExportedClassifier(tmp_path / "model")
+    assert served.labels == [strange, "b"]
+    assert served.metadata["provenance"] == facts
+
+    (tmp_path / "provenance.json").write_text("{")
+    with pytest.raises(ValueError, match="provenance.json cannot be read"):
+        command.read_provenance(tmp_path)
+
+
+def test_versions_are_plain_numbers(tmp_path):
+    for name in ("7", "\u00b2", "\u0663", "x"):
+        (tmp_path / name).mkdir()
+    assert loading.versions(tmp_path) == [7]
+    assert loading.versions(tmp_path / "none") == []
 
 
 def test_metadata_travels_along(tmp_path):

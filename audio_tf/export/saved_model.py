@@ -1,5 +1,6 @@
 """Writing an `AudioClassifier` as a SavedModel for TensorFlow Serving."""
 
+import contextlib
 import json
 import math
 import os
@@ -116,6 +117,7 @@ def export(
         signatures["stream"] = streaming.endpoint(model)
     for name, (function, specs) in signatures.items():
         archive.add_endpoint(name, function, input_signature=specs)
+    is_new = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=True)
         # Beside the target, hidden from a server by its name, then renamed.
@@ -144,6 +146,11 @@ def export(
             f"{folder} was not written, and nothing of it is left; versions "
             f"that {path} keeps: {kept}. Received: {first_line(error)}"
         ) from error
+    finally:
+        # Empty if nothing was written, and then as if never made.
+        if is_new and not folder.exists():
+            with contextlib.suppress(OSError):
+                path.rmdir()
     return folder
 
 
