@@ -18,7 +18,7 @@ if keras.backend.backend() != "tensorflow":
 import tensorflow as tf
 
 from audio_tf import export as audio_export
-from audio_tf.export import command, loading, warmup
+from audio_tf.export import command, gate, loading
 from audio_tf.models import AudioClassifier, AudioTransformerBackbone
 
 SHAPES = [(131, 3), (40, 5), (7, 3), (131, 5), (40, 3), (7, 5)]
@@ -164,30 +164,25 @@ def full_disk_of_tensorflow(*args, **kwargs):
     raise tf.errors.ResourceExhaustedError(None, None, "No space left\n#1")
 
 
-@pytest.mark.parametrize(
-    "place, name, fault",
-    [
-        (tf.saved_model, "save", full_disk_of_tensorflow),
-        (pathlib.Path, "write_text", full_disk),
-        (warmup, "write_requests", full_disk_of_tensorflow),
-        (os, "rename", full_disk),
-    ],
-)
-def test_a_full_disk_says_what_is_kept(
-    place, name, fault, tmp_path, monkeypatch
-):
+def test_a_full_disk_says_what_is_kept(tmp_path, monkeypatch):
     """One line, no half-written version, the older ones as they were."""
     older = tmp_path / "model" / "3"
     older.mkdir(parents=True)
-    monkeypatch.setattr(place, name, fault)
-    with pytest.raises(OSError, match="No space left") as raised:
-        audio_export.export(model(), tmp_path / "model")
-    message = str(raised.value)
-    assert "\n" not in message and "keeps: 3. Received" in message
-    assert list((tmp_path / "model").iterdir()) == [older]
-    with pytest.raises(OSError, match="keeps: none. Received"):
-        audio_export.export(model(), tmp_path / "new")
-    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+    original = model()
+    for place, name, fault, kept in (
+        (gate, "check", full_disk_of_tensorflow, 3),
+        (os, "rename", full_disk, 3),
+        (pathlib.Path, "write_text", full_disk, "none"),
+    ):
+        folder = tmp_path / ("model" if kept == 3 else "new")
+        with monkeypatch.context() as broken:
+            broken.setattr(place, name, fault)
+            with pytest.raises(OSError, match="No space left") as raised:
+                audio_export.export(original, folder)
+        message = str(raised.value)
+        assert "\n" not in message and f"keeps: {kept}. Received" in message
+        assert list((tmp_path / "model").iterdir()) == [older]
+        assert [file.name for file in tmp_path.iterdir()] == ["model"]
 
 
 @pytest.mark.parametrize(

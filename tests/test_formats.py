@@ -4,6 +4,7 @@ import importlib.util
 import json
 
 import attention_cases
+import backbone_cases
 import keras
 import numpy as np
 import pytest
@@ -86,6 +87,22 @@ def test_every_attention_scores_equally(name, format, rng, tmp_path):
 )
 def test_every_layer_scores_equally(kwargs, format, rng, tmp_path):
     classifier = model(rng, **kwargs)
+    path = formats.convert(classifier, tmp_path / "model", format)
+    assert_equal(classifier, formats.load(path), rng)
+
+
+@every_file
+@pytest.mark.parametrize("name", backbone_cases.WAVEFORM)
+def test_every_backbone_scores_equally(name, format, rng, tmp_path):
+    classifier = AudioClassifier(
+        backbone_cases.SMALL[name](), labels=list("abc"), chunk_s=None
+    )
+    if (format, name) == ("onnx", "speech_encoder"):
+        # tf2onnx 1.17 loses an input of the spectrogram: refused by its trial.
+        with pytest.raises(RuntimeError, match="does not work: Required in"):
+            formats.convert(classifier, tmp_path / "model", format)
+        assert list(tmp_path.iterdir()) == []
+        return
     path = formats.convert(classifier, tmp_path / "model", format)
     assert_equal(classifier, formats.load(path), rng)
 
