@@ -1,14 +1,14 @@
-"""Callbacks of training: clip-level validation and checkpoints."""
+"""Callbacks of training: clip-level validation, checkpoints, the history."""
 
 import csv
-import os
+import math
 import pathlib
 import zipfile
 
 import keras
 import numpy as np
 
-from audio_tf import metrics
+from audio_tf import files, metrics
 from audio_tf.data import score_clips
 
 EPOCHS_DONE = "epochs_done.txt"
@@ -82,11 +82,115 @@ class LastCheckpoint(keras.callbacks.Callback):
         self.path = pathlib.Path(path)
 
     def on_epoch_end(self, epoch, logs=None):
-        temporary = self.path.with_name(f".{self.path.name}")
-        self.model.save(temporary)
-        with zipfile.ZipFile(temporary, "a") as file:
-            file.writestr(EPOCHS_DONE, str(epoch + 1))
-        os.replace(temporary, self.path)
+        with files.whole_file(self.path) as new:
+            self.model.save(new)
+            with zipfile.ZipFile(new, "a") as file:
+                file.writestr(EPOCHS_DONE, str(epoch + 1))
+
+
+class BestCheckpoint(keras.callbacks.Callback):
+    """Saves the model after each epoch that is the best so far.
+
+    Keras' `ModelCheckpoint` writes over the file in place, so that a full
+    disk or a kill leaves none, and only warns if its figure is missing.
+
+    Args:
+        path: the `.keras` file, written whole or not at all.
+        monitor: str, a key of `audio_tf.metrics.monitors()`.
+        best: float, the best figure of epochs before, `None` if there is
+            none.
+
+    Raises:
+        ValueError: after an epoch without that figure.
+    """
+
+    def __init__(self, path, monitor, best=None):
+        super().__init__()
+        self.path = pathlib.Path(path)
+        self.monitor = monitor
+        self.better = better(monitor)
+        self.best = best
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.monitor not in (logs or {}):
+            raise ValueError(
+                f"No epoch has the figure {self.monitor!r}: the validation "
+                f"split does not define it. Received: {sorted(logs or {})}"
+            )
+        figure = float(logs[self.monitor])
+        if self.best is not None and not self.better(figure, self.best):
+            return
+        with files.whole_file(self.path) as new:
+            self.model.save(new)
+        self.best = figure
+
+
+def better(monitor):
+    """The comparison `better(a, b)` of two figures of that name."""
+    if metrics.monitor_mode(monitor) == "min":
+        return float.__lt__
+    return float.__gt__
+
+
+class History(keras.callbacks.Callback):
+    """Keeps a CSV of the logs of all epochs, one row an epoch.
+
+    Columns of an earlier part of the run stay where they are. A figure that
+    is new gets a column at the end, empty in the rows before; one that is
+    gone leaves its cells empty.
+
+    Args:
+        path: the CSV; rows that are there are kept.
+    """
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = pathlib.Path(path)
+        self.names, self.rows = read_history(path)
+
+    def on_epoch_end(self, epoch, logs=None):
+        figures = {name: float(value) for name, value in (logs or {}).items()}
+        new = sorted(set(figures) - set(self.names))
+        self.names = [*(self.names or ["epoch"]), *new]
+        self.rows.append({"epoch": epoch, **figures})
+        write_history(self.path, self.names, self.rows)
+
+
+def read_history(path):
+    """Columns and rows of a history.
+
+    Returns:
+        Pair of a list of names, empty if there is no history, and a list of
+        dicts of strings by name.
+
+    Raises:
+        ValueError: if a row has more or fewer cells than the header.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        return [], []
+    with open(path, newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        names, rows = list(reader.fieldnames or []), list(reader)
+    for number, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise ValueError(
+                f"{path}, row {number}: it must have the header's "
+                f"{len(names)} cells. Received: "
+                f"{list(row.values())}"
+            )
+    return names, rows
+
+
+def write_history(path, names, rows):
+    """Writes the CSV of a history, whole or not at all."""
+    with (
+        files.whole_file(path) as new,
+        open(new, "w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.DictWriter(file, names, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def epochs_done(path):
@@ -101,31 +205,47 @@ def epochs_done(path):
         return int(file.read(EPOCHS_DONE))
 
 
+def kept(out):
+    """One text on what an unfinished run has left, empty if nothing.
+
+    Args:
+        out: folder of the run.
+    """
+    last = pathlib.Path(out, "last.keras")
+    if not last.is_file():
+        return ""
+    return (
+        f"{last} is whole, after epoch {epochs_done(last)}; --resume goes on "
+        "from there"
+    )
+
+
 def rewind_history(path, epoch, monitor=None):
     """Drops rows of a history from `epoch` on; best of `monitor` before.
 
     A run that was killed between its log and its checkpoint has logged an
     epoch that will be trained again.
 
+    Args:
+        path: the CSV; it may be missing.
+        epoch: int, the first epoch that will be trained again.
+        monitor: str, a key of `audio_tf.metrics.monitors()`, or `None`.
+
     Returns:
-        The largest value of the column `monitor`, or `None`.
+        The best value of the column `monitor`, or `None`.
     """
-    path = pathlib.Path(path)
-    if not path.is_file():
+    names, rows = read_history(path)
+    if not names:
+        pathlib.Path(path).unlink(missing_ok=True)
         return None
-    with open(path, newline="") as file:
-        reader = csv.DictReader(file)
-        names = reader.fieldnames
-        rows = [row for row in reader if int(row["epoch"]) < epoch]
-    if names is None:
-        # Killed before the first row: there is not even a header.
-        path.unlink()
+    rows = [row for row in rows if int(row["epoch"]) < epoch]
+    write_history(path, names, rows)
+    if monitor is None:
         return None
-    temporary = path.with_name(f".{path.name}")
-    with open(temporary, "w", newline="") as file:
-        writer = csv.DictWriter(file, names)
-        writer.writeheader()
-        writer.writerows(rows)
-    os.replace(temporary, path)
-    values = [float(row[monitor]) for row in rows if row.get(monitor)]
-    return max(values, default=None)
+    best = None
+    for row in rows:
+        figure = float(row.get(monitor) or math.nan)
+        if not math.isnan(figure):
+            if best is None or better(monitor)(figure, best):
+                best = figure
+    return best

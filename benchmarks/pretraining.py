@@ -48,7 +48,7 @@ PAPER = {
     "batch_size": 2,
     "buckets": 1,
     # Tables as long as what is trained on.
-    "max_length": 500,
+    "made_for_frames": 500,
 }
 
 

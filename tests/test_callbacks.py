@@ -82,18 +82,94 @@ def test_last_checkpoint_is_whole_or_the_one_before(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         last.on_epoch_end(1)
     assert path.read_bytes() == before
+    assert callbacks.kept(tmp_path).startswith(
+        f"{path} is whole, after epoch 1"
+    )
+    assert callbacks.kept(tmp_path / "none") == ""
+
+
+def written(path, rows):
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows(rows)
 
 
 def test_history_is_rewound(tmp_path):
     path = tmp_path / "history.csv"
-    rows = [["epoch", "val_mAP"], [0, 0.25], [1, 0.75], [2, 0.5], [3, 0.9]]
-    with open(path, "w", newline="") as file:
-        csv.writer(file).writerows(rows)
+    rows = [["epoch", "loss", "val_mAP"], [0, 0.3, 0.25], [1, 0.1, 0.75]]
+    rows += [[2, 0.2, ""], [3, 0.05, 0.9]]
+    written(path, rows)
     assert callbacks.rewind_history(path, 3, "val_mAP") == 0.75
     with open(path, newline="") as file:
         assert [row["epoch"] for row in csv.DictReader(file)] == list("012")
-    assert callbacks.rewind_history(path, 3, "val_f1") is None
+    assert callbacks.rewind_history(path, 3, "loss") == 0.1
+    assert callbacks.rewind_history(path, 3, "val_roc_auc") is None
     assert callbacks.rewind_history(tmp_path / "none", 3, "val_mAP") is None
+    path.write_text("")
+    assert callbacks.rewind_history(path, 3) is None and not path.exists()
+    written(path, [["epoch", "loss"], [0, 0.5, 0.25]])
+    with pytest.raises(ValueError, match="row 2: it must have.*2 cells"):
+        callbacks.rewind_history(path, 3)
+
+
+def test_columns_of_a_history_stay_where_they_are(tmp_path):
+    """Whatever figures the later part of a run has more or less."""
+    path = tmp_path / "history.csv"
+    for epoch, logs in enumerate(
+        (
+            {"loss": 3.0, "val_mAP": 0.5},
+            {"loss": 2.0},
+            {"loss": 1.0, "accuracy": 0.75, "val_mAP": 0.25},
+        )
+    ):
+        # A run that goes on knows of its history by the file alone.
+        callbacks.History(path).on_epoch_end(epoch, logs)
+    with open(path, newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["epoch", "loss", "val_mAP", "accuracy"],
+            ["0", "3.0", "0.5", ""],
+            ["1", "2.0", "", ""],
+            ["2", "1.0", "0.25", "0.75"],
+        ]
+
+
+def test_the_best_epoch_is_kept_whole(tmp_path, monkeypatch):
+    path = tmp_path / "best.keras"
+
+    def saved_at(monitor, figures, best=None):
+        """Indices of the figures after which the model was saved."""
+        keeper = callbacks.BestCheckpoint(path, monitor, best)
+        model = classifier()
+        found = []
+        keeper.set_model(model)
+        for epoch, figure in enumerate(figures):
+            path.unlink(missing_ok=True)
+            keeper.on_epoch_end(epoch, {monitor: figure})
+            found += [epoch] if path.is_file() else []
+        return found
+
+    assert saved_at("val_mAP", [0.5, 0.25, 0.5, 0.75]) == [0, 3]
+    assert saved_at("val_mAP", [0.5, 0.75], best=0.6) == [1]
+    assert saved_at("loss", [0.5, 0.75, 0.25]) == [0, 2]
+    before = path.write_bytes(b"good") and path.read_bytes()
+    keeper = callbacks.BestCheckpoint(path, "val_mAP")
+    keeper.set_model(classifier())
+
+    def full(target):
+        target.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(keeper.model, "save", full)
+    with pytest.raises(OSError, match="No space"):
+        keeper.on_epoch_end(0, {"val_mAP": 1.0})
+    assert path.read_bytes() == before
+    # Nor does half a file stay and fill the disk.
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ValueError, match="no.*'val_accuracy'|'val_accuracy'"):
+        callbacks.BestCheckpoint(path, "val_accuracy").on_epoch_end(
+            0, {"val_mAP": 1.0}
+        )
+    with pytest.raises(ValueError, match="did you mean 'val_mAP'"):
+        callbacks.BestCheckpoint(path, "val_map")
 
 
 def test_last_checkpoint_knows_its_epochs(tmp_path, rng):

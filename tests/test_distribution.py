@@ -103,7 +103,8 @@ def test_two_devices_equal_one(backend, tmp_path):
     two = figures(backend, "data_parallel", tmp_path)
     for name in one:
         assert two[name] == pytest.approx(one[name], rel=1e-4), name
-    assert one["loss"][-1] < one["loss"][0]
+    # Or the weights would be equal because nothing was trained.
+    assert len(set(one["loss"])) == 3
 
 
 # On JAX, two devices of one busy CPU wait for each other in vain at times.

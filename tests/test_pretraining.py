@@ -7,12 +7,12 @@ import keras
 import numpy as np
 import pytest
 import soundfile
-from scripts import kill_once_there, run
+from scripts import TRAINING, kill_once_there, run
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
-from audio_tf import models, optimizers
+from audio_tf import callbacks, models, optimizers
 
 TINY = {
     "num_heads": 2,
@@ -79,7 +79,11 @@ def test_killed_and_resumed_equals_unbroken(corpus, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     output = run("pretrain.py", *arguments, "--out", whole, cache=tmp_path)
     assert "1 files left out" in output and "bad.wav" in output
-    assert int(trained(whole).optimizer.iterations) == 60
+    # No update was left out.
+    assert (
+        int(trained(whole).optimizer.iterations) == 60
+        and len(losses(whole)) == 20
+    )
 
     kill_once_there(
         broken / "last.keras",
@@ -149,10 +153,12 @@ def test_mixed_precision_resumes(precision, corpus, tmp_path):
     assert model.backbone.blocks[0].compute_dtype == precision[6:]
     run(*("pretrain.py", *arguments, "--out", out, "--resume"), cache=tmp_path)
     assert len(losses(out)) == 50 and np.isfinite(losses(out)).all()
+    # But for updates whose gradients overflow, which float16 leaves out.
+    assert callbacks.epochs_done(out / "last.keras") == 50
 
 
 def test_librispeech_from_its_released_layout(shared_data, tmp_path):
-    """Six utterances prove the path: they are read and trained on."""
+    """Six utterances prove the path alone."""
     out = tmp_path / "run"
     small = {**TINY, "embedding_dim": 32, "dropout": 0.0}
     output = run(
@@ -160,14 +166,15 @@ def test_librispeech_from_its_released_layout(shared_data, tmp_path):
         *("--data-dir", shared_data / "LibriSpeech"),
         *("--train-subsets", "train-clean-100", "--val-subsets", "dev-clean"),
         *("--model-kwargs", json.dumps(small), "--learning-rate", 0.01),
-        *("--steps", 100, "--save-every", 20, "--batch-size", 2),
+        *("--steps", 4, "--save-every", 2, "--batch-size", 2),
         *("--out", out),
         cache=tmp_path,
     )
     assert "train: 4 utterances" in output and "val: 2 utterances" in output
-    assert np.isfinite(losses(out)).all()
-    # Of two utterances that four cannot teach, only that they are read.
-    assert np.isfinite(losses(out, "val_loss")).all()
+    model = keras.saving.load_model(out / "last.keras")
+    assert int(model.optimizer.iterations) == 4
+    for column in ("loss", "val_loss"):
+        assert np.isfinite(losses(out, column)).all()
     encoder = models.AudioBackbone.from_preset(str(out / "preset"))
     assert encoder.features.step_size == 600
 
@@ -189,12 +196,13 @@ def test_killed_before_its_first_checkpoint(corpus, tmp_path):
     arguments = ["--data-dir", corpus, *COMMON, "--steps", 2]
     out = tmp_path / "run"
     kill_once_there(
-        out / "history.csv",
+        out / "config.json",
         *("pretrain.py", *arguments, "--save-every", 2, "--out", out),
         cache=tmp_path,
     )
     assert not (out / "last.keras").exists()
-    assert not (out / "history.csv").read_text()
+    # As Keras leaves it that was killed before its first row.
+    (out / "history.csv").write_text("")
     run("pretrain.py", "--out", out, "--resume", cache=tmp_path)
     assert len(losses(out)) == 1 and (out / "preset").is_dir()
 
@@ -215,35 +223,79 @@ def test_killed_before_its_first_checkpoint(corpus, tmp_path):
         cache=tmp_path,
         fails=True,
     )
-    assert "The corpus is not what" in output
+    assert "The corpus is not the one" in output and "removed" in output
+    assert len(output.splitlines()) == 1
 
 
-def test_mistakes_are_named(corpus, tmp_path):
+@pytest.fixture
+def refusal(monkeypatch, tmp_path, capsys):
+    """The one line that the script ends with that must fail."""
+    monkeypatch.syspath_prepend(TRAINING)
+    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
+    import pretrain
+
+    def refuse(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            pretrain.main(list(map(str, arguments)))
+        said = capsys.readouterr().err + f"{stopped.value.code}"
+        return said.strip().removesuffix("\n2")
+
+    return refuse
+
+
+def test_mistakes_are_named(corpus, refusal, tmp_path):
+    table = ["--attention", "random_synthesizer", "--made-for-frames", 20]
+    source, out = ["--data-dir", corpus, *COMMON], tmp_path / "run"
     for flags, named in (
         (["--steps", 7, "--save-every", 3], "--save-every must divide"),
         (["--batch-size", 5, "--accumulate", 2], "--accumulate must divide"),
-        (["--resume", "--out", tmp_path / "none"], "nothing to resume"),
+        (["--resume"], "nothing to resume"),
         (
             [*("--accumulate", 2), *("--distribution", "data_parallel")],
             "one device only",
         ),
-        (["--out", tmp_path / "none"], "--data-dir is needed"),
+        ([], "--data-dir is needed"),
+        ([*source, *table], "The longest utterance has"),
+        ([*source, "--attention", "half"], "--attention must be one of"),
         (
-            [*("--data-dir", corpus, *COMMON), *("--max-length", 20)],
-            "The longest utterance has",
+            [*source, "--attention", "gaussian_adaptive", "--causal"],
+            "--causal",
         ),
         (
-            [*("--data-dir", corpus, *COMMON), *("--attention", "half")],
-            "Received: attention='half'",
+            [*source, "--attention-kwargs", '{"strid": 3}'],
+            "--attention-kwargs: ",
+        ),
+        (
+            [
+                *(*source, "--batch-size", 40, "--steps", 1000),
+                *("--distribution", "data_parallel"),
+            ],
+            "No batch of 40 is full",
         ),
     ):
-        output = run("pretrain.py", *flags, cache=tmp_path, fails=True)
-        assert named in output
-    output = run(
-        *("pretrain.py", "--data-dir", corpus, *COMMON, "--batch-size", 40),
-        *("--distribution", "data_parallel", "--steps", 1000),
-        *("--out", tmp_path / "run"),
-        cache=tmp_path,
-        fails=True,
-    )
-    assert "No batch of 40 is full" in output
+        line = refusal(*flags, "--out", out)
+        assert named in line and "\n" not in line, line
+    assert not out.exists()
+
+
+def test_attentions_are_compared_with_equal_causality(
+    corpus, tmp_path, monkeypatch
+):
+    """`--causal` reaches the blocks, and each record says what came out."""
+    monkeypatch.syspath_prepend(TRAINING)
+    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
+    import pretrain
+
+    for flags, causal in (([], False), (["--causal"], True)):
+        out = tmp_path / f"{causal}"
+        arguments = ["--data-dir", corpus, *COMMON, *flags]
+        arguments += ["--attention", "sparse_strided", "--steps", 1]
+        arguments += ["--save-every", 1, "--made-for-frames", 81]
+        pretrain.main([*map(str, arguments), "--out", str(out)])
+        for file in ("config.json", "preset/provenance.json"):
+            model = json.loads((out / file).read_text())["model"]
+            assert model["causal"] is causal
+            assert model["made_for_frames"] == 81
+        backbone = trained(out).backbone
+        assert backbone.causal is causal
+        assert backbone.blocks[0].attention.stride == 9

@@ -433,7 +433,7 @@ def test_killed_and_resumed_equals_unbroken(
     assert report["settings"]["sample_rate_hz"] == RATE_HZ
     assert report["versions"]["keras"] == keras.__version__
     task = report["tasks"]["speaker"]
-    assert task["test_accuracy"] == 1.0 and task["num_classes"] == 3
+    assert task["num_classes"] == 3
     assert sum(task["utterances"].values()) == 42
     assert task["utterances_of_unseen_speakers"] == {"val": 0, "test": 0}
     assert 1 / 3 <= task["chance"] < 1.0
@@ -497,10 +497,11 @@ def test_the_mean_of_normalised_features_tells_nothing(
     (same / "probes.json").write_text(json.dumps(report))
     with pytest.raises(SystemExit, match="The model is not that of"):
         probe_main("--out", same, "--resume")
-    report = json.loads((mel / "probes.json").read_text())
-    report["corpus"]["test"]["sha256"] = "0"
-    (mel / "probes.json").write_text(json.dumps(report))
-    with pytest.raises(SystemExit, match="The corpus is not that of"):
+    record = json.loads((mel / "corpus.json").read_text())
+    name = next(iter(record["splits"]["test"]))
+    record["splits"]["test"][name][0] += 1
+    (mel / "corpus.json").write_text(json.dumps(record))
+    with pytest.raises(SystemExit, match="The corpus is not the one"):
         probe_main("--out", mel, "--resume")
 
 

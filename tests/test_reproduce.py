@@ -34,24 +34,34 @@ def test_the_papers_table_is_whole(reproduce):
 
 
 def test_a_table_has_means_of_seeds_beside_the_papers_values(reproduce):
-    def report(shift):
-        return {
+    def report(shift, causal):
+        tasks = {
             task: {"test_accuracy": value + shift}
             for task, value in zip(
                 reproduce.TASKS, (0.5, 0.6, 0.7, 0.8), strict=True
             )
         }
+        model = None if causal is None else {"causal": causal}
+        return {"tasks": tasks, "model": model}
 
     rows = {
         name: reproduce.row_facts(
-            name, [report(0.0), report(0.02)], {"full": 2.0, "xbox": 1.5}
+            name,
+            [report(0.0, causal), report(0.02, causal)],
+            {"full": 2.0, "xbox": 1.5},
         )
-        for name in ("features", "full", "xbox")
+        for name, causal in (
+            ("features", None),
+            ("full", True),
+            ("xbox", False),
+        )
     }
     assert rows["xbox"]["average"] == pytest.approx(0.66)
     assert rows["xbox"]["by_seed"]["speaker"] == [0.5, 0.52]
     lines = reproduce.format_table(rows).splitlines()
     assert len({line.count("|") for line in lines}) == 1
+    cells = [line.split("|")[2].strip() for line in lines]
+    assert cells == ["causal", "---", "-", "yes", "no"]
     assert "0.5100 (0.0060)" in lines[2] and lines[2].endswith("| - |")
     assert "| 1.00 (1.00) |" in lines[3]
     # 1.5 / 2 beside 235.5 / 146.8.
@@ -87,7 +97,7 @@ def test_rows_are_run_once_and_failures_named(tmp_path):
         "target": "input",
         "model": "audio_albert_3",
         "model_kwargs": tiny,
-        "max_length": 30,
+        "made_for_frames": 30,
         "attention_kwargs": {"num_candidates": 4},
         "steps": 2,
         "save_every": 2,
@@ -108,6 +118,9 @@ def test_rows_are_run_once_and_failures_named(tmp_path):
         *("--probe-config", tmp_path / "probe.py"),
         *("--data-dir", tmp_path / "corpus"),
     ]
+    missing = [*arguments[:-1], tmp_path / "nowhere"]
+    output = run(*missing, cache=tmp_path, fails=True)
+    assert "nowhere" in output.splitlines()[-1] and not out.exists()
     # One attention has no such argument.
     rows = ["--rows", "xbox", "features", "full"]
     output = run(*arguments, *rows, cache=tmp_path, fails=True)
@@ -115,6 +128,7 @@ def test_rows_are_run_once_and_failures_named(tmp_path):
     table = json.loads((out / "table2.json").read_text())
     assert list(table) == ["features", "xbox"]
     assert "Baseline (Mel) `features`" in (out / "table2.md").read_text()
+    assert table["xbox"]["causal"] in (True, False)
     chance = table["features"]["test_accuracy"]["speaker"]
     assert chance == pytest.approx(0.5)
 
@@ -123,6 +137,17 @@ def test_rows_are_run_once_and_failures_named(tmp_path):
     assert "$ python" not in output
     assert json.loads((out / "table2.json").read_text()) == table
 
-    (tmp_path / "probe.py").write_text("def get_config():\n    return {}\n")
+    # Figures on two corpora do not stand in one table.
+    report = out / "xbox" / "probe_0" / "probes.json"
+    content = json.loads(report.read_text())
+    other = {**content, "corpus": {}}
+    report.write_text(json.dumps(other))
+    output = run(*arguments, "--rows", "xbox", cache=tmp_path, fails=True)
+    assert "probe_0 is not that of" in output
+    report.write_text(json.dumps(content))
+
+    (tmp_path / "probe.py").write_text(
+        "def get_config():\n    return {'dataset': 'fsdd'}\n"
+    )
     output = run(*arguments, "--rows", "xbox", cache=tmp_path, fails=True)
     assert "other configs" in output

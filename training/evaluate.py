@@ -1,43 +1,61 @@
 """Evaluate a preset or a SavedModel on a split of a corpus, clip by clip.
 
     python training/evaluate.py --model runs/fsd50k/preset \\
-        --dataset fsd50k --data-dir FSD50K --split test --out test.json
+        --dataset fsd50k --data-dir FSD50K --split test --report test.json
 
-A clip's scores are the mean over its chunks. Prints a table; --out gets all
+A clip's scores are the mean over its chunks. Prints a table; --report gets all
 figures as JSON, with the average precision of each class.
 """
 
 import dataclasses
-import json
 import os
 import pathlib
-import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from audio_tf import cli, data, metrics  # noqa: E402
-from audio_tf.settings import DataSettings, parse, setting  # noqa: E402
+from audio_tf import cli, data, files, metrics, provenance  # noqa: E402
+from audio_tf.data.corpora import SPLITS  # noqa: E402
+from audio_tf.settings import (  # noqa: E402
+    DataSettings,
+    errors_in_one_line,
+    parse,
+    setting,
+    shared,
+)
 
 
 @dataclasses.dataclass
 class EvaluateSettings(DataSettings):
     """What is evaluated on what."""
 
-    model: str = setting("runs/train/preset", "preset or exported SavedModel")
-    split: str = setting("test", "which split", ["train", "val", "test"])
-    batch_size: int = setting(64, "chunks per step")
-    out: str | None = setting(None, "JSON file for all figures")
+    model: str = shared("model", "runs/train/preset")
+    split: str = setting("test", "which split", SPLITS)
+    batch_size: int = shared("batch_size", 64)
+    report: str | None = setting(
+        None, "JSON file for all figures", unless_given="none"
+    )
+
+    def check(self):
+        super().check()
+        if self.report and not pathlib.Path(self.report).parent.is_dir():
+            raise ValueError(
+                "--report must be a file in a folder that is there. "
+                f"Received: {self.report}"
+            )
 
 
-def main(argv=None):
-    settings = parse(EvaluateSettings, __doc__, argv)
+def run(settings):
+    """Prints the figures, and writes them if asked."""
     classifier = cli.load_classifier(settings.model)
     corpus = settings.load()[settings.split]
-    if classifier.labels is not None and classifier.labels != corpus.vocabulary:
-        sys.exit(
-            "The model's labels are not the corpus' labels in their order. "
-            f"Received: {len(classifier.labels)} and {len(corpus.vocabulary)}"
-        )
+    # Whatever does not fit, before hours of decoding.
+    order = provenance.column_order(
+        classifier.labels, corpus.vocabulary, classifier.num_classes
+    )
+    if classifier.labels is None:
+        print("the model knows no labels; taken as the corpus' in their order")
+    elif list(classifier.labels) != list(corpus.vocabulary):
+        print("the model has the corpus' labels in another order; mapped")
     clips = data.prepare(
         corpus,
         classifier.sample_rate_hz,
@@ -47,13 +65,23 @@ def main(argv=None):
     chunks = data.Chunks(
         clips, classifier.chunk_s, silence_db=classifier.silence_db
     )
-    scores = data.score_clips(classifier, chunks, settings.batch_size)
-    report = metrics.evaluate(chunks.targets, scores, corpus.vocabulary)
+    scores = data.score_clips(
+        classifier, chunks, settings.batch_size, verbose=0
+    )
+    report = metrics.evaluate(
+        chunks.targets, scores[:, order], corpus.vocabulary
+    )
     print(metrics.format_report(report))
-    if settings.out is not None:
-        pathlib.Path(settings.out).write_text(json.dumps(report, indent=2))
+    if settings.report is not None:
+        files.write_json(settings.report, report)
     if clips.failures:
         print(data.describe(clips.failures))
+
+
+def main(argv=None):
+    settings = parse(EvaluateSettings, __doc__, argv)
+    with errors_in_one_line(argv):
+        run(settings)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,8 @@ it is written anew with the pictures.
 """
 
 import dataclasses
-import json
 import os
 import pathlib
-import shutil
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -25,13 +23,24 @@ from audio_tf import (  # noqa: E402
     callbacks,
     data,
     distribution,
+    files,
     layers,
     models,
     optimizers,
     provenance,
 )
 from audio_tf.reconstruction import ReconstructionPictures  # noqa: E402
-from audio_tf.settings import SpeechSettings, parse, setting  # noqa: E402
+from audio_tf.settings import (  # noqa: E402
+    POSITIVE,
+    RATE,
+    ModelSettings,
+    SpeechSettings,
+    errors_in_one_line,
+    flag,
+    parse,
+    setting,
+    shared,
+)
 
 PICTURED = 4
 # What may differ when a run goes on.
@@ -39,61 +48,57 @@ FREE_SETTINGS = ("data_dir", "cache_dir", "picture_every")
 
 
 @dataclasses.dataclass
-class PretrainSettings(SpeechSettings):
+class PretrainSettings(ModelSettings, SpeechSettings):
     """What a run is made of; the defaults are the paper's setting."""
 
     target: str = setting(
         "spectrogram",
-        "what is rebuilt: the linear spectrogram or the input",
+        "what is rebuilt, the linear spectrogram or the input",
         ["spectrogram", "input"],
     )
-    model: str = setting(
-        "audio_albert_6", "size", list(models.AudioAlbertBackbone.sizes)
-    )
-    model_kwargs: dict = setting({}, "further arguments of the backbone")
-    attention: str = setting("full", "name of the attention")
-    attention_kwargs: dict = setting({}, "further arguments of the attention")
-    max_length: int = setting(
-        1000, "steps that tables are for and that strides are the root of"
-    )
+    model: str = shared("model", "audio_albert_6")
     masking: str = setting(
-        "paper", "policy of masking", list(layers.MASKING_POLICIES)
+        "paper", "policy of masking", layers.MASKING_POLICIES
     )
     masking_kwargs: dict = setting({}, "further arguments of the masking")
     optimizer: str = setting(
-        "lamb", "reading of the paper's LAMB", list(optimizers.PRETRAINING)
+        "lamb", "reading of the paper's LAMB", optimizers.PRETRAINING
     )
-    learning_rate: float = setting(5e-5, "peak learning rate")
-    warmup: float = setting(0.1, "share of the steps before the peak")
-    clip_norm: float = setting(10.0, "norm that gradients are clipped to")
-    steps: int = setting(500_000, "updates of the weights")
-    batch_size: int = setting(50, "utterances per update, over all devices")
-    accumulate: int = setting(1, "parts that a batch is computed in")
-    buckets: int = setting(5, "lengths that utterances are padded to")
-    save_every: int = setting(1000, "steps between checkpoints")
-    picture_every: int = setting(10, "checkpoints between pictures, presets")
+    learning_rate: float = shared("learning_rate", 5e-5)
+    warmup: float = setting(
+        0.1, "share of the steps before the peak", check=RATE
+    )
+    clip_norm: float = setting(
+        10.0, "norm that gradients are clipped to", check=POSITIVE
+    )
+    steps: int = setting(500_000, "updates of the weights", check=POSITIVE)
+    batch_size: int = shared("batch_size", 50)
+    accumulate: int = setting(
+        1, "parts that the batch of a step is computed in", check=POSITIVE
+    )
+    buckets: int = shared("buckets", 5)
+    save_every: int = setting(1000, "steps between checkpoints", check=POSITIVE)
+    picture_every: int = setting(
+        10, "checkpoints between pictures, presets", check=POSITIVE
+    )
     feature_cache: bool = setting(
         False, "compute features once; else with each batch, from the waveform"
     )
     distribution: str = setting(
-        "none", "over what batches are spread", list(distribution.STRATEGIES)
+        "none", "over what batches are spread", distribution.STRATEGIES
     )
-    precision: str = setting("float32", "dtype policy, e.g. mixed_bfloat16")
-    jit_compile: bool = setting(False, "compile by XLA")
-    out: str = setting("runs/pretrain", "folder of the run")
+    out: str = shared("out", "runs/pretrain")
 
-    def __post_init__(self):
+    def check(self):
+        super().check()
         for divisor, whole in (
             ("save_every", "steps"),
             ("accumulate", "batch_size"),
         ):
             sizes = getattr(self, divisor), getattr(self, whole)
-            if min(sizes) < 1 or sizes[1] % sizes[0]:
-                divisor, whole = (
-                    f"--{name.replace('_', '-')}" for name in (divisor, whole)
-                )
+            if sizes[1] % sizes[0]:
                 raise ValueError(
-                    f"{divisor} must divide {whole}. "
+                    f"{flag(divisor)} must divide {flag(whole)}. "
                     f"Received: {sizes[0]} and {sizes[1]}"
                 )
         backend = keras.backend.backend()
@@ -129,14 +134,12 @@ class PretrainSettings(SpeechSettings):
 def build(settings):
     """A new model, compiled."""
     features, target = settings.feature_layer(), settings.target_layer()
-    backbone = models.AudioAlbertBackbone.from_preset(
-        settings.model,
-        feature_dim=features.dim,
-        attention=settings.attention,
-        attention_kwargs=settings.attention_kwargs,
-        made_for_frames=settings.max_length,
-        **settings.model_kwargs,
-    )
+    with settings.naming_flags():
+        backbone = models.AudioAlbertBackbone.from_preset(
+            settings.model,
+            feature_dim=features.dim,
+            **settings.model_options(),
+        )
     model = models.MaskedAcousticModel(
         backbone,
         target_dim=target and target.dim,
@@ -165,18 +168,26 @@ def build(settings):
 
 
 class Batches:
-    """Features, and targets where they are not the features, in batches."""
+    """Features, and targets where they are not the features, in batches.
 
-    def __init__(self, clips, settings):
+    Args:
+        clips: `Clips` of a split.
+        settings: the settings.
+        max_frames: int, steps of the longest utterance that the model takes,
+            or `None` for any.
+    """
+
+    def __init__(self, clips, settings, max_frames=None):
         self.settings = settings
         self.layers = [settings.feature_layer()]
         if settings.target != "input":
             self.layers.append(settings.target_layer())
         steps = int(self.layers[0].step_lengths(clips.lengths.max()))
-        if steps > settings.max_length:
+        if max_frames is not None and steps > max_frames:
             raise ValueError(
                 f"The longest utterance has {steps} steps; see --max-s and "
-                f"--max-length. Received: --max-length {settings.max_length}"
+                "--made-for-frames. Received: a model that takes "
+                f"{max_frames}"
             )
         sources = [clips]
         if settings.feature_cache:
@@ -270,17 +281,11 @@ class Presets(keras.callbacks.Callback):
 
 def write_preset(model, settings, out, facts, done):
     """`preset/` of the run after `done` steps."""
-    preset, new, old = (out / name for name in ("preset", ".new", ".old"))
-    shutil.rmtree(new, ignore_errors=True)
-    shutil.rmtree(old, ignore_errors=True)
     encoder = models.SpeechEncoder(model.backbone, settings.feature_layer())
-    encoder.save_to_preset(str(new))
     facts = {**facts, "steps_done": done, "steps": settings.steps}
-    provenance.write_json(new / "provenance.json", facts)
-    if preset.exists():
-        preset.rename(old)
-    new.rename(preset)
-    shutil.rmtree(old, ignore_errors=True)
+    with files.whole_folder(out / "preset") as new:
+        encoder.save_to_preset(str(new))
+        files.write_json(new / "provenance.json", facts)
 
 
 def train(settings, model, batches, out, facts):
@@ -293,7 +298,7 @@ def train(settings, model, batches, out, facts):
         keras.callbacks.TerminateOnNaN(raise_error=True),
         callbacks.EpochSeeds(settings.seed),
         keras.callbacks.TensorBoard(out / "logs", write_graph=False),
-        keras.callbacks.CSVLogger(out / "history.csv", append=done > 0),
+        callbacks.History(out / "history.csv"),
         ReconstructionPictures(
             batches.get("val", batches["train"]).some(PICTURED),
             out / "logs" / "pictures",
@@ -315,16 +320,23 @@ def train(settings, model, batches, out, facts):
     )
 
 
-def load_batches(settings):
-    """Dict of `Batches` by split, `train` and perhaps `val`."""
-    corpora = settings.load()
+def load_batches(settings, corpora, max_frames):
+    """Batches of the splits that are there.
+
+    Args:
+        settings: the settings.
+        corpora: dict of `SpeechCorpus` by split.
+        max_frames: as `Batches` takes it.
+
+    Returns:
+        Pair of a dict of `Batches` by split, `train` and perhaps `val`, and
+        a dict of the reason by path of each file left out.
+    """
     batches, failures = {}, {}
-    for split in ("train", "val"):
-        if not len(corpora.get(split, ())):
-            continue
-        clips = settings.prepare(corpora[split], split)
+    for split, corpus in corpora.items():
+        clips = settings.prepare(corpus, split)
         failures |= clips.failures
-        each = Batches(clips, settings)
+        each = Batches(clips, settings, max_frames)
         print(
             f"{split}: {len(clips)} utterances, {len(each)} batches, "
             f"{clips.lengths.sum() / clips.sample_rate_hz / 3600:.2f} h"
@@ -338,49 +350,39 @@ def load_batches(settings):
             f"No batch of {each.size} is full, as devices need. "
             f"Received: {settings.buckets} buckets"
         )
-    return batches
-
-
-def check_corpus(found, out):
-    """Raises a `ValueError` if a run would go on with other data.
-
-    Args:
-        found: dict of `provenance.corpus_facts`.
-        out: folder of the run.
-    """
-    file = out / "corpus.json"
-    if file.is_file() and json.loads(file.read_text()) != found:
-        raise ValueError(
-            f"The corpus is not what {file} says, so that its batches would "
-            f"be others. Received: {found}"
-        )
+    return batches, failures
 
 
 def run(settings, out):
     """A whole run, within the scope of its devices."""
     keras.utils.set_random_seed(settings.seed)
     last = out / "last.keras"
-    try:
-        # What is wrong with it is known before hours of decoding.
-        model = keras.saving.load_model(last) if last.is_file() else None
-        if model is None:
-            model = build(settings)
-            model.summary()
-        batches = load_batches(settings)
-        corpus = provenance.corpus_facts(
-            {split: each.clips.corpus for split, each in batches.items()}
-        )
-        check_corpus(corpus, out)
-    except (ValueError, OSError) as error:
-        sys.exit(str(error))
+    # What is wrong with it is known before hours of decoding.
+    model = keras.saving.load_model(last) if last.is_file() else None
+    if model is None:
+        model = build(settings)
+        model.summary()
+    corpora = {
+        split: corpus
+        for split, corpus in settings.load().items()
+        if split in ("train", "val") and len(corpus)
+    }
+    root = settings.file_root()
+    record = provenance.corpus_record(corpora, root)
+    provenance.check_corpus(out, record)
+    batches, failures = load_batches(
+        settings, corpora, model.backbone.max_frames
+    )
+    record = provenance.leave_out(record, root, failures)
+    provenance.check_corpus(out, record)
+    built = provenance.model_facts(model.backbone)
     facts = {
         **provenance.run_facts(settings),
-        "corpus": corpus,
+        "model": built,
+        "corpus": provenance.corpus_facts(record),
         "resampler": data.RESAMPLER,
     }
-    out.mkdir(parents=True, exist_ok=True)
-    provenance.write_json(out / "config.json", dataclasses.asdict(settings))
-    provenance.write_json(out / "corpus.json", corpus)
+    provenance.begin_run(out, settings, record, model=built)
     done = callbacks.epochs_done(last) * settings.save_every
     if done < settings.steps:
         train(settings, model, batches, out, facts)
@@ -393,10 +395,14 @@ def main(argv=None):
     settings, _ = parse(
         PretrainSettings, __doc__, argv, resumable=True, free=FREE_SETTINGS
     )
-    # Devices are found before anything is computed.
-    with distribution.scope(settings.distribution):
+    out = pathlib.Path(settings.out)
+    with (
+        errors_in_one_line(argv, lambda: callbacks.kept(out)),
+        # Devices are found before anything is computed.
+        distribution.scope(settings.distribution),
+    ):
         keras.mixed_precision.set_global_policy(settings.precision)
-        run(settings, pathlib.Path(settings.out))
+        run(settings, out)
 
 
 if __name__ == "__main__":

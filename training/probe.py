@@ -28,9 +28,18 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
 
-from audio_tf import attention, data, probes, provenance  # noqa: E402
+from audio_tf import attention, data, files, probes, provenance  # noqa: E402
 from audio_tf.models import AudioBackbone, SpeechEncoder  # noqa: E402
-from audio_tf.settings import SpeechSettings, parse, setting  # noqa: E402
+from audio_tf.settings import (  # noqa: E402
+    POSITIVE,
+    RATE,
+    SpeechSettings,
+    errors_in_one_line,
+    flag,
+    parse,
+    setting,
+    shared,
+)
 
 SPLITS = ("train", "val", "test")
 
@@ -39,37 +48,56 @@ SPLITS = ("train", "val", "test")
 class ProbeSettings(SpeechSettings):
     """What is probed and how; the defaults are s3prl's branch AlbertNew's."""
 
-    model: str | None = setting(
-        None, "preset of a SpeechEncoder; probe the features if not given"
+    model: str | None = shared(
+        "model", None, unless_given="none: the features are probed"
     )
     layer: str | None = setting(
         None,
         "hidden state of the model, from 0, the embedding; `features` for "
-        "what goes into it; its output if not given",
+        "what goes into it",
+        unless_given="the model's output",
     )
-    tasks: list[str] = setting(
-        probes.PAPER_PROBES, f"probes, of {', '.join(probes.PROBES)}"
+    tasks: list[str] = setting(probes.PAPER_PROBES, "probes", probes.PROBES)
+    epochs: int = shared("epochs", 40)
+    batch_size: int = shared("batch_size", 25)
+    learning_rate: float = shared("learning_rate", 1e-3)
+    hidden_dim: int = setting(
+        768, "units of a probe's hidden layers", check=POSITIVE
     )
-    epochs: int = setting(40, "passes over the corpus")
-    batch_size: int = setting(25, "utterances per step")
-    learning_rate: float = setting(1e-3, "learning rate of Adam")
-    hidden_dim: int = setting(768, "units of a probe's hidden layers")
-    dropout: float = setting(0.0, "dropout rate of hidden layers")
+    hidden_dropout: float = setting(
+        0.0, "dropout rate of a probe's hidden layers", check=RATE
+    )
     val_share: float = setting(
-        0.1, "share of train for validation, where there is no such split"
+        0.1,
+        "share of train for validation, where there is no such split",
+        check=RATE,
     )
     test_share: float = setting(
-        0.0, "share of train for the test, where there is no such split"
+        0.0,
+        "share of train for the test, where there is no such split",
+        check=RATE,
     )
     by_time: bool = setting(
         False, "take the phone at the middle of a frame, if rates do not fit"
     )
-    buckets: int = setting(5, "lengths that utterances are padded to")
-    out: str = setting("runs/probe", "folder of the run")
+    buckets: int = shared("buckets", 5)
+    out: str = shared("out", "runs/probe")
 
-    def __post_init__(self):
-        for task in self.tasks:
-            probes.check_probe(task)
+    def check(self):
+        super().check()
+        if not self.tasks:
+            raise ValueError("--tasks must name a probe. Received: none")
+        if self.layer is None or self.layer == "features":
+            return
+        if not self.layer.isdecimal():
+            raise ValueError(
+                "--layer must be a number or `features`. "
+                f"Received: --layer {self.layer}"
+            )
+        if self.model is None:
+            raise ValueError(
+                f"--layer needs --model. Received: --layer {self.layer}"
+            )
 
 
 # What may differ when a run goes on.
@@ -88,10 +116,6 @@ def load_features(settings):
             model.
     """
     if settings.model is None:
-        if settings.layer not in (None, "features"):
-            raise ValueError(
-                f"--layer needs --model. Received: --layer {settings.layer}"
-            )
         return settings.feature_layer(), settings, None
     encoder = AudioBackbone.from_preset(settings.model, trainable=False)
     if not isinstance(encoder, SpeechEncoder):
@@ -104,22 +128,23 @@ def load_features(settings):
         "sample_rate_hz": encoder.features.sample_rate_hz,
         "features_options": encoder.features.options,
     }
-    for name, value in own.items():
-        given = getattr(settings, name)
-        if isinstance(value, dict):
+    for name, given in settings.those_given(own).items():
+        value = own[name]
+        fits = given == value
+        if name == "features_options":
             fits = given.items() <= value.items()
-        else:
-            fits = given in (value, getattr(ProbeSettings(), name))
         if not fits:
             raise ValueError(
-                f"The model has {name}={value}. "
-                f"Received: --{name.replace('_', '-')} {given}"
+                f"The model has {name}={value}. Received: {flag(name)} {given}"
             )
     print(
         f"features of the model: {own['features']}, "
         f"{own['sample_rate_hz']} Hz, {encoder.features.dim} a step"
     )
-    facts = {"weights_sha256": provenance.weights_sha256(encoder.weights)}
+    facts = {
+        **provenance.model_facts(encoder),
+        "weights_sha256": provenance.weights_sha256(encoder.weights),
+    }
     origin = pathlib.Path(settings.model, "provenance.json")
     if origin.is_file():
         facts["provenance"] = json.loads(origin.read_text())
@@ -128,13 +153,8 @@ def load_features(settings):
     if settings.layer is None:
         features = probes.FrozenFeatures(encoder)
     elif settings.layer != "features":
-        if not settings.layer.isdecimal():
-            raise ValueError(
-                "--layer must be a number or `features`. "
-                f"Received: --layer {settings.layer}"
-            )
         features = probes.FrozenFeatures(encoder, int(settings.layer))
-    return features, dataclasses.replace(settings, **own), facts
+    return features, settings.replace(**own), facts
 
 
 def load_splits(settings):
@@ -280,7 +300,7 @@ def run_task(task, clips, settings):
         utterances["train"].dim,
         classes,
         settings.hidden_dim,
-        settings.dropout,
+        settings.hidden_dropout,
     )
     report = probes.train(
         probe,
@@ -309,29 +329,25 @@ def run_task(task, clips, settings):
     }
 
 
-def earlier_tasks(path, now):
+def earlier_tasks(path, weights):
     """Tasks that are done, of a run that goes on.
 
     Args:
         path: the report.
-        now: dict of the checksums of `model` and `corpus`.
+        weights: checksum of the model's weights, `None` without a model.
 
     Raises:
-        ValueError: if the model or the corpus have changed since.
+        ValueError: if the model has changed since.
     """
     if not path.is_file():
         return {}
     done = json.loads(path.read_text())
-    before = {
-        "model": done["model"] and done["model"]["weights_sha256"],
-        "corpus": done["corpus"],
-    }
-    for what, value in before.items():
-        if value != now[what]:
-            raise ValueError(
-                f"The {what} is not that of {path}. "
-                f"Received: {now[what]}, then {value}"
-            )
+    before = done["model"] and done["model"]["weights_sha256"]
+    if before != weights:
+        raise ValueError(
+            f"The model is not that of {path}. Received: weights with the "
+            f"checksum {weights}, then {before}"
+        )
     return done["tasks"]
 
 
@@ -351,53 +367,50 @@ def describe(tasks):
     return "\n".join(lines)
 
 
-def main(argv=None):
-    settings, resume = parse(
-        ProbeSettings, __doc__, argv, resumable=True, free=FREE_SETTINGS
-    )
-    asked = dataclasses.asdict(settings)
-    out = pathlib.Path(settings.out)
+def run(asked, out, resume):
+    """Probes all tasks that are not done.
+
+    Args:
+        asked: the settings.
+        out: folder of the run.
+        resume: bool, whether the run has begun before.
+    """
     path = out / "probes.json"
-    try:
-        features, settings, model = load_features(settings)
-        clips = {
-            split: settings.prepare(corpus, split)
-            for split, corpus in load_splits(settings).items()
-        }
-        corpus = provenance.corpus_facts(
-            {split: each.corpus for split, each in clips.items()}
-        )
-        checksums = {
-            "model": model and model["weights_sha256"],
-            "corpus": corpus,
-        }
-        tasks = earlier_tasks(path, checksums) if resume else {}
-        todo = [task for task in settings.tasks if task not in tasks]
-        if not todo:
-            print(describe(tasks))
-            return
-        # Whatever does not fit, before hours of features.
-        frames = data.Frames.of(features)
-        check_lengths(features, frames, clips)
-        facts = {
-            task: task_splits(task, clips, settings, frames)[1] for task in todo
-        }
-    except (ValueError, OSError) as error:
-        sys.exit(str(error).replace("`by_time=True`", "--by-time"))
+    features, settings, model = load_features(asked)
+    corpora, root = load_splits(settings), settings.file_root()
+    record = provenance.corpus_record(corpora, root)
+    provenance.check_corpus(out, record)
+    weights = model and model["weights_sha256"]
+    tasks = earlier_tasks(path, weights) if resume else {}
+    clips = {
+        split: settings.prepare(corpus, split)
+        for split, corpus in corpora.items()
+    }
+    failures = {}
+    for each in clips.values():
+        failures |= each.failures
+    record = provenance.leave_out(record, root, failures)
+    provenance.check_corpus(out, record)
+    todo = [task for task in settings.tasks if task not in tasks]
+    if not todo:
+        print(describe(tasks))
+        return
+    # Whatever does not fit, before hours of features.
+    frames = data.Frames.of(features)
+    check_lengths(features, frames, clips)
+    facts = {
+        task: task_splits(task, clips, settings, frames)[1] for task in todo
+    }
     for task, found in facts.items():
         for what, counts in found.items():
             if any(counts.values()):
                 print(f"{task}: {what.replace('_', ' ')}: {counts}")
-    failures = {}
-    for each in clips.values():
-        failures |= each.failures
     if failures:
         print(data.describe(failures))
-    out.mkdir(parents=True, exist_ok=True)
-    provenance.write_json(out / "config.json", asked)
+    provenance.begin_run(out, asked, record, model=model)
     origin = {
         **provenance.run_facts(settings),
-        "corpus": corpus,
+        "corpus": provenance.corpus_facts(record),
         "resampler": data.RESAMPLER,
         "files_left_out": len(failures),
     }
@@ -410,8 +423,30 @@ def main(argv=None):
     for task in todo:
         print(f"\n{task}")
         tasks[task] = {**run_task(task, clips, settings), **facts[task]}
-        provenance.write_json(path, {"tasks": tasks, "model": model, **origin})
+        files.write_json(path, {"tasks": tasks, "model": model, **origin})
     print(f"\n{describe(tasks)}")
+
+
+def main(argv=None):
+    settings, resume = parse(
+        ProbeSettings, __doc__, argv, resumable=True, free=FREE_SETTINGS
+    )
+    out = pathlib.Path(settings.out)
+    with errors_in_one_line(argv, lambda: kept(out)):
+        try:
+            run(settings, out, resume)
+        except ValueError as error:
+            message = str(error).replace("`by_time=True`", flag("by_time"))
+            raise ValueError(message) from error
+
+
+def kept(out):
+    """One text on the tasks that an unfinished run has done."""
+    path = out / "probes.json"
+    if not path.is_file():
+        return ""
+    done = list(json.loads(path.read_text())["tasks"])
+    return f"{path} has {', '.join(done)}; --resume goes on"
 
 
 if __name__ == "__main__":

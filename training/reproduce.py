@@ -11,14 +11,15 @@
 Enough" (arXiv 2006.05174): an Audio ALBERT is pre-trained with each attention,
 frozen, and probed for speakers and phones. Each row is two commands, which are
 printed. Rows that are finished are kept: the same command goes on where it
-stopped. --out gets table2.md, table2.json and a folder for each row.
+stopped. --out gets table2.md, table2.json and a folder for each row. The table
+says of each row whether its attention was causal; `"causal"` in the config of
+the pre-training holds that equal where the attentions can be.
 """
 
-import argparse
+import dataclasses
 import json
 import os
 import pathlib
-import runpy
 import shlex
 import statistics
 import subprocess
@@ -26,6 +27,22 @@ import sys
 import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+from audio_tf import files  # noqa: E402
+from audio_tf.data import SPEECH  # noqa: E402
+from audio_tf.settings import (  # noqa: E402
+    NOT_NEGATIVE,
+    POSITIVE,
+    SEED,
+    Settings,
+    check_out,
+    errors_in_one_line,
+    flag,
+    parse,
+    read_config,
+    setting,
+    shared,
+)
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent
 TASKS = ("speaker", "frame_speaker", "phoneme_1hidden", "phoneme_2hidden")
@@ -72,6 +89,66 @@ BASELINE = "full"
 FEATURE_SETTINGS = ("features", "features_options", "sample_rate_hz")
 
 
+@dataclasses.dataclass
+class SslSettings(Settings):
+    """What the table is made of."""
+
+    layouts = SPEECH
+
+    pretrain_config: str | None = setting(
+        None, "settings of training/pretrain.py", unless_given="needed"
+    )
+    probe_config: str | None = setting(
+        None, "settings of training/probe.py", unless_given="needed"
+    )
+    data_dir: str | None = shared("data_dir", None)
+    cache_dir: str | None = shared("cache_dir", None)
+    alignment: str | None = shared("alignment", None)
+    train_list: str | None = shared("train_list", None)
+    val_list: str | None = shared("val_list", None)
+    test_list: str | None = shared("test_list", None)
+    rows: list[str] = setting(
+        list(TABLE_2), "attentions, or `features`, of the rows", TABLE_2
+    )
+    seeds: list[int] = setting([0], "seeds whose mean counts", check=SEED)
+    time_model: str = setting("audio_albert_6", "size whose inference is timed")
+    time_length: int = setting(
+        500, "steps of the clip that is timed, as in Table 1", check=POSITIVE
+    )
+    repeats: int = setting(
+        7, "timed turns of each model, 0 for none", check=NOT_NEGATIVE
+    )
+    out: str = shared("out", "runs/table2")
+
+    def check(self):
+        super().check()
+        for name in ("pretrain_config", "probe_config", "data_dir"):
+            if name not in self.given:
+                raise ValueError(f"{flag(name)} is needed. Received: none")
+        for name in ("rows", "seeds"):
+            if not getattr(self, name):
+                raise ValueError(f"{flag(name)} must not be empty")
+
+    def script_settings(self):
+        """Settings of both scripts, checked as they would check them.
+
+        Returns:
+            Pair of `PretrainSettings` and `ProbeSettings`.
+        """
+        from pretrain import PretrainSettings
+        from probe import ProbeSettings
+
+        places = self.those_given(("data_dir", "cache_dir"))
+        pretraining = read_config(self.pretrain_config, PretrainSettings)
+        probing = read_config(self.probe_config, ProbeSettings)
+        return (
+            PretrainSettings(**{**pretraining, **places}),
+            ProbeSettings(
+                **{**probing, **places, **self.those_given(PROBE_FLAGS)}
+            ),
+        )
+
+
 def run(script, *flags):
     """Runs a script of this folder, and prints how.
 
@@ -88,15 +165,25 @@ def resumed(out):
     return ["--resume"] if (out / "config.json").is_file() else []
 
 
-def pretrain(attention, seed, arguments):
+def as_flags(values):
+    """Flags of settings, from a dict of those that were given."""
+    flags = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            value = json.dumps(value)
+        flags += [flag(name), value]
+    return flags
+
+
+def pretrain(attention, seed, settings):
     """Pre-trains a row, unless that is done, and returns its preset."""
-    out = arguments.out / attention / f"pretrain_{seed}"
+    out = pathlib.Path(settings.out, attention, f"pretrain_{seed}")
     if not pretrained(out / "preset"):
         run(
             "pretrain.py",
-            *("--config", arguments.pretrain_config),
+            *("--config", settings.pretrain_config),
             *("--attention", attention, "--seed", seed),
-            *common(arguments),
+            *as_flags(settings.those_given(("data_dir", "cache_dir"))),
             *("--out", out, *resumed(out)),
         )
     return out / "preset"
@@ -111,71 +198,51 @@ def pretrained(preset):
     return facts["steps_done"] == facts["steps"]
 
 
-def probe(attention, seed, arguments):
+def probe(attention, seed, settings):
     """Probes a row, unless that is done."""
-    out = arguments.out / attention / f"probe_{seed}"
+    out = pathlib.Path(settings.out, attention, f"probe_{seed}")
     if finished(out):
         return
     if attention == "features":
-        config = read_config(arguments.pretrain_config)
-        flags = []
-        for name in FEATURE_SETTINGS:
-            if name in config:
-                value = config[name]
-                if isinstance(value, dict):
-                    value = json.dumps(value)
-                flags += [f"--{name.replace('_', '-')}", value]
+        pretraining, _ = settings.script_settings()
+        flags = as_flags(pretraining.those_given(FEATURE_SETTINGS))
     else:
-        flags = ["--model", pretrain(attention, seed, arguments)]
-    for name in PROBE_FLAGS:
-        value = getattr(arguments, name)
-        if value is not None:
-            flags += [f"--{name.replace('_', '-')}", value]
+        flags = ["--model", pretrain(attention, seed, settings)]
+    places = ("data_dir", "cache_dir", *PROBE_FLAGS)
     run(
         "probe.py",
-        *("--config", arguments.probe_config, *flags),
+        *("--config", settings.probe_config, *flags),
         *("--tasks", *TASKS, "--seed", seed),
-        *common(arguments),
+        *as_flags(settings.those_given(places)),
         *("--out", out, *resumed(out)),
     )
 
 
-def common(arguments):
-    """Flags that both scripts take."""
-    flags = ["--data-dir", arguments.data_dir]
-    if arguments.cache_dir is not None:
-        flags += ["--cache-dir", arguments.cache_dir]
-    return flags
-
-
 def finished(out):
     """Whether the report of probes has all tasks."""
-    return set(TASKS) <= set(read_tasks(out))
+    return set(TASKS) <= set(read_report(out)["tasks"])
 
 
-def read_tasks(out):
-    """Dict of the reports by task of a folder of probes."""
+def read_report(out):
+    """The report of a folder of probes, without tasks if there is none."""
     file = out / "probes.json"
-    return json.loads(file.read_text())["tasks"] if file.is_file() else {}
+    return json.loads(file.read_text()) if file.is_file() else {"tasks": {}}
 
 
-def read_config(path):
-    """The dict of a config; the scripts check it."""
-    return runpy.run_path(str(path))["get_config"]()
-
-
-def inference_s(arguments):
+def inference_s(settings):
     """Seconds of inference per clip of Table 1's 500 steps, by attention.
 
     The models are of `--time-model`'s size with random weights, on which time
     does not depend; tables are folded. They take turns, so that what else the
     machine does meets them alike, and the median of the turns counts.
     """
-    file = arguments.out / "inference.json"
+    file = pathlib.Path(settings.out, "inference.json")
+    pretraining, _ = settings.script_settings()
     asked = {
-        "model": arguments.time_model,
-        "length": arguments.time_length,
-        "repeats": arguments.repeats,
+        "model": settings.time_model,
+        "length": settings.time_length,
+        "repeats": settings.repeats,
+        "options": pretraining.those_given(("causal",)),
     }
     if not file.is_file() or json.loads(file.read_text())["asked"] != asked:
         # Memory of an accelerator must be free for the rows.
@@ -186,13 +253,12 @@ def inference_s(arguments):
     return json.loads(file.read_text())["seconds"]
 
 
-def time_inference(arguments):
+def time_inference(file, asked):
     """Writes the file of `inference_s`, in a process of its own."""
     import numpy as np
 
-    from audio_tf import attention, models, provenance
+    from audio_tf import attention, models
 
-    asked = json.loads(arguments.asked)
     length, built = asked["length"], {}
     for name in TABLE_2:
         if name == "features":
@@ -201,6 +267,7 @@ def time_inference(arguments):
             asked["model"],
             attention=name,
             made_for_frames=length,
+            **asked["options"],
         )
         attention.fold(built[name])
     dim = built[BASELINE].feature_dim
@@ -215,20 +282,27 @@ def time_inference(arguments):
             if turn:
                 seconds[name].append(time.perf_counter() - start)
     medians = {name: statistics.median(each) for name, each in seconds.items()}
-    provenance.write_json(arguments.file, {"asked": asked, "seconds": medians})
-    return 0
+    files.write_json(file, {"asked": asked, "seconds": medians})
 
 
 def row_facts(name, reports, seconds):
-    """Measured figures of a row: means over seeds, and each seed's."""
+    """Measured figures of a row: means over seeds, and each seed's.
+
+    Args:
+        name: a key of `TABLE_2`.
+        reports: list of the reports of probes, one a seed.
+        seconds: dict of the seconds of inference by attention.
+    """
     accuracies = {
-        task: [report[task]["test_accuracy"] for report in reports]
+        task: [report["tasks"][task]["test_accuracy"] for report in reports]
         for task in TASKS
     }
     means = {task: statistics.fmean(accuracies[task]) for task in TASKS}
     label, paper, paper_s = TABLE_2[name]
+    model = reports[0]["model"]
     return {
         "row": label,
+        "causal": model and model["causal"],
         "test_accuracy": means,
         "average": statistics.fmean(means.values()),
         "by_seed": accuracies,
@@ -239,6 +313,9 @@ def row_facts(name, reports, seconds):
     }
 
 
+CAUSAL_CELLS = {None: "-", True: "yes", False: "no"}
+
+
 def format_table(rows):
     """A Markdown table, measured figures before the paper's.
 
@@ -246,12 +323,13 @@ def format_table(rows):
         rows: dict of `row_facts` by attention.
     """
     lines = [
-        "| attention | " + " | ".join(TASKS) + " | average | inference |",
-        "|---|" + "---|" * (len(TASKS) + 2),
+        f"| attention | causal | {' | '.join(TASKS)} | average | inference |",
+        "|---|" + "---|" * (len(TASKS) + 3),
     ]
     baseline = rows.get(BASELINE, {})
     for name, row in rows.items():
-        cells = [
+        cells = [f"{row['row']} `{name}`", CAUSAL_CELLS[row["causal"]]]
+        cells += [
             f"{row['test_accuracy'][task]:.4f} ({row['paper'][task]:.4f})"
             for task in TASKS
         ]
@@ -261,145 +339,119 @@ def format_table(rows):
             ours = row["inference_s"] / baseline["inference_s"]
             paper = row["paper_inference_s"] / baseline["paper_inference_s"]
             time_cell = f"{ours:.2f} ({paper:.2f})"
-        lines.append(
-            f"| {row['row']} `{name}` | " + " | ".join([*cells, time_cell])
-        )
-        lines[-1] += " |"
+        lines.append(f"| {' | '.join([*cells, time_cell])} |")
     return "\n".join(lines)
 
 
-def write_table(arguments, seconds):
-    """Writes and returns the table of all rows that have finished seeds."""
-    rows = {}
+def finished_reports(settings):
+    """Reports of all seeds that are finished, in lists by row.
+
+    Raises:
+        ValueError: if two are of different corpora, which cannot be compared.
+    """
+    reports, corpora = {}, {}
     for name in TABLE_2:
-        reports = [
-            read_tasks(out)
-            for out in (
-                arguments.out / name / f"probe_{seed}"
-                for seed in arguments.seeds
+        for seed in settings.seeds:
+            out = pathlib.Path(settings.out, name, f"probe_{seed}")
+            if finished(out):
+                report = read_report(out)
+                reports.setdefault(name, []).append(report)
+                corpora[str(out)] = report["corpus"]
+    for out, corpus in corpora.items():
+        first = next(iter(corpora))
+        if corpus != corpora[first]:
+            raise ValueError(
+                f"The corpus of {out} is not that of {first}. Received: "
+                f"{corpus}, then {corpora[first]}"
             )
-            if finished(out)
-        ]
-        if reports:
-            rows[name] = row_facts(name, reports, seconds)
-    table = format_table(rows)
-    (arguments.out / "table2.md").write_text(table + "\n")
-    (arguments.out / "table2.json").write_text(json.dumps(rows, indent=2))
+    return reports
+
+
+def write_table(settings, seconds):
+    """Writes and returns the table of all rows that have finished seeds."""
+    rows = {
+        name: row_facts(name, reports, seconds)
+        for name, reports in finished_reports(settings).items()
+    }
+    table, out = format_table(rows), pathlib.Path(settings.out)
+    files.write_text(out / "table2.md", table + "\n")
+    files.write_json(out / "table2.json", rows)
     return table
 
 
-def reproduce_ssl(arguments):
-    seconds = inference_s(arguments) if arguments.repeats else {}
+def reproduce_ssl(settings):
+    """Runs all rows, and ends with 1 if one has failed."""
+    begin(settings)
+    seconds = inference_s(settings) if settings.repeats else {}
     failed = []
     for name in TABLE_2:
-        if name not in arguments.rows:
+        if name not in settings.rows:
             continue
-        for seed in arguments.seeds:
+        for seed in settings.seeds:
             try:
-                probe(name, seed, arguments)
+                probe(name, seed, settings)
             except subprocess.CalledProcessError as error:
                 # Hours of other rows must not be lost with this one.
                 failed.append(shlex.join(map(str, error.cmd)))
-            table = write_table(arguments, seconds)
+            table = write_table(settings, seconds)
     print("\nmeasured (paper); inference relative to full attention")
     print(table)
     if failed:
         print(f"\n{len(failed)} runs failed:", *failed, sep="\n  ")
-    return 1 if failed else 0
+        raise SystemExit(1)
 
 
-def parser():
-    top = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = top.add_subparsers(required=True, metavar="table")
-    ssl = commands.add_parser("ssl", help="Table 2 of arXiv 2006.05174")
-    ssl.set_defaults(run=reproduce_ssl)
-    for name, meaning in (
-        ("--pretrain-config", "settings of training/pretrain.py"),
-        ("--probe-config", "settings of training/probe.py"),
-        ("--data-dir", "folder of the corpus"),
-    ):
-        ssl.add_argument(name, required=True, help=meaning)
-    ssl.add_argument("--cache-dir", help="folder of decoded audio, features")
-    for name in PROBE_FLAGS:
-        ssl.add_argument(
-            f"--{name.replace('_', '-')}", help="as training/probe.py takes it"
-        )
-    ssl.add_argument(
-        "--rows",
-        nargs="+",
-        choices=list(TABLE_2),
-        default=list(TABLE_2),
-        metavar="ATTENTION",
-        help="rows of the table (default: all)",
-    )
-    ssl.add_argument(
-        "--seeds",
-        nargs="+",
-        type=int,
-        default=[0],
-        metavar="N",
-        help="seeds whose mean counts (default: 0)",
-    )
-    ssl.add_argument(
-        "--time-model",
-        default="audio_albert_6",
-        help="size whose inference is timed (default: %(default)s)",
-    )
-    ssl.add_argument(
-        "--time-length",
-        type=int,
-        default=500,
-        metavar="STEPS",
-        help="length of the clip (default: %(default)d, as Table 1)",
-    )
-    ssl.add_argument(
-        "--repeats",
-        type=int,
-        default=7,
-        help="turns of each model, 0 for none (default: %(default)d)",
-    )
-    ssl.add_argument(
-        "--out",
-        type=pathlib.Path,
-        default=pathlib.Path("runs/table2"),
-        help="folder of all runs (default: %(default)s)",
-    )
-    timing = commands.add_parser("time", help=argparse.SUPPRESS)
-    timing.add_argument("file")
-    timing.add_argument("asked")
-    timing.set_defaults(run=time_inference)
-    return top
+def begin(settings):
+    """Makes the folder of the table, once configs and corpus stand.
 
-
-def check_same_run(arguments):
-    """Raises a `SystemExit` if --out has rows of another setting."""
+    Raises:
+        ValueError: if the folder has rows of another setting.
+    """
+    out = pathlib.Path(settings.out)
+    pretraining, probing = settings.script_settings()
+    probing.load()
     asked = {
-        "pretrain_config": read_config(arguments.pretrain_config),
-        "probe_config": read_config(arguments.probe_config),
-        "data_dir": str(pathlib.Path(arguments.data_dir).resolve()),
-        **{name: getattr(arguments, name) for name in PROBE_FLAGS},
+        "pretrain_config": pretraining.those_given(pretraining.given),
+        "probe_config": probing.those_given(probing.given),
+        "data_dir": str(pathlib.Path(settings.data_dir).resolve()),
     }
+    for name in ("pretrain_config", "probe_config"):
+        for place in ("data_dir", "cache_dir"):
+            asked[name].pop(place, None)
     # As it comes out of the file.
     asked = json.loads(json.dumps(asked))
-    file = arguments.out / "config.json"
+    file = out / "config.json"
     if file.is_file() and json.loads(file.read_text()) != asked:
-        sys.exit(
-            f"{arguments.out} holds rows of other configs or data; choose "
-            "another --out"
+        raise ValueError(
+            f"{out} holds rows of other configs or data; choose another --out"
         )
-    file.write_text(json.dumps(asked, indent=2))
+    out.mkdir(parents=True, exist_ok=True)
+    files.write_json(file, asked)
+
+
+TABLES = {"ssl": (SslSettings, reproduce_ssl)}
 
 
 def main(argv=None):
-    arguments = parser().parse_args(argv)
-    if arguments.run is reproduce_ssl:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        check_same_run(arguments)
-    return arguments.run(arguments)
+    table, *flags = (sys.argv[1:] if argv is None else argv) or [""]
+    if table == "time":
+        file, asked = flags
+        time_inference(file, json.loads(asked))
+        return
+    if table not in TABLES:
+        helped = table in ("-h", "--help")
+        print(__doc__, file=sys.stdout if helped else sys.stderr)
+        sys.exit(
+            0
+            if helped
+            else f"The table must be one of {list(TABLES)}. Received: {table!r}"
+        )
+    settings_class, reproduce = TABLES[table]
+    settings = parse(settings_class, __doc__, flags)
+    with errors_in_one_line(flags):
+        check_out(settings.out)
+        reproduce(settings)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -18,59 +18,122 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras  # noqa: E402
 
-from audio_tf import callbacks, data, metrics, provenance  # noqa: E402
-from audio_tf.models import AudioBackbone, AudioClassifier  # noqa: E402
-from audio_tf.settings import DataSettings, parse, setting  # noqa: E402
+from audio_tf import callbacks, data, files, metrics, provenance  # noqa: E402
+from audio_tf.models import AudioClassifier  # noqa: E402
+from audio_tf.settings import (  # noqa: E402
+    LOSSES,
+    MODELS_OWN,
+    NOT_NEGATIVE,
+    NOT_POSITIVE,
+    POSITIVE,
+    DataSettings,
+    ModelSettings,
+    errors_in_one_line,
+    flag,
+    parse,
+    setting,
+    shared,
+)
 
 # What may differ when a run goes on.
 FREE_SETTINGS = ("data_dir", "cache_dir", "export")
 
 
 @dataclasses.dataclass
-class TrainSettings(DataSettings):
-    """What a run is made of; the defaults are the paper's recipe."""
+class TrainSettings(ModelSettings, DataSettings):
+    """What a run is made of.
 
-    model: str = setting("audio_transformer_small", "size, or a preset")
-    attention: str = setting("full", "name of the attention")
-    attention_kwargs: dict = setting({}, "further arguments of the attention")
-    filterbank: str = setting("random", "front end at first", ["random", "mel"])
-    dropout: float = setting(0.0, "dropout rate of the backbone")
-    model_kwargs: dict = setting({}, "further arguments of the backbone")
-    loss: str = setting("huber", "any loss of Keras by name")
-    learning_rate: float = setting(1e-3, "peak learning rate of Adam")
-    schedule: str = setting("constant", "its course", ["constant", "cosine"])
-    warmup_epochs: int = setting(0, "epochs of linear warm-up, for cosine")
-    batch_size: int = setting(32, "chunks per step")
-    epochs: int = setting(90, "passes over the corpus")
-    chunk_s: float | None = setting(1.0, "seconds per chunk; 0 for whole clips")
-    hop_s: float | None = setting(None, "seconds from chunk to chunk")
+    The defaults are the recipe of "Audio Transformers" (arXiv 2105.00335),
+    section 4; its model is of `audio_tf.models`.
+    """
+
+    model_arguments = (*ModelSettings.model_arguments, "filterbank")
+
+    model: str = shared("model", "audio_transformer_small")
+    filterbank: str | None = setting(
+        None, "front end at first", ["random", "mel"], unless_given=MODELS_OWN
+    )
+    loss: str = setting("huber", "any loss of Keras by name", LOSSES)
+    learning_rate: float = shared("learning_rate", 1e-3)
+    schedule: str = setting(
+        "constant", "course of the learning rate", ["constant", "cosine"]
+    )
+    warmup_epochs: int = setting(
+        0,
+        "epochs of linear warm-up",
+        check=NOT_NEGATIVE,
+        only=("schedule", ["cosine"]),
+    )
+    batch_size: int = shared("batch_size", 32)
+    epochs: int = shared("epochs", 90)
+    chunk_s: float | None = setting(
+        None,
+        "seconds per chunk, 0 for whole clips",
+        check=NOT_NEGATIVE,
+        unless_given=MODELS_OWN,
+    )
+    hop_s: float | None = setting(
+        None,
+        "seconds from chunk to chunk",
+        check=POSITIVE,
+        unless_given="as long as a chunk",
+    )
     silence_db: float | None = setting(
-        None, "peak in dB below which chunks are left out, for example -60"
+        None,
+        "peak in dB below which chunks are left out, for example -60; 0 to "
+        "keep all",
+        check=NOT_POSITIVE,
+        unless_given=MODELS_OWN,
     )
     jitter: bool = setting(False, "draw the place of chunks anew each epoch")
-    precision: str = setting("float32", "dtype policy, e.g. mixed_bfloat16")
-    jit_compile: bool = setting(False, "compile by XLA")
-    monitor: str = setting("val_mAP", "what the best epoch is the largest of")
+    monitor: str = setting(
+        "val_mAP",
+        "figure of the best epoch, if there is a validation split",
+        metrics.monitors(),
+    )
     export: bool = setting(False, "also write a SavedModel")
-    out: str = setting("runs/train", "folder of the run")
+    out: str = shared("out", "runs/train")
+
+    def check(self):
+        super().check()
+        if not self.train_folds:
+            raise ValueError("--train-folds must name a fold. Received: none")
+        if self.warmup_epochs and self.warmup_epochs >= self.epochs:
+            raise ValueError(
+                "--warmup-epochs must be below --epochs. Received: "
+                f"{self.warmup_epochs} of {self.epochs}"
+            )
+
+    def head_options(self):
+        """Dict of the arguments of `AudioClassifier` that were given."""
+        given = self.those_given(("chunk_s", "silence_db"))
+        return {name: value or None for name, value in given.items()}
+
+    def check_chunks(self, classifier):
+        """Raises a `ValueError` if clips stay whole that are to be cut."""
+        if classifier.chunk_s is not None:
+            return
+        for name in ("hop_s", "jitter"):
+            if name in self.given:
+                raise ValueError(
+                    f"{flag(name)} applies to chunks, and the model takes "
+                    f"whole clips. Received: {name}={getattr(self, name)!r}"
+                )
 
 
 def build(settings, labels):
-    """A new classifier."""
-    backbone = AudioBackbone.from_preset(
-        settings.model,
-        attention=settings.attention,
-        attention_kwargs=settings.attention_kwargs,
-        filterbank=settings.filterbank,
-        dropout=settings.dropout,
-        **settings.model_kwargs,
-    )
-    return AudioClassifier(
-        backbone,
-        labels=labels,
-        chunk_s=settings.chunk_s or None,
-        silence_db=settings.silence_db,
-    )
+    """A new classifier; of a preset it has all but the head."""
+    with settings.naming_flags():
+        classifier = AudioClassifier.from_preset(
+            settings.model,
+            labels=labels,
+            # Head and backbone both have a dropout; a flag is the backbone's.
+            backbone_kwargs=settings.model_options(),
+            **settings.head_options(),
+        )
+    classifier.summary()
+    print(f"a new head for {len(labels)} labels: {provenance.shown(labels)}")
+    return classifier
 
 
 def compile(classifier, settings, steps_per_epoch):
@@ -108,19 +171,13 @@ def train(settings, classifier, chunks, out):
         callbacks.EpochSeeds(settings.seed),
     ]
     if "val" in chunks:
-        hooks.append(callbacks.ClipValidation(chunks["val"]))
-        hooks.append(
-            keras.callbacks.ModelCheckpoint(
-                best,
-                monitor=settings.monitor,
-                mode="max",
-                save_best_only=True,
-                initial_value_threshold=best_so_far,
-            )
-        )
+        hooks += [
+            callbacks.ClipValidation(chunks["val"]),
+            callbacks.BestCheckpoint(best, settings.monitor, best_so_far),
+        ]
     hooks += [
         keras.callbacks.TensorBoard(out / "logs", write_graph=False),
-        keras.callbacks.CSVLogger(out / "history.csv", append=first_epoch > 0),
+        callbacks.History(out / "history.csv"),
         callbacks.LastCheckpoint(last),
     ]
     if first_epoch < settings.epochs:
@@ -142,21 +199,8 @@ def train(settings, classifier, chunks, out):
     return keras.saving.load_model(best if best.is_file() else last)
 
 
-def main(argv=None):
-    settings, _ = parse(
-        TrainSettings, __doc__, argv, resumable=True, free=FREE_SETTINGS
-    )
-    out = pathlib.Path(settings.out)
-    keras.utils.set_random_seed(settings.seed)
-    keras.mixed_precision.set_global_policy(settings.precision)
-    corpora = settings.load()
-    out.mkdir(parents=True, exist_ok=True)
-    provenance.write_json(out / "config.json", dataclasses.asdict(settings))
-    if (out / "last.keras").is_file():
-        classifier = keras.saving.load_model(out / "last.keras")
-    else:
-        classifier = build(settings, corpora["train"].vocabulary)
-        classifier.summary()
+def load_chunks(settings, corpora, classifier):
+    """Dict of `Chunks` by split, and the failures of all."""
     chunks, failures = {}, {}
     for split, corpus in corpora.items():
         if not len(corpus):
@@ -178,6 +222,32 @@ def main(argv=None):
             f"{split}: {len(clips)} clips, {len(chunks[split])} chunks, "
             f"{chunks[split].silent} silent ones left out"
         )
+    if "val" not in chunks and "monitor" in settings.given:
+        raise ValueError(
+            "--monitor needs a validation split. Received: "
+            f"{settings.monitor}, splits {list(chunks)}"
+        )
+    return chunks, failures
+
+
+def run(settings, out):
+    """A whole run, from the corpus to the preset."""
+    keras.utils.set_random_seed(settings.seed)
+    keras.mixed_precision.set_global_policy(settings.precision)
+    corpora = settings.load()
+    record = provenance.corpus_record(corpora, settings.file_root())
+    # Before all is decoded.
+    provenance.check_corpus(out, record)
+    if (out / "last.keras").is_file():
+        classifier = keras.saving.load_model(out / "last.keras")
+    else:
+        classifier = build(settings, corpora["train"].vocabulary)
+    settings.check_chunks(classifier)
+    chunks, failures = load_chunks(settings, corpora, classifier)
+    record = provenance.leave_out(record, settings.file_root(), failures)
+    provenance.check_corpus(out, record)
+    model = provenance.model_facts(classifier.backbone)
+    provenance.begin_run(out, settings, record, model=model)
 
     classifier = train(settings, classifier, chunks, out)
 
@@ -185,23 +255,27 @@ def main(argv=None):
     if "test" in chunks:
         test = chunks["test"]
         report = metrics.evaluate(
-            test.targets, data.score_clips(classifier, test), classifier.labels
+            test.targets,
+            data.score_clips(classifier, test, verbose=0),
+            classifier.labels,
         )
-        provenance.write_json(out / "test.json", report)
+        files.write_json(
+            out / "test.json", {**report, "causal": model["causal"]}
+        )
         print("\ntest split, clip scores are means over chunks")
         print(metrics.format_report(report))
-    preset = out / "preset"
-    classifier.save_to_preset(str(preset))
-    corpus = chunks["train"].clips.corpus
     origin = {
         **provenance.run_facts(settings),
-        "corpus": provenance.corpus_facts({"train": corpus}),
+        "model": model,
+        "corpus": provenance.corpus_facts(record),
         "resampler": data.RESAMPLER,
-        "labels": corpus.vocabulary,
+        "labels": classifier.labels,
         "test": report,
     }
-    provenance.write_json(preset / "provenance.json", origin)
-    print(f"\npreset: {preset}")
+    with files.whole_folder(out / "preset") as new:
+        classifier.save_to_preset(str(new))
+        files.write_json(new / "provenance.json", origin)
+    print(f"\npreset: {out / 'preset'}")
     if settings.export:
         from audio_tf.export import export
 
@@ -209,6 +283,15 @@ def main(argv=None):
         print(f"SavedModel: {export(classifier, folder, provenance=origin)}")
     if failures:
         print(data.describe(failures))
+
+
+def main(argv=None):
+    settings, _ = parse(
+        TrainSettings, __doc__, argv, resumable=True, free=FREE_SETTINGS
+    )
+    out = pathlib.Path(settings.out)
+    with errors_in_one_line(argv, lambda: callbacks.kept(out)):
+        run(settings, out)
 
 
 if __name__ == "__main__":

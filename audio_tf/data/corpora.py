@@ -46,6 +46,10 @@ class Corpus:
             targets[row, [column[label] for label in labels]] = 1.0
         return targets
 
+    def annotation(self, row):
+        """All that a file is labelled with, as a list of strings."""
+        return [str(label) for label in self.labels[row]]
+
     def select(self, rows):
         """The corpus of these files alone, vocabulary unchanged."""
         return dataclasses.replace(

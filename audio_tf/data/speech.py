@@ -1,6 +1,7 @@
 """Corpora of speech: utterances, their speakers, labels of their frames."""
 
 import dataclasses
+import hashlib
 import os
 import random
 
@@ -43,6 +44,14 @@ class SpeechCorpus(Corpus):
             [column[names[0]] if names else -1 for names in self.labels],
             np.int32,
         )
+
+    def annotation(self, row):
+        """The speaker, and a checksum of the labels of the frames if any."""
+        labels = self.frame_labels and self.frame_labels[row]
+        if labels is None:
+            return super().annotation(row)
+        frames = np.ascontiguousarray(labels, "<i4").tobytes()
+        return [*super().annotation(row), hashlib.sha256(frames).hexdigest()]
 
     def select(self, rows):
         """The corpus of these files alone, vocabulary unchanged."""

@@ -196,7 +196,9 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
         return super().predict(*args, **kwargs)
 
     @classmethod
-    def from_preset(cls, preset, load_weights=True, **kwargs):
+    def from_preset(
+        cls, preset, load_weights=True, backbone_kwargs=None, **kwargs
+    ):
         """Builds a classifier from the name of a size or from a preset.
 
         Args:
@@ -204,11 +206,12 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
                 what KerasHub takes: a folder written by `save_to_preset` or a
                 `hf://`, `kaggle://` or `gs://` address.
             load_weights: bool, whether to load the weights of a preset.
+            backbone_kwargs: dict of arguments for the backbone alone, such as
+                its own `dropout`, or `None`.
             **kwargs: arguments of `AudioClassifier` and of the backbone, that
                 override the preset's. Of a name that both have, such as
-                `activation` and `dropout`, it is the classifier's; for the
-                backbone's own, load an `AudioBackbone` and pass it to the
-                constructor. `num_classes` or `labels` make a new head; a size
+                `activation` and `dropout`, it is the classifier's.
+                `num_classes` or `labels` make a new head; a size
                 needs one of them, and is made for chunks of `chunk_s` unless
                 `made_for_frames` says otherwise.
 
@@ -217,7 +220,9 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
             ValueError: if there is no such size or preset, it lacks a file,
                 or its weights do not fit the arguments.
         """
-        return presets.load_classifier(cls, preset, load_weights, kwargs)
+        return presets.load_classifier(
+            cls, preset, load_weights, kwargs, backbone_kwargs
+        )
 
     def save_task_weights(self, filepath):
         """Saves the weights that are not the backbone's."""

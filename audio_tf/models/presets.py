@@ -227,7 +227,9 @@ def shapes(model):
     }
 
 
-def load_classifier(cls, preset, load_weights, arguments):
+def load_classifier(
+    cls, preset, load_weights, arguments, backbone_arguments=None
+):
     """Does the work of `AudioClassifier.from_preset`.
 
     Args:
@@ -235,6 +237,8 @@ def load_classifier(cls, preset, load_weights, arguments):
         preset: as `find` takes it.
         load_weights: bool.
         arguments: dict.
+        backbone_arguments: dict of arguments for the backbone alone, or
+            `None`.
     """
     from audio_tf.models.backbone import AudioBackbone
 
@@ -246,6 +250,9 @@ def load_classifier(cls, preset, load_weights, arguments):
     checks.reject_unknown(cls.__name__, arguments, {*of_task, *of_backbone})
     own = {k: v for k, v in arguments.items() if k in of_task}
     rest = {k: v for k, v in arguments.items() if k not in of_task}
+    if backbone_arguments:
+        checks.reject_unknown(family.__name__, backbone_arguments, of_backbone)
+        rest = {**rest, **backbone_arguments}
     new_head = not own.keys().isdisjoint({"num_classes", "labels"})
     if is_size(loader):
         default = inspect.signature(cls).parameters["chunk_s"].default

@@ -27,7 +27,7 @@ def get_config():
             "embedding_dim": 192,
             "feed_forward_dims": [768],
         },
-        "max_length": 256,
+        "made_for_frames": 256,
         "masking": "s3prl",
         "optimizer": "adamw",
         "learning_rate": 2e-3,

@@ -20,7 +20,7 @@ def get_config():
         "target": "spectrogram",
         "model": "audio_albert_6",
         "masking": "paper",
-        "max_length": 1000,
+        "made_for_frames": 1000,
         "max_s": 37.5,
         "optimizer": "lamb",
         "learning_rate": 5e-5,
