@@ -166,23 +166,26 @@ def changes(before, now):
     found = []
     if before["vocabulary"] != now["vocabulary"]:
         found.append(label_change(before["vocabulary"], now["vocabulary"]))
-    for split in sorted({*before["splits"], *now["splits"]}):
-        was, is_ = (each["splits"].get(split, {}) for each in (before, now))
-        both = [name for name in was if name in is_]
-        for names, what in (
-            ([name for name in was if name not in is_], "removed"),
-            ([name for name in is_ if name not in was], "added"),
-            (
-                [name for name in both if was[name][0] != is_[name][0]],
-                "changed",
-            ),
-            (
-                [name for name in both if was[name][1:] != is_[name][1:]],
-                "labelled otherwise",
-            ),
-        ):
-            if names:
-                found.append(f"{split}: {counted(names)} {what}")
+    was, is_ = by_file(before), by_file(now)
+    both = [name for name in was if name in is_]
+    for names, what in (
+        ([name for name in was if name not in is_], "removed"),
+        ([name for name in is_ if name not in was], "added"),
+        ([name for name in both if was[name][1] != is_[name][1]], "changed"),
+        (
+            [name for name in both if was[name][2:] != is_[name][2:]],
+            "labelled otherwise",
+        ),
+        (
+            [name for name in both if was[name][0] != is_[name][0]],
+            "in another split",
+        ),
+    ):
+        if names:
+            splits = {split for name in names for split in (is_ | was)[name][0]}
+            found.append(
+                f"{counted(names)} {what}, {' and '.join(sorted(splits))}"
+            )
     if None in (before["left_out"], now["left_out"]):
         return found
     was, is_ = set(before["left_out"]), set(now["left_out"])
@@ -192,6 +195,16 @@ def changes(before, now):
     ):
         if names:
             found.append(f"{counted(names)} {what} now")
+    return found
+
+
+def by_file(record):
+    """Dict by name of a list of the file's splits, its size and labels."""
+    found = {}
+    for split, listed in record["splits"].items():
+        for name, entry in listed.items():
+            splits = found[name][0] if name in found else []
+            found[name] = [[*splits, split], *entry]
     return found
 
 

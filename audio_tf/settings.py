@@ -93,7 +93,8 @@ def setting(
     Args:
         default: the value if none is given; `None` if it depends.
         help: str, the text of the flag.
-        choices: sequence of all values, or `None`; of a list's items.
+        choices: sequence or table of all values, or `None`; of a list's
+            items.
         check: `Check`, or `None`; of a list's items.
         unless_given: str, what the value is if it is not given and the
             default is `None`.
@@ -104,7 +105,8 @@ def setting(
     """
     metadata = {
         "help": help,
-        "choices": choices and list(choices),
+        # A table stays the table, to which entries may be added.
+        "choices": choices,
         "check": check,
         "unless_given": unless_given,
         "option": option,
@@ -275,7 +277,7 @@ def checked(field, value):
             continue
         if choices is not None and each not in choices:
             raise ValueError(
-                f"{flag(field.name)} must be one of {choices}"
+                f"{flag(field.name)} must be one of {list(choices)}"
                 f"{closest(each, choices)}. Received: {each!r}"
             )
         if check is not None and not check.holds(each):

@@ -186,11 +186,14 @@ def test_a_run_keeps_its_labels_and_files(main, refusal, tmp_path):
     main(*resume, "--data-dir", moved)
 
     (moved / "b" / "new.wav").write_bytes((moved / "b/0.wav").read_bytes())
-    assert "1 files ('b/new.wav') added" in refusal(*resume)
+    line = refusal(*resume)
+    assert "1 files ('b/new.wav') added, " in line
+    # Another number of files is drawn otherwise.
+    assert "in another split, " in line and "removed" not in line
     (moved / "b" / "new.wav").unlink()
     kept = (moved / "b" / "3.wav").read_bytes()
     write_tone(moved / "b" / "3.wav", 440, np.random.default_rng(0), 2_001)
-    assert "1 files ('b/3.wav') changed" in refusal(*resume)
+    assert "Received: 1 files ('b/3.wav') changed, " in refusal(*resume)
     (moved / "b" / "3.wav").write_bytes(kept)
     main(*resume)
 
@@ -283,6 +286,8 @@ def test_a_preset_stays_what_it_is(main, refusal, corpus, tmp_path):
 
     # A mechanism that its weights are not those of.
     line = refusal(*tuning, "--attention", "random_synthesizer", "--out", "x")
+    assert "--attention: " in line and "'stride'" in line
+    line = refusal(*tuning, "--model-kwargs", '{"key_dim": 5}', "--out", "x")
     assert "do not fit" in line
 
 
