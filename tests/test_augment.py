@@ -18,7 +18,7 @@ WAVEFORM = {
     "wrap": lambda **k: layers.TimeShift(0.05, RATE_HZ, wrap=True, **k),
     "noise": lambda **k: layers.AdditiveNoise((0.0, 9.0), **k),
     "linear": lambda **k: layers.SpeedPerturbation((0.7, 1.4), **k),
-    "sinc": lambda **k: layers.SpeedPerturbation((0.7, 1.4), "sinc", **k),
+    "sinc": lambda **k: layers.SpeedPerturbation((0.7, 1.0), "sinc", **k),
     "crop": lambda **k: layers.RandomCrop(0.13, RATE_HZ, **k),
 }
 SPECTROGRAM = {
