@@ -77,13 +77,9 @@ class Lamb(keras.optimizers.Optimizer):
     heads of a random Synthesizer's table) has a ratio for each part, as if
     each were a tensor of its own. The papers' authors have published no code
     of such a table; in one tensor, s3prl's `Lamb` would scale random heads by
-    the norm of the crafted ones, which is a thousand times theirs. Tried on
-    spoken digits with seven crafted and five random heads, 800 steps at peaks
-    of 0.003 and 0.01, two seeds each: one ratio for the table took the random
-    heads from 0.02 to 3 root mean square and the entropy of their rows from
-    3.7 to between 0.2 and 1.3 nats; a ratio for each left them below 0.07 and
-    at 3.7, as the heads of a wholly random table are. The loss differed by
-    -0.006 to 0.005, less than seeds do.
+    the norm of the crafted ones, which is a thousand times theirs, and did so
+    where it was tried (`benchmarks/lamb_parts.py`); the loss did not tell
+    the two apart.
     `keras.optimizers.Lamb` differs: its moments are always corrected for
     their bias, its epsilon is 1e-7, and it takes
     `learning_rate * weight_decay * w` off beforehand, outside the ratio.

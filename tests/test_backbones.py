@@ -8,46 +8,16 @@ import keras_hub
 import naive
 import numpy as np
 import pytest
+from backbone_cases import (
+    SMALL,
+    albert,
+    speech_encoder,
+    transformer,
+)
 
 from audio_tf import attention, layers, models
 from audio_tf.models import BACKBONES
 
-RATE_HZ = 1_100
-SIZES = {
-    "num_layers": 2,
-    "num_heads": 2,
-    "key_dim": 5,
-    "embedding_dim": 12,
-    "feed_forward_dims": (7,),
-}
-
-
-def transformer(**kwargs):
-    own = {"frontend_filters": 16, "patch_s": 0.01, "sample_rate_hz": RATE_HZ}
-    return models.AudioTransformerBackbone(**{**SIZES, **own, **kwargs})
-
-
-def albert(**kwargs):
-    # At 0.02 so small a model hardly sees its inputs.
-    own = {"feature_dim": 14, "initializer_range": 0.3}
-    return models.AudioAlbertBackbone(**{**SIZES, **own, **kwargs})
-
-
-def speech_encoder(trainable=True, name=None, **kwargs):
-    features = layers.SpeechFeatures(
-        "s3prl", RATE_HZ, {"bands": 7, "fft_size": 64, "stack": 2}
-    )
-    return models.SpeechEncoder(
-        albert(**kwargs), features, trainable=trainable, name=name
-    )
-
-
-# The one place where a backbone is made small for tests.
-SMALL = {
-    "audio_transformer": transformer,
-    "audio_albert": albert,
-    "speech_encoder": speech_encoder,
-}
 every_backbone = pytest.mark.parametrize("name", BACKBONES)
 
 

@@ -1,5 +1,6 @@
 """What `audio-tf export` does with its arguments."""
 
+import dataclasses
 import json
 import pathlib
 import sys
@@ -199,23 +200,26 @@ def labelled_chunks(model, arguments):
     """The test split of a corpus, as the model is evaluated on it.
 
     Raises:
-        ValueError: if its labels are not the model's, in their order.
+        ValueError: if the corpus has other labels than the model; their order
+            does not matter.
     """
-    from audio_tf import data
+    from audio_tf import data, provenance
     from audio_tf.settings import DataSettings
 
-    settings = DataSettings(
-        dataset=arguments.dataset, data_dir=arguments.data_dir
-    )
+    folds = {}
     if arguments.test_folds is not None:
-        settings.test_folds = arguments.test_folds
-        settings.val_folds = []
+        # The other splits are not read.
+        folds = {"train_folds": [], "val_folds": []}
+        folds["test_folds"] = arguments.test_folds
+    settings = DataSettings(
+        dataset=arguments.dataset, data_dir=arguments.data_dir, **folds
+    )
     corpus = settings.load()["test"]
-    if model.labels is not None and model.labels != corpus.vocabulary:
-        raise ValueError(
-            "The model's labels are not the corpus' labels in their order. "
-            f"Received: {len(model.labels)} and {len(corpus.vocabulary)}"
-        )
+    order = provenance.column_order(
+        model.labels, corpus.vocabulary, model.num_classes
+    )
+    vocabulary = [corpus.vocabulary[row] for row in np.argsort(order)]
+    corpus = dataclasses.replace(corpus, vocabulary=vocabulary)
     clips = data.prepare(
         corpus, model.sample_rate_hz, **settings.prepare_arguments()
     )
