@@ -38,6 +38,7 @@ from audio_tf.data import (
     load_speech,
     prepare,
 )
+from audio_tf.data.corpora import SPLITS
 from audio_tf.layers import SpeechFeatures
 from audio_tf.ops.checks import closest
 
@@ -443,6 +444,24 @@ class DataSettings(AudioSettings):
         return load_corpus(
             self.dataset, self.corpus_dir(), **self.taken(options)
         )
+
+
+@dataclasses.dataclass
+class ReportSettings(DataSettings):
+    """Which split of labelled audio is scored, and where the figures go."""
+
+    split: str = setting("test", "which split", SPLITS)
+    report: str | None = setting(
+        None, "JSON file for all figures", unless_given="none"
+    )
+
+    def check(self):
+        super().check()
+        if self.report and not pathlib.Path(self.report).parent.is_dir():
+            raise ValueError(
+                "--report must be a file in a folder that is there. "
+                f"Received: {self.report}"
+            )
 
 
 @dataclasses.dataclass

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import resource
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import sys
 import time
 
 TRAINING = pathlib.Path(__file__).resolve().parent.parent / "training"
+# Lines that TensorFlow 2.21 writes whatever TF_CPP_MIN_LOG_LEVEL says.
+TENSORFLOWS_OWN = r"^(WARNING: All log messages before absl|I0000 ).*\n"
 
 
 def command(script, *arguments):
@@ -40,7 +43,7 @@ def run(script, *arguments, cache, fails=False, env=None, max_bytes=None):
         preexec_fn=limit,
     )
     assert (done.returncode != 0) == fails, done.stderr[-3000:]
-    return done.stdout + done.stderr
+    return re.sub(TENSORFLOWS_OWN, "", done.stdout + done.stderr, flags=re.M)
 
 
 def kill_once_there(file, script, *arguments, cache):

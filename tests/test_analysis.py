@@ -745,7 +745,7 @@ def test_inspect_says_what_it_cannot_do(presets, clips, tmp_path, capsys):
     assert "no audio in this folder" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["inspect", out, "--model", model, clip, "--seconds", "0"])
-    assert "positive number" in capsys.readouterr().err
+    assert "must be positive" in capsys.readouterr().err
 
     # Short clips: two maps of three frames.
     arguments = ["inspect", out, "--model", model, clip, "--seconds", "0.03"]
@@ -928,4 +928,4 @@ def test_presets_lists_sizes_that_take_features(capsys):
     assert "7,458,816" in albert_6[0]
     for line in lines:
         takes_features = line.startswith("audio_albert")
-        assert line.endswith("takes features") == takes_features
+        assert ("takes features" in line) == takes_features

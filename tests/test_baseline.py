@@ -122,7 +122,7 @@ def test_the_script_writes_figures_over_seeds(
     arguments = [
         *("--dataset", "csv", "--data-dir", corpus, "--split", "val"),
         *("--sample-rate-hz", 8_000, "--trees", 30, "--seeds", 4, 5),
-        *("--out", out, "--cache-dir", tmp_path),
+        *("--report", out, "--cache-dir", tmp_path),
     ]
     baseline.main([str(argument) for argument in arguments])
     printed = capsys.readouterr().out

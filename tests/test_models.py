@@ -474,6 +474,12 @@ def test_what_does_not_fit_is_refused(rng):
         (lambda: AudioClassifier(backbone(), labels=[]), r"labels=\[\]"),
         (lambda: AudioClassifier(backbone(), 0), "num_classes=0"),
         (lambda: AudioClassifier(backbone(), 2, chunk_s=-1.0), "chunk_s=-1"),
+        (
+            lambda: AudioClassifier(
+                backbone(), 2, chunk_s=None, silence_db=-60.0
+            ),
+            "silence_db=-60",
+        ),
     ]
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf

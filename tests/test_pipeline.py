@@ -1214,7 +1214,7 @@ def test_one_clip_without_finite_scores_loses_no_other(
             scores[row, 1] = np.inf
             return scores
 
-    message = rf"scores of 1 of 7 clips are not finite.*{clips.corpus.files[4]}"
+    message = rf"Scores of 1 of 7 clips are not finite.*{clips.corpus.files[4]}"
     with pytest.raises(ValueError, match=message):
         chunking.score_clips(Overflows(), chunks, 3)
     scores = chunking.score_clips(Overflows(), chunks, 3, strict=False)

@@ -20,6 +20,7 @@ SCRIPTS = {
     "pretrain": "PretrainSettings",
     "probe": "ProbeSettings",
     "reproduce": "SslSettings",
+    "baseline": "BaselineSettings",
 }
 
 

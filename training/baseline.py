@@ -1,19 +1,17 @@
 """What ten lines of scikit-learn reach: the row beside every accuracy.
 
     python training/baseline.py --dataset esc10 --data-dir ESC-10 \\
-        --train-folds 1 2 3 --val-folds 4 --split val --out baseline.json
+        --train-folds 1 2 3 --val-folds 4 --split val --report baseline.json
 
 A clip becomes the means and standard deviations of its MFCC and their first
 and second slopes. A random forest and a logistic regression learn them on the
 split `train`. Prints each figure of the split --split as mean and standard
-deviation over --seeds; --out gets all of them as JSON.
+deviation over --seeds; --report gets all of them as JSON.
 """
 
 import collections
 import dataclasses
-import json
 import os
-import pathlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -27,23 +25,35 @@ from sklearn.preprocessing import (  # noqa: E402
     StandardScaler,
 )
 
-from audio_tf import data, layers, metrics, provenance  # noqa: E402
+from audio_tf import data, files, layers, metrics, provenance  # noqa: E402
 from audio_tf.data.cache import read_entry  # noqa: E402
-from audio_tf.settings import DataSettings, parse, setting  # noqa: E402
+from audio_tf.settings import (  # noqa: E402
+    POSITIVE,
+    SEED,
+    ReportSettings,
+    errors_in_one_line,
+    parse,
+    setting,
+)
 
 FEATURE_BATCH = 16
 
 
 @dataclasses.dataclass
-class BaselineSettings(DataSettings):
+class BaselineSettings(ReportSettings):
     """What is learned and what of it is evaluated."""
 
-    sample_rate_hz: int = setting(16_000, "rate of the waveform")
-    coefficients: int = setting(20, "MFCC of a frame")
-    trees: int = setting(500, "trees of the forest")
-    seeds: list[int] = setting([0, 1, 2], "seeds of the forest")
-    split: str = setting("test", "which split", ["train", "val", "test"])
-    out: str | None = setting(None, "JSON file for all figures")
+    sample_rate_hz: int = setting(
+        16_000, "rate of the waveform", check=POSITIVE
+    )
+    coefficients: int = setting(20, "MFCC of a frame", check=POSITIVE)
+    trees: int = setting(500, "trees of the forest", check=POSITIVE)
+    seeds: list[int] = setting([0, 1, 2], "seeds whose mean counts", check=SEED)
+
+    def check(self):
+        super().check()
+        if not self.seeds:
+            raise ValueError("--seeds must name a seed. Received: none")
 
 
 def forest(settings, seed, one_label):
@@ -149,8 +159,8 @@ def summary(reports):
     return figures
 
 
-def main(argv=None):
-    settings = parse(BaselineSettings, __doc__, argv)
+def run(settings):
+    """Prints the figures, and writes them if asked."""
     corpora = settings.load()
     clips = {
         split: data.prepare(
@@ -187,19 +197,25 @@ def main(argv=None):
                 f"{name:10} {figure:14} {values['mean']:.4f} "
                 f"+- {values['deviation']:.4f}"
             )
-    if settings.out is not None:
+    if settings.report is not None:
+        record = provenance.corpus_record(
+            {split: clips[split].corpus for split in clips},
+            settings.file_root(),
+        )
         facts = {
             **provenance.run_facts(settings),
-            "corpus": provenance.corpus_facts(
-                {split: clips[split].corpus for split in clips}
-            ),
+            "corpus": provenance.corpus_facts(record),
         }
-        pathlib.Path(settings.out).write_text(
-            json.dumps({**facts, "figures": result}, indent=2)
-        )
+        files.write_json(settings.report, {**facts, "figures": result})
     for split in clips:
         if clips[split].failures:
             print(data.describe(clips[split].failures))
+
+
+def main(argv=None):
+    settings = parse(BaselineSettings, __doc__, argv)
+    with errors_in_one_line(argv):
+        run(settings)
 
 
 if __name__ == "__main__":

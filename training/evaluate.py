@@ -9,39 +9,24 @@ figures as JSON, with the average precision of each class.
 
 import dataclasses
 import os
-import pathlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from audio_tf import cli, data, files, metrics, provenance  # noqa: E402
-from audio_tf.data.corpora import SPLITS  # noqa: E402
 from audio_tf.settings import (  # noqa: E402
-    DataSettings,
+    ReportSettings,
     errors_in_one_line,
     parse,
-    setting,
     shared,
 )
 
 
 @dataclasses.dataclass
-class EvaluateSettings(DataSettings):
+class EvaluateSettings(ReportSettings):
     """What is evaluated on what."""
 
     model: str = shared("model", "runs/train/preset")
-    split: str = setting("test", "which split", SPLITS)
     batch_size: int = shared("batch_size", 64)
-    report: str | None = setting(
-        None, "JSON file for all figures", unless_given="none"
-    )
-
-    def check(self):
-        super().check()
-        if self.report and not pathlib.Path(self.report).parent.is_dir():
-            raise ValueError(
-                "--report must be a file in a folder that is there. "
-                f"Received: {self.report}"
-            )
 
 
 def run(settings):

@@ -325,7 +325,8 @@ def score_clips(model, chunks, batch_size=64, verbose="auto", strict=True):
     bad = np.unique(clips[~finite])
     if strict and bad.size:
         raise ValueError(
-            f"Scores of {bad.size} clips are not finite. Received: "
+            f"Scores of {bad.size} of {len(chunks.clips)} clips are not "
+            "finite. Received: "
             f"{scores[~finite][0]} for {chunks.clips.corpus.files[bad[0]]}"
         )
     scores = np.where(finite[:, None], scores, 0.0)

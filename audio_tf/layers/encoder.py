@@ -20,8 +20,8 @@ from audio_tf.ops.checks import check_dropout, check_positive, check_sizes
 
 # Keras' default of 1e-3 drowns quiet clips.
 LAYER_NORM_EPSILON = 1e-5
-# Positions are `FINE` times a coarse one plus a fine one.
-FINE, COARSE = 128, 256
+# Positions are numbers of three digits to this base.
+BASE = 32
 
 
 @functools.lru_cache(maxsize=8)
@@ -34,24 +34,33 @@ def rotations(dim):
         dim: int, features of a frame, two for each rate.
 
     Returns:
-        Sines and cosines of the first `FINE` positions, `(FINE, rates)` each;
-        those of the first `COARSE` multiples of `FINE`, `(COARSE, rates)`
-        each; and the angles `(rates,)` of position `FINE * COARSE`, within
-        half a turn. All float32.
+        Float32 array `(3, BASE, 2, rates)`, the sine and cosine of each digit
+        at each place, units first; and the angles `(rates,)` of the position
+        `BASE**3`, within half a turn, float32.
     """
     rates = 10_000.0 ** (-2.0 * np.arange((dim + 1) // 2) / dim)
-    fine = np.arange(FINE)[:, np.newaxis] * rates
-    coarse = FINE * np.arange(COARSE)[:, np.newaxis] * rates
-    lap = np.remainder(FINE * COARSE * rates + np.pi, 2 * np.pi) - np.pi
-    tables = np.sin(fine), np.cos(fine), np.sin(coarse), np.cos(coarse), lap
-    return tuple(table.astype("float32") for table in tables)
+    places = np.array([1, BASE, BASE**2])[:, np.newaxis, np.newaxis]
+    angles = places * np.arange(BASE)[:, np.newaxis] * rates
+    lap = np.remainder(BASE**3 * rates + np.pi, 2 * np.pi) - np.pi
+    digits = np.stack([np.sin(angles), np.cos(angles)], axis=2)
+    return digits.astype("float32"), lap.astype("float32")
 
 
-def sum_of_angles(sine, cosine, other_sine, other_cosine):
-    """Sine and cosine of the sum of two angles, given those of each."""
-    return (
-        sine * other_cosine + cosine * other_sine,
-        cosine * other_cosine - sine * other_sine,
+def sum_of_angles(one, other):
+    """Sine and cosine of the sum of two angles, given those of each.
+
+    Args:
+        one: pairs of a sine and a cosine, `(..., 2, rates)`.
+        other: the same, of a shape that fits.
+    """
+    sine, cosine = one[..., 0, :], one[..., 1, :]
+    other_sine, other_cosine = other[..., 0, :], other[..., 1, :]
+    return ops.stack(
+        [
+            sine * other_cosine + cosine * other_sine,
+            cosine * other_cosine - sine * other_sine,
+        ],
+        axis=-2,
     )
 
 
@@ -65,19 +74,16 @@ def sinusoids(length, dim):
     Returns:
         float32 `(length, dim)`.
     """
-    *fine, coarse_sine, coarse_cosine, lap = rotations(dim)
-    block = ops.arange(blocks.count(length, FINE), dtype="int32")
-    laps = ops.cast(block // COARSE, "float32")
-    angles = ops.expand_dims(laps, 1) * lap  # (N, rates)
-    starts = sum_of_angles(
-        ops.take(coarse_sine, block % COARSE, axis=0),
-        ops.take(coarse_cosine, block % COARSE, axis=0),
-        ops.sin(angles),
-        ops.cos(angles),
-    )
-    starts = (ops.expand_dims(start, 1) for start in starts)
-    waves = ops.stack(sum_of_angles(*starts, *fine), axis=-1)
-    waves = ops.reshape(waves, (-1, 2 * len(lap)))  # (N * FINE, 2 rates)
+    digits, lap = map(ops.convert_to_tensor, rotations(dim))
+    block = ops.arange(blocks.count(length, BASE), dtype="int32")
+    laps = ops.expand_dims(ops.cast(block // BASE**2, "float32"), 1) * lap
+    starts = ops.stack([ops.sin(laps), ops.cos(laps)], axis=1)
+    for place, digit in ((1, block % BASE), (2, block // BASE % BASE)):
+        turned = ops.take(digits[place], digit, axis=0)
+        starts = sum_of_angles(starts, turned)  # (N, 2, rates)
+    waves = sum_of_angles(ops.expand_dims(starts, 1), digits[0])
+    waves = ops.swapaxes(waves, 2, 3)  # (N, BASE, rates, 2)
+    waves = ops.reshape(waves, (-1, 2 * lap.shape[0]))
     return blocks.narrow(waves, 0, 0, length)[:, :dim]
 
 

@@ -32,7 +32,8 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
             longer ones are scored in such chunks by `audio_tf.data` and the
             command line. `None` scores clips whole.
         silence_db: float, peak in dB of full scale below which chunks are
-            left out of training and scoring, or `None` to keep all.
+            left out of training and scoring, or `None` to keep all; whole
+            clips are always kept.
         preprocessor: `None`, or what KerasHub's `Task` takes.
         dropout: float, dropout rate before the last layer.
         activation: activation of the scores; sigmoid for several labels a
@@ -77,6 +78,11 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
         if num_classes is None:
             num_classes = len(labels)
         check_backbone(backbone, chunk_s)
+        if silence_db is not None and chunk_s is None:
+            raise ValueError(
+                "`silence_db` applies to chunks, and `chunk_s=None` keeps "
+                f"clips whole. Received: silence_db={silence_db}"
+            )
         # === Layers ===
         own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
         head_dtype = own_head_dtype or backbone.dtype_policy
