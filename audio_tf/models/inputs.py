@@ -11,6 +11,11 @@ COMPANIONS = {
     "waveform": ("lengths",),
     "features": ("lengths", "frame_mask"),
 }
+# Keras would drop or add an axis of one in silence.
+AXES = {
+    "waveform": ("batch", "samples"),
+    "features": ("batch", "frames", "feature_dim"),
+}
 MAX_LENGTH = 2**31 - 1
 
 
@@ -47,9 +52,9 @@ def complete(inputs, takes):
 
     Raises:
         ValueError: if a dict lacks what the model takes, has both `lengths`
-            and `frame_mask` or keys beyond, samples are no floating numbers,
-            lengths no integers or of another batch, or the real frames of a
-            mask do not come first.
+            and `frame_mask` or keys beyond, samples are no floating numbers
+            or have other axes, lengths no integers or of another batch, or
+            the real frames of a mask do not come first.
     """
     if not isinstance(inputs, dict):
         inputs = {takes: inputs}
@@ -68,6 +73,11 @@ def complete(inputs, takes):
             f"`{takes}` must be floating numbers; integer samples have to be "
             "divided by their full scale first. "
             f"Received: dtype={keras.backend.standardize_dtype(x.dtype)}"
+        )
+    if len(x.shape) != len(AXES[takes]):
+        raise ValueError(
+            f"`{takes}` must be of shape ({', '.join(AXES[takes])}). "
+            f"Received: shape={tuple(x.shape)}"
         )
     if inputs.get("frame_mask") is not None:
         lengths = lengths_of_mask(as_array(inputs["frame_mask"]))
@@ -125,7 +135,7 @@ def lengths_of_mask(mask):
 
 def check_batch(x, lengths):
     """Refuses lengths of another batch, which would be broadcast."""
-    if lengths is None or not len(lengths.shape) or not len(x.shape):
+    if lengths is None or not len(lengths.shape):
         return
     clips, counts = x.shape[0], lengths.shape[0]
     if isinstance(clips, int) and isinstance(counts, int) and clips != counts:
@@ -162,7 +172,7 @@ class InputDoor:
         """
         inputs = complete(inputs, self.takes)
         shape, longest = inputs[self.takes].shape, self.max_samples
-        if longest is None or len(shape) < 2 or not isinstance(shape[1], int):
+        if longest is None or not isinstance(shape[1], int):
             return inputs
         if shape[1] > longest:
             unit = "samples" if self.takes == "waveform" else "frames"
