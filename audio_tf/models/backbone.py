@@ -75,7 +75,6 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
             outputs=outputs,
             dtype=dtype,
             name=name,
-            trainable=trainable,
         )
         freeze_layers(self, trainable)
         compat.settle_dtypes(self)
@@ -265,11 +264,13 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
 
 
 def freeze_layers(model, trainable):
-    """Freezes a model's layers if its argument `trainable` is False.
+    """Freezes a functional model if its argument `trainable` is False.
 
-    Keras has set it before there were layers to be frozen, and a model around
-    this one would train them.
+    Keras' own argument is not passed on: True would thaw, on JAX, the parts
+    that were frozen before, and False comes before there are layers to be
+    frozen.
     """
     if not trainable:
+        model.trainable = False
         for layer in model.layers:
             layer.trainable = False

@@ -111,7 +111,6 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
             outputs=scores,
             compile=False,
             name=name,
-            trainable=trainable,
         )
         freeze_layers(self, trainable)
         compat.settle_dtypes(self)

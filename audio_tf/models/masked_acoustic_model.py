@@ -173,7 +173,6 @@ class MaskedAcousticModel(InputDoor, keras.Model):
                 "frame_mask": mask,
             },
             name=name,
-            trainable=trainable,
         )
         freeze_layers(self, trainable)
 
