@@ -78,8 +78,8 @@ class Lamb(keras.optimizers.Optimizer):
     each were a tensor of its own. The papers' authors have published no code
     of such a table; in one tensor, s3prl's `Lamb` would scale random heads by
     the norm of the crafted ones, which is a thousand times theirs, and did so
-    where it was tried (`benchmarks/lamb_parts.py`); the loss did not tell
-    the two apart.
+    where it was tried (`benchmarks/lamb_parts.py`), though the loss hardly
+    differed.
     `keras.optimizers.Lamb` differs: its moments are always corrected for
     their bias, its epsilon is 1e-7, and it takes
     `learning_rate * weight_decay * w` off beforehand, outside the ratio.
