@@ -36,7 +36,8 @@ test-jax: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[jax]"
 	KERAS_BACKEND=jax $(BIN)/pytest -n 2 tests/test_attention.py \
 	    tests/test_attention_synthesizers.py tests/test_gaussian.py \
-	    tests/test_layers.py tests/test_models.py tests/test_spectral.py \
+	    tests/test_layers.py tests/test_backbones.py tests/test_models.py \
+	    tests/test_spectral.py \
 	    tests/test_audio_albert.py tests/test_masked_acoustic_model.py \
 	    tests/test_speech_encoder.py tests/test_optimizers.py \
 	    tests/test_distribution.py
