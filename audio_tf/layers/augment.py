@@ -404,7 +404,7 @@ class WaveformAugmentation(Augmentation):
 
     def augment(self, waveform, lengths):
         """Changes all clips; returns the pair of waveform and lengths."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def compute_output_spec(self, waveform, lengths=None, training=None):
         return (
@@ -689,7 +689,7 @@ class SpectrogramAugmentation(Augmentation):
 
     def augment(self, inputs, lengths):
         """Changes all clips, `(batch, time, features)`, zeros if not real."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def compute_output_spec(self, inputs, mask=None, training=None):
         return keras.KerasTensor(inputs.shape, dtype=inputs.dtype)

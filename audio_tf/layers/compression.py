@@ -137,7 +137,7 @@ class Compression(Layer):
 
     def compress(self, energies):
         """Compresses float32 `(batch, time, bands)`, at least 0."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def compute_output_spec(self, inputs, mask=None):
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

@@ -99,11 +99,11 @@ class PairMixing(augment.Augmentation):
 
     def draw_ratio(self, waveform):
         """Draws the share of each first clip, float32 `(batch, 1)`."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def mix(self, waveform, lengths, other, other_lengths, ratio):
         """Mixes two batches of clips, zeros behind their ends."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def compute_output_spec(
         self, waveform, targets, lengths=None, training=None

@@ -77,7 +77,7 @@ class FramePooling(Layer):
         Returns:
             A tensor that sums to 1 over the real frames and is 0 elsewhere.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def compute_output_spec(self, inputs, mask=None):
         batch, _, dim = inputs.shape

@@ -160,7 +160,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         Returns:
             Tensor `(batch, frames, dim)`.
         """
-        raise NotImplementedError  # only where `embeds_pieces`
+        raise NotImplementedError  # abstract where `embeds_pieces`
 
     def embed(self, inputs):
         """What the first block is given, in inference.
@@ -172,7 +172,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
             Pair of a tensor `(batch, frames, dim)` and the mask of real
             frames, boolean `(batch, frames)`.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def walk(self, inputs):
         """Yields the blocks, with what goes in and comes out, in inference.
