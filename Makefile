@@ -34,30 +34,25 @@ test-slow: $(VENV)/.installed
 # The layers on JAX.
 test-jax: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[jax]"
-	KERAS_BACKEND=jax $(BIN)/pytest -n 2 tests/test_attention.py \
-	    tests/test_attention_synthesizers.py tests/test_gaussian.py \
-	    tests/test_layers.py tests/test_backbones.py tests/test_models.py \
-	    tests/test_spectral.py \
-	    tests/test_audio_albert.py tests/test_masked_acoustic_model.py \
-	    tests/test_speech_encoder.py tests/test_optimizers.py \
-	    tests/test_distribution.py
+	KERAS_BACKEND=jax $(BIN)/pytest -n 2 tests/attention tests/layers \
+	    tests/models tests/test_optimizers.py tests/runs/test_distribution.py
 
 # tensorflow-io needs an older TensorFlow, so an environment of its own.
 test-tfio:
 	$(MAKE) VENV=$(VENV)-tfio EXTRAS=test,tfio $(VENV)-tfio/.installed
-	$(VENV)-tfio/bin/pytest tests/test_tfio.py
+	$(VENV)-tfio/bin/pytest tests/audio/test_graph_tfio.py
 
 # KServe wants an older protobuf, so an environment of its own.
 test-serving:
 	$(MAKE) VENV=$(VENV)-serving EXTRAS=test,serving \
 	    $(VENV)-serving/.installed
 	$(VENV)-serving/bin/pytest tests/serving/test_kserve.py \
-	    tests/test_client.py tests/test_query.py tests/test_serving_kit.py
+	    tests/client tests/export/test_serving_kit.py
 
 # ONNX Runtime, LiteRT and OpenVINO, all beside the newest TensorFlow.
 test-formats: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[formats]"
-	$(BIN)/pytest -n 2 -m "not slow" tests/test_formats.py
+	$(BIN)/pytest -n 2 -m "not slow" tests/export/test_formats.py
 
 benchmark: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[benchmark,formats]"

@@ -335,7 +335,7 @@ def add_files(command):
 
 def add_formats(command):
     """Adds what is written beside a SavedModel, and how it is compared."""
-    from audio_tf.data.corpora import CORPORA
+    from audio_tf.corpora.sound import CORPORA
     from audio_tf.export import formats
 
     command.add_argument(
@@ -454,7 +454,7 @@ def find_files(paths):
     Raises:
         FileNotFoundError: if a folder holds no audio.
     """
-    from audio_tf.data.corpora import list_files
+    from audio_tf.corpora.sound import list_files
 
     files = list_files(paths)
     once = {}
@@ -468,13 +468,14 @@ def find_files(paths):
 
 def run_classify(arguments):
     from audio_tf import data
+    from audio_tf.corpora import Corpus
 
     files = find_files(arguments.files)
     classifier = load_classifier(arguments.model)
     labels = classifier.labels
     if labels is None:
         labels = [str(index) for index in range(classifier.num_classes)]
-    corpus = data.Corpus(files, [[] for _ in files], labels)
+    corpus = Corpus(files, [[] for _ in files], labels)
     with tempfile.TemporaryDirectory() as cache_dir:
         clips = data.prepare(
             corpus,

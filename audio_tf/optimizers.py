@@ -5,7 +5,8 @@ import math
 import keras
 from keras import ops
 
-from audio_tf.ops import checks, parts
+from audio_tf.ops import checks
+from audio_tf.ops.weights import parts_axis
 
 # What the papers' text says, and what the authors' code really runs.
 PRETRAINING = {
@@ -73,7 +74,7 @@ class Lamb(keras.optimizers.Optimizer):
         w = w - learning_rate * ratio * u,  ratio = |w| / |u|
 
     where `m` and `v` are Adam's moments and the ratio is 1 if a norm is 0.
-    A weight that is a stack of independent parts (`audio_tf.ops.parts`: the
+    A weight that is a stack of independent parts (`audio_tf.ops.weights`: the
     heads of a random Synthesizer's table) has a ratio for each part, as if
     each were a tensor of its own. The papers' authors have published no code
     of such a table; in one tensor, s3prl's `Lamb` would scale random heads by
@@ -187,7 +188,7 @@ class Lamb(keras.optimizers.Optimizer):
             (self.weight_decay or 0.0) * self._use_weight_decay(variable)
             for variable in variables
         ]
-        self.part_axes = [parts.axis_of(variable) for variable in variables]
+        self.part_axes = [parts_axis(variable) for variable in variables]
 
     def _apply_weight_decay(self, variables):
         # Keras would take it off the weights before the step, too.

@@ -30,8 +30,9 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from audio_tf import data  # noqa: E402
+from audio_tf.corpora import Corpus, write_synthetic_corpus  # noqa: E402
+from audio_tf.corpora.sound import AUDIO_SUFFIXES  # noqa: E402
 from audio_tf.data.chunks import chunk_starts  # noqa: E402
-from audio_tf.data.corpora import AUDIO_SUFFIXES  # noqa: E402
 from audio_tf.models import AudioClassifier  # noqa: E402
 
 SAMPLE_RATE_HZ = 16_000
@@ -96,9 +97,9 @@ def main():
         folder = arguments.audio
         if folder is None:
             folder = pathlib.Path(scratch, "synthetic")
-            data.write_synthetic_corpus(folder, progress=False)
+            write_synthetic_corpus(folder, progress=False)
         files = find_files(folder, arguments.limit)
-        corpus = data.Corpus(files, [["a"] for _ in files], ["a"])
+        corpus = Corpus(files, [["a"] for _ in files], ["a"])
         clips = data.prepare(
             corpus, SAMPLE_RATE_HZ, pathlib.Path(scratch, "cache")
         )

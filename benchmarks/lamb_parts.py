@@ -18,7 +18,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
 
-from audio_tf import data, layers, models, optimizers  # noqa: E402
+from audio_tf import layers, models, optimizers  # noqa: E402
+from audio_tf.audio import load_audio  # noqa: E402
+from audio_tf.corpora import load_speech  # noqa: E402
 
 FRAMES = 40
 CRAFTED_HEADS = 7
@@ -28,7 +30,7 @@ RATE_HZ = 8_000
 def read_features(corpus):
     """Features `(clips, 40, 80)` and how many frames of each are real."""
     extract = layers.SpeechFeatures("s3prl", RATE_HZ)
-    clips = [data.load_audio(file, RATE_HZ) for file in corpus.files]
+    clips = [load_audio(file, RATE_HZ) for file in corpus.files]
     samples = np.array([len(clip) for clip in clips], "int32")
     longest = FRAMES * extract.step_size
     samples = np.minimum(samples, longest - 1)
@@ -99,7 +101,7 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--rates", type=float, nargs="+", default=[0.003, 0.01])
     arguments = parser.parse_args()
-    corpora = data.load_speech("fsdd", arguments.data_dir)
+    corpora = load_speech("fsdd", arguments.data_dir)
     splits = {name: read_features(corpora[name]) for name in ("train", "test")}
     print("attention            ratio  peak    seed  loss  rms         entropy")
     for rate, seed in itertools.product(arguments.rates, arguments.seeds):

@@ -32,7 +32,7 @@ import numpy as np  # noqa: E402
 import soundfile  # noqa: E402
 from attention import peak_mib, resident_mib  # noqa: E402
 
-from audio_tf.settings import read_config  # noqa: E402
+from audio_tf.runs.settings import read_config  # noqa: E402
 
 sys.path.insert(
     0, str(pathlib.Path(__file__).resolve().parent.parent / "training")

@@ -26,7 +26,8 @@ import numpy as np  # noqa: E402
 import soundfile  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from audio_tf import data, models  # noqa: E402
+from audio_tf import models  # noqa: E402
+from audio_tf.audio import resample  # noqa: E402
 from audio_tf.export import ExportedClassifier, export, formats  # noqa: E402
 from audio_tf.export.formats import load  # noqa: E402
 
@@ -153,7 +154,7 @@ def decode_and_score(served, contents):
             io.BytesIO(file), dtype="float32", always_2d=True
         )
         clips.append(
-            data.resample(
+            resample(
                 audio.mean(axis=1, dtype="float32"),
                 rate_hz,
                 served.sample_rate_hz,

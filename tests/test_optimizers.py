@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from audio_tf import attention
-from audio_tf.ops import parts
+from audio_tf.ops import weights
 from audio_tf.optimizers import (
     BIAS_CORRECTIONS,
     PRETRAINING,
@@ -223,7 +223,7 @@ def test_parts_of_a_weight_move_by_their_own_norms(rng):
     for axis in (0, 2):
         # The same parts, wherever they stand.
         variable = keras.Variable(np.moveaxis(table, 0, axis), name="table")
-        parts.declare(variable, axis)
+        weights.declare_parts(variable, axis)
         optimizer = Lamb(RATE)
         for gradient in gradients:
             moved = np.moveaxis(gradient, 0, axis)

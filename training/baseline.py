@@ -25,9 +25,10 @@ from sklearn.preprocessing import (  # noqa: E402
     StandardScaler,
 )
 
-from audio_tf import data, files, layers, metrics, provenance  # noqa: E402
+from audio_tf import data, files, layers, metrics  # noqa: E402
 from audio_tf.data.cache import read_entry  # noqa: E402
-from audio_tf.settings import (  # noqa: E402
+from audio_tf.runs import provenance  # noqa: E402
+from audio_tf.runs.settings import (
     POSITIVE,
     SEED,
     ReportSettings,

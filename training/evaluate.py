@@ -12,8 +12,9 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from audio_tf import cli, data, files, metrics, provenance  # noqa: E402
-from audio_tf.settings import (  # noqa: E402
+from audio_tf import cli, data, files, metrics  # noqa: E402
+from audio_tf.runs import provenance  # noqa: E402
+from audio_tf.runs.settings import (
     ReportSettings,
     errors_in_one_line,
     parse,

@@ -19,18 +19,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras  # noqa: E402
 
-from audio_tf import (  # noqa: E402
-    callbacks,
-    data,
-    distribution,
-    files,
-    layers,
-    models,
-    optimizers,
-    provenance,
-)
-from audio_tf.reconstruction import ReconstructionPictures  # noqa: E402
-from audio_tf.settings import (  # noqa: E402
+from audio_tf import data, files, layers, models, optimizers  # noqa: E402
+from audio_tf.audio import RESAMPLER  # noqa: E402
+from audio_tf.runs import callbacks, distribution, provenance  # noqa: E402
+from audio_tf.runs.reconstruction import ReconstructionPictures  # noqa: E402
+from audio_tf.runs.settings import (
     POSITIVE,
     RATE,
     ModelSettings,
@@ -380,7 +373,7 @@ def run(settings, out):
         **provenance.run_facts(settings),
         "model": built,
         "corpus": provenance.corpus_facts(record),
-        "resampler": data.RESAMPLER,
+        "resampler": RESAMPLER,
     }
     provenance.begin_run(out, settings, record, model=built)
     done = callbacks.epochs_done(last) * settings.save_every

@@ -28,9 +28,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
 
-from audio_tf import attention, data, files, probes, provenance  # noqa: E402
+from audio_tf import attention, data, files  # noqa: E402
+from audio_tf.analysis import probes  # noqa: E402
+from audio_tf.audio import RESAMPLER  # noqa: E402
 from audio_tf.models import AudioBackbone, SpeechEncoder  # noqa: E402
-from audio_tf.settings import (  # noqa: E402
+from audio_tf.ops.weights import weights_sha256  # noqa: E402
+from audio_tf.runs import provenance  # noqa: E402
+from audio_tf.runs.settings import (
     POSITIVE,
     RATE,
     SpeechSettings,
@@ -143,7 +147,7 @@ def load_features(settings):
     )
     facts = {
         **provenance.model_facts(encoder),
-        "weights_sha256": provenance.weights_sha256(encoder.weights),
+        "weights_sha256": weights_sha256(encoder.weights),
     }
     origin = pathlib.Path(settings.model, "provenance.json")
     if origin.is_file():
@@ -411,7 +415,7 @@ def run(asked, out, resume):
     origin = {
         **provenance.run_facts(settings),
         "corpus": provenance.corpus_facts(record),
-        "resampler": data.RESAMPLER,
+        "resampler": RESAMPLER,
         "files_left_out": len(failures),
     }
     cache_dir = settings.prepare_arguments()["cache_dir"]

@@ -29,8 +29,8 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from audio_tf import files  # noqa: E402
-from audio_tf.data import SPEECH  # noqa: E402
-from audio_tf.settings import (  # noqa: E402
+from audio_tf.corpora import SPEECH  # noqa: E402
+from audio_tf.runs.settings import (
     NOT_NEGATIVE,
     POSITIVE,
     SEED,

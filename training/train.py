@@ -18,9 +18,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras  # noqa: E402
 
-from audio_tf import callbacks, data, files, metrics, provenance  # noqa: E402
+from audio_tf import data, files, metrics  # noqa: E402
+from audio_tf.audio import RESAMPLER  # noqa: E402
 from audio_tf.models import AudioClassifier  # noqa: E402
-from audio_tf.settings import (  # noqa: E402
+from audio_tf.runs import callbacks, provenance  # noqa: E402
+from audio_tf.runs.settings import (
     LOSSES,
     MODELS_OWN,
     NOT_NEGATIVE,
@@ -268,7 +270,7 @@ def run(settings, out):
         **provenance.run_facts(settings),
         "model": model,
         "corpus": provenance.corpus_facts(record),
-        "resampler": data.RESAMPLER,
+        "resampler": RESAMPLER,
         "labels": classifier.labels,
         "test": report,
     }

@@ -18,12 +18,9 @@ from audio_tf.analysis.kinds import (
     sort_map,
 )
 from audio_tf.analysis.projection import project
-from audio_tf.models import (
-    AudioBackbone,
-    list_sizes,
-)
+from audio_tf.models import AudioBackbone, list_sizes
 from audio_tf.models.presets import find
-from audio_tf.provenance import weights_sha256
+from audio_tf.ops.weights import weights_sha256
 
 # The paper's maps are 500 x 500.
 MAX_FRAMES = 500
@@ -39,7 +36,7 @@ def run(arguments):
     Returns:
         The exit status: 1 if files were left out.
     """
-    from audio_tf.data.corpora import list_files
+    from audio_tf.corpora.sound import list_files
 
     # Before the work, in case that there is no matplotlib.
     figures.new_figure(1, 1)
@@ -272,6 +269,7 @@ def read_clips(files, sample_rate_hz, count, seconds, longest, seed):
         ValueError: if no file is usable or long enough.
     """
     from audio_tf import data
+    from audio_tf.audio import AudioError, load_audio
 
     size = 1 if seconds is None else round(seconds * sample_rate_hz)
     end = longest if seconds is None else size
@@ -281,8 +279,8 @@ def read_clips(files, sample_rate_hz, count, seconds, longest, seed):
         if len(read) == wanted:
             break
         try:
-            audio = data.load_audio(files[row], sample_rate_hz)
-        except data.AudioError as error:
+            audio = load_audio(files[row], sample_rate_hz)
+        except AudioError as error:
             failures[error.path] = error.reason
             continue
         if len(audio) < max(size, 1):

@@ -28,9 +28,7 @@ from audio_tf.attention.hashing import (
     XBOXAttention,
     XBOXQNFAttention,
 )
-from audio_tf.attention.local_synthesizer import (
-    LocalDenseSynthesizerAttention,
-)
+from audio_tf.attention.local_synthesizer import LocalDenseSynthesizerAttention
 from audio_tf.attention.sparse import (
     FixedSparseAttention,
     StridedSparseAttention,

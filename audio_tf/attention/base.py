@@ -5,10 +5,11 @@ import functools
 import keras
 from keras import ops
 
-from audio_tf.attention import blocks, functional, masks
+from audio_tf.attention import functional
 from audio_tf.attention.costs import Cost
-from audio_tf.base import Layer
+from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_dropout, check_flags, check_sizes
+from audio_tf.ops.layer import Layer
 
 # Of longer inputs, only so many rows of the map are formed at a time.
 LONG_INPUT = 8192

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import masks
+from audio_tf.ops import masks
 
 # Added to a score, it leaves nothing of it; and it is finite in float32, so
 # that a row of nothing else is no NaN.

@@ -3,9 +3,10 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import blocks, functional, masks
+from audio_tf.attention import functional
 from audio_tf.attention.base import Attention
 from audio_tf.attention.costs import Cost
+from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_positive
 
 # Of equation 8, in the experiments of "Gaussian Adaptive Attention".

@@ -6,10 +6,11 @@ import math
 import keras
 from keras import ops
 
-from audio_tf.attention import functional, masks
+from audio_tf.attention import functional
 from audio_tf.attention.base import Attention, HasProjections
 from audio_tf.attention.costs import Cost
 from audio_tf.attention.gaussian import EPSILON, GaussianAttention
+from audio_tf.ops import masks
 from audio_tf.ops.checks import check_flags, check_sizes
 
 # Of equation 8, in the experiments and in the published package.

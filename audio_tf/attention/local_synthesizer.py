@@ -3,8 +3,9 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import blocks, functional, masks
+from audio_tf.attention import functional
 from audio_tf.attention.base import SelfAttention
+from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_sizes
 
 # Frames whose windows overlap in one product.

@@ -6,11 +6,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.attention import blocks, functional, masks
+from audio_tf.attention import functional
 from audio_tf.attention import patterns as crafted
 from audio_tf.attention.base import Attention, SelfAttention
-from audio_tf.ops import parts
+from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_flags, check_sizes
+from audio_tf.ops.weights import declare_parts
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -213,7 +214,7 @@ class RandomSynthesizerAttention(SelfAttention):
             autocast=False,
             name="folded_table" if self.folded else "table",
         )
-        parts.declare(self.table, axis=0)
+        declare_parts(self.table, axis=0)
 
     def initial_table(self, shape, dtype=None):
         if self.table_initializer is not None:

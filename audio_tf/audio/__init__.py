@@ -1,1 +1,15 @@
-"""Sound before it is data: files and rates; needs no TensorFlow."""
+"""Sound before it is data: files, rates, and both in a TensorFlow graph.
+
+Only the modules `graph_...` import TensorFlow.
+"""
+
+from audio_tf.audio.decode import AudioError, load_audio, read_audio
+from audio_tf.audio.resampling import RESAMPLER, resample
+
+__all__ = [
+    "RESAMPLER",
+    "AudioError",
+    "load_audio",
+    "read_audio",
+    "resample",
+]

@@ -304,9 +304,11 @@ class Client:
     def describe(self, code):
         """The text of an error code."""
         if self.errors is None:
-            from audio_tf.data import wav  # Imports TensorFlow.
+            from audio_tf.audio import graph_wav  # Imports TensorFlow.
 
-            self.errors = [wav.ERRORS[n] for n in range(len(wav.ERRORS))]
+            self.errors = [
+                graph_wav.ERRORS[n] for n in range(len(graph_wav.ERRORS))
+            ]
         if 0 <= code < len(self.errors):
             return self.errors[code]
         return f"error {code} of the server"
@@ -348,7 +350,7 @@ def read_wav(path):
                     return file.read(), None
         import soundfile
 
-        from audio_tf.data.decode import read_audio  # Imports TensorFlow.
+        from audio_tf.audio.decode import read_audio  # Imports TensorFlow.
 
         audio, rate_hz = read_audio(path)
         content = io.BytesIO()

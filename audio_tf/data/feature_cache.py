@@ -11,11 +11,11 @@ import numpy as np
 from keras import ops
 from tqdm.auto import tqdm
 
+from audio_tf.audio.decode import RESAMPLER
 from audio_tf.data.cache import AudioCache, write_error
-from audio_tf.data.decode import RESAMPLER
 from audio_tf.data.utterances import Frames, Utterances
 from audio_tf.ops.checks import check_sizes
-from audio_tf.provenance import weights_sha256
+from audio_tf.ops.weights import weights_sha256
 
 # To be raised when features of the same settings and weights change.
 VERSION = 2
@@ -60,7 +60,7 @@ def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
         features: `audio_tf.layers.SpeechFeatures`, or what is called as it is
             and has its `dim`, `sample_rate_hz`, `step_size`, `first_step`,
             `step_lengths`, `weights` and `get_config`, such as
-            `audio_tf.probes.FrozenFeatures`.
+            `audio_tf.analysis.probes.FrozenFeatures`.
         cache_dir: folder of the cache.
         batch_size: int, utterances computed at a time.
         progress: bool, whether to show a progress bar.

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
+from audio_tf.audio import graph_wav
 from audio_tf.audio.graph_resampling import resample_in_graph
-from audio_tf.data import wav
 
 # So many windows are scored at a time: an hour of sound fits into memory.
 WINDOWS_AT_A_TIME = 64
@@ -54,7 +54,7 @@ class ClipScorer:
         Returns:
             Dict of `scores`, float32 `(batch, classes)`, zeros where `valid`,
             boolean `(batch,)`, is False, and `error`, int32 `(batch,)`, the
-            place of the reason in `audio_tf.data.wav.ERRORS`.
+            place of the reason in `audio_tf.audio.graph_wav.ERRORS`.
         """
         clips, errors = tf.map_fn(
             self.decode,
@@ -71,8 +71,8 @@ class ClipScorer:
         else:
             scores = self.score_windows(clips)
         finite = tf.reduce_all(tf.math.is_finite(scores), 1)
-        sound = errors == wav.WavError.NONE
-        errors = tf.where(sound & ~finite, wav.WavError.OVERFLOW, errors)
+        sound = errors == graph_wav.WavError.NONE
+        errors = tf.where(sound & ~finite, graph_wav.WavError.OVERFLOW, errors)
         valid = sound & finite
         return {
             "scores": tf.where(valid[:, None], scores, 0.0),
@@ -82,12 +82,12 @@ class ClipScorer:
 
     def decode(self, contents):
         """Samples at the model's rate and the error of one file."""
-        audio, rate_hz, error = wav.decode_wav(contents)
+        audio, rate_hz, error = graph_wav.decode_wav(contents)
         duration_s = tf.size(audio) / tf.maximum(rate_hz, 1)
         too_long = duration_s > self.max_clip_s
-        error = tf.where(too_long, wav.WavError.TOO_LONG, error)
+        error = tf.where(too_long, graph_wav.WavError.TOO_LONG, error)
         audio = tf.cond(
-            error == wav.WavError.NONE,
+            error == graph_wav.WavError.NONE,
             lambda: resample_in_graph(audio, rate_hz, self.sample_rate_hz),
             lambda: tf.zeros((0,)),
         )

@@ -67,8 +67,8 @@ def check(arguments):
         ImportError: if a converter is not installed.
         ValueError: if an argument is wrong; it names the flag.
     """
-    from audio_tf.data import layouts
-    from audio_tf.data.corpora import CORPORA
+    from audio_tf.corpora import layouts
+    from audio_tf.corpora.sound import CORPORA
 
     wanted = wanted_formats(arguments)
     taken = {
@@ -170,14 +170,13 @@ def read_provenance(preset):
 
 
 def verify(model, files, arguments):
-    from audio_tf import data
+    from audio_tf.audio import load_audio
     from audio_tf.export.verify import format_rows
     from audio_tf.export.verify import verify as compare
 
     if arguments.clips:
         waveforms = [
-            data.load_audio(clip, model.sample_rate_hz)
-            for clip in arguments.clips
+            load_audio(clip, model.sample_rate_hz) for clip in arguments.clips
         ]
         if model.chunk_s is not None:
             size = round(model.chunk_s * model.sample_rate_hz)
@@ -203,8 +202,9 @@ def labelled_chunks(model, arguments):
         ValueError: if the corpus has other labels than the model; their order
             does not matter.
     """
-    from audio_tf import data, provenance
-    from audio_tf.settings import DataSettings
+    from audio_tf import data
+    from audio_tf.runs import provenance
+    from audio_tf.runs.settings import DataSettings
 
     folds = {}
     if arguments.test_folds is not None:

@@ -10,7 +10,7 @@ import tempfile
 import keras
 import tensorflow as tf
 
-from audio_tf.data import RESAMPLER, wav
+from audio_tf.audio import RESAMPLER, graph_wav
 from audio_tf.export import audio_bytes, copies, gate, streaming, warmup
 from audio_tf.export.base import first_line
 from audio_tf.export.loading import METADATA, versions
@@ -62,7 +62,7 @@ def export(
     number of channels. They are decoded, resampled, cut into windows of the
     model's `chunk_s` and scored as `audio_tf.data.score_clips` does. A clip
     that cannot be scored has zero scores, `valid` False, and in `error` its
-    place in `audio_tf.data.wav.ERRORS`; it leaves the others alone.
+    place in `audio_tf.audio.graph_wav.ERRORS`; it leaves the others alone.
 
     `stream`, if asked for, continues a stream: `StreamingClassifier` says how.
 
@@ -261,6 +261,6 @@ def metadata(model):
         "chunk_s": model.chunk_s,
         "silence_db": model.silence_db,
         "resampler": RESAMPLER,
-        "errors": [wav.ERRORS[error] for error in wav.WavError],
+        "errors": [graph_wav.ERRORS[error] for error in graph_wav.WavError],
         "audio_tf": __version__,
     }

@@ -18,14 +18,14 @@ from audio_tf.layers.encoder import (
     SinusoidalPositions,
     TransformerBlock,
 )
+from audio_tf.layers.features import SpeechFeatures
+from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
 from audio_tf.layers.frames import Deltas, FrameStacking, UtteranceNorm
 from audio_tf.layers.frontend import FrameMask, WaveformFrontend
-from audio_tf.layers.masking import MASKING_POLICIES, FrameMasking
 from audio_tf.layers.mixing import BetweenClassMixing, Mixup
 from audio_tf.layers.multiscale import MultiScaleAverage
 from audio_tf.layers.pooling import MaskedMean, TemporalAveragePooling
 from audio_tf.layers.spectral import DecibelSpectrogram, LogMel, Spectrogram
-from audio_tf.layers.speech import SpeechFeatures
 from audio_tf.layers.statistics import AttentionPooling, StatisticsPooling
 
 __all__ = [

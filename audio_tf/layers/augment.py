@@ -12,10 +12,10 @@ import math
 import keras
 from keras import ops
 
-from audio_tf.attention import masks
-from audio_tf.base import Layer
 from audio_tf.layers import spectral
+from audio_tf.ops import masks
 from audio_tf.ops.checks import check_sizes, closest
+from audio_tf.ops.layer import Layer
 
 INTERPOLATIONS = ("linear", "sinc")
 # Zeros of the sinc on each side of a sample, at the lower of the two rates.

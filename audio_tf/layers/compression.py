@@ -6,8 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.attention import blocks
-from audio_tf.base import Layer
+from audio_tf.ops import blocks
+from audio_tf.ops.layer import Layer
 
 # Frames of a block of `smooth`; the work for a frame is this and the number
 # of blocks.

@@ -6,17 +6,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.attention import (
-    blocks,
-    check_arguments,
-    create,
-    masks,
-    name_of,
-)
-from audio_tf.base import Layer
+from audio_tf.attention import check_arguments, create, name_of
 from audio_tf.layers import activations
 from audio_tf.layers.stages import Stage
+from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_dropout, check_positive, check_sizes
+from audio_tf.ops.layer import Layer
 
 # Keras' default of 1e-3 drowns quiet clips.
 LAYER_NORM_EPSILON = 1e-5

@@ -5,10 +5,10 @@ import math
 import keras
 from keras import ops
 
-from audio_tf.attention import blocks, masks
-from audio_tf.base import Layer
 from audio_tf.layers import spectral
+from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_flags, check_sizes, is_number
+from audio_tf.ops.layer import Layer
 
 EDGES = ("interp", "nearest")
 

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.attention import masks
-from audio_tf.base import Layer
 from audio_tf.layers import activations
+from audio_tf.ops import masks
+from audio_tf.ops.layer import Layer
 
 
 def mel_from_hz(frequency_hz):

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.attention import masks
 from audio_tf.layers import augment, spectral
+from audio_tf.ops import masks
 
 WEIGHTINGS = (None, "a")
 # The reference code takes no window for quieter than this.

@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import masks
-from audio_tf.base import Layer
 from audio_tf.layers.pooling import real_frames
 from audio_tf.layers.stages import Stage
+from audio_tf.ops import masks
+from audio_tf.ops.layer import Layer
 
 
 def halving_groups(dim, max_window):

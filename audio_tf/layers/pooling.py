@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import masks
-from audio_tf.base import Layer
 from audio_tf.layers.stages import Stage, whole_windows
+from audio_tf.ops import masks
+from audio_tf.ops.layer import Layer
 
 
 def real_frames(inputs, mask):

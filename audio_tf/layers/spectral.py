@@ -17,10 +17,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.attention import blocks, masks
-from audio_tf.base import Layer
 from audio_tf.layers import mel
+from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_positive, check_sizes, is_number
+from audio_tf.ops.layer import Layer
 
 PADDINGS = ("reflect", "zero")
 

@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from audio_tf.attention import functional
-from audio_tf.base import Layer
 from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.layer import Layer
 
 # A root has no gradient at 0, where the deviation of a single frame is.
 LEAST_VARIANCE = 1e-10

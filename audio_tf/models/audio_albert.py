@@ -3,12 +3,13 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import masks, name_of
-from audio_tf.base import Layer
+from audio_tf.attention import name_of
 from audio_tf.layers import FrameMask, SinusoidalPositions, TransformerBlock
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.backbone import AudioBackbone
+from audio_tf.ops import masks
 from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.layer import Layer
 
 
 @keras.saving.register_keras_serializable("audio_tf")

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.attention import masks
+from audio_tf.ops import masks
 
 # What a model may be given beside its waveform or its features.
 COMPANIONS = {

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from audio_tf.layers import FrameMask, activations
-from audio_tf.layers.masking import MASKING_POLICIES, FrameMasking
+from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
 from audio_tf.models.backbone import freeze_layers
 from audio_tf.models.inputs import InputDoor, complete
 from audio_tf.ops import checks

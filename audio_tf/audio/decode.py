@@ -1,0 +1,219 @@
+"""From a file to float32 mono samples at the model's rate."""
+
+import io
+import os
+
+import numpy as np
+import soundfile
+
+from audio_tf.audio.resampling import resample
+
+# What a writer that cannot seek back leaves as the size of the WAV data.
+STREAMING_SIZES = {
+    0,
+    0x7FFFFFFF,
+    0x7FFFF000,
+    0x80000000,
+    0xFFFFFFFF,
+    0xFFFFF000,
+}
+
+# Integers of 32 bits that were stored as floats, without being scaled, are
+# still let through. Anything larger is no sound: its square, which spectra and
+# power take, or a sum of such, leaves float32.
+MAX_PEAK = 2.0**31
+
+# A file of a few bytes may promise or unpack to any number of samples. These
+# are 18 hours at 16 kHz, and 4 GiB.
+MAX_SAMPLES = 2**30
+READ_AT_ONCE = 2**22  # Values, of all channels.
+
+# A file has two to ten chunks; millions of empty ones would take minutes.
+MAX_CHUNKS = 256
+
+# No recorder is slower or faster. A lying header would have a second become
+# hours.
+MIN_RATE_HZ = 1_000
+MAX_RATE_HZ = 1_000_000
+
+
+class AudioError(ValueError):
+    """A file that cannot be used as audio; the message names it and says why.
+
+    Args:
+        path: the file.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, path, reason):
+        super().__init__(f"{path}: {reason}")
+        self.path = str(path)
+        self.reason = reason
+
+
+def read_audio(path):
+    """Reads a WAV, FLAC, OGG or MP3 file of any depth through soundfile.
+
+    Integer samples are scaled to full scale 1 and channels are averaged.
+
+    Args:
+        path: path of the file.
+
+    Returns:
+        Pair of float32 samples `(samples,)` and the file's rate in Hz.
+
+    Raises:
+        AudioError: if the file is missing, empty, not audio, cut off, longer
+            than `MAX_SAMPLES`, or has no samples, or samples that are not
+            finite or beyond `MAX_PEAK`.
+    """
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        raise AudioError(path, "a folder, not a file")
+    if not os.path.isfile(path):
+        there = os.path.exists(path)
+        raise AudioError(
+            path, "not a regular file" if there else "no such file"
+        )
+    try:
+        if os.path.getsize(path) == 0:
+            raise AudioError(path, "empty file")
+        complete, content = inspect_container(path)
+        with soundfile.SoundFile(content or os.fsencode(path)) as file:
+            promised, rate_hz = file.frames, file.samplerate
+            audio = read_samples(path, file)
+    except (soundfile.LibsndfileError, RuntimeError, OSError) as error:
+        raise AudioError(path, f"not readable as audio ({error})") from error
+    if len(audio) < promised or not complete:
+        raise AudioError(path, f"cut off after {len(audio)} samples")
+    if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
+        raise AudioError(path, f"a rate of {rate_hz} Hz")
+    if not len(audio):
+        raise AudioError(path, "holds no samples")
+    return audio, rate_hz
+
+
+def read_samples(path, file):
+    """Samples of an open `SoundFile`, channels averaged, float32 `(samples,)`.
+
+    It reads some at a time: memory grows with what is there, and never with
+    what a header promises.
+
+    Raises:
+        AudioError: if there are too many, or some are not finite or too large.
+    """
+    step = max(1, READ_AT_ONCE // file.channels)
+    pieces, count = [], 0
+    while not pieces or (len(pieces[-1]) == step and count < file.frames):
+        audio = file.read(step, dtype="float32", always_2d=True)
+        count += len(audio)
+        if count > MAX_SAMPLES:
+            raise AudioError(path, f"longer than {MAX_SAMPLES} samples")
+        # Before channels are averaged, since their sum may be infinite.
+        check_samples(path, audio)
+        pieces.append(audio.mean(axis=1, dtype="float32"))
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+def check_samples(path, audio):
+    """Raises an `AudioError` unless all samples are finite and of a sound."""
+    peak = max(audio.max(initial=0.0), -audio.min(initial=0.0))
+    if peak <= MAX_PEAK:  # False for NaN, too.
+        return
+    bad = np.count_nonzero(~np.isfinite(audio))
+    if bad:
+        raise AudioError(path, f"{bad} samples are NaN or infinite")
+    raise AudioError(
+        path,
+        "samples so large that scores are not finite "
+        f"(a peak of {peak:.3g}, the most is {MAX_PEAK:.3g})",
+    )
+
+
+def inspect_container(path):
+    """Looks for what libsndfile passes over in WAV and Ogg files.
+
+    It reads as much of a cut file as is there, and nothing of a WAV whose
+    writer left the size of the data at 0.
+
+    Returns:
+        Pair of whether the file is complete, and the content to read in
+        place of the file, or `None` for the file itself.
+    """
+    with open(path, "rb") as file:
+        magic = file.read(4)
+        if magic == b"OggS":
+            return ogg_has_its_end(file), None
+        if magic != b"RIFF":
+            return True, None
+        data = find_wav_data(file)
+        if data is None:
+            return True, None
+        start, promised, there = data
+        if promised == 0 and there > 0 and not is_chunks(file, start):
+            if there >= 2**32:
+                raise AudioError(path, "longer than a RIFF file can be")
+            file.seek(0)
+            content = bytearray(file.read())
+            content[start - 4 : start] = b"\xff" * 4
+            return True, io.BytesIO(content)
+    return promised <= there or promised in STREAMING_SIZES, None
+
+
+def ogg_has_its_end(file):
+    """Whether the last page of an Ogg file is marked as the last."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 2**17))  # A page has at most 64 KiB.
+    tail = file.read()
+    page = tail[tail.rfind(b"OggS") :]
+    if len(page) < 27 or not page[5] & 4:
+        return False
+    sizes = page[27 : 27 + page[26]]
+    return len(sizes) == page[26] and len(page) >= 27 + len(sizes) + sum(sizes)
+
+
+def wav_chunks(file, place):
+    """Yields name, start and size of `MAX_CHUNKS` RIFF chunks from `place`."""
+    for _ in range(MAX_CHUNKS):
+        file.seek(place)
+        head = file.read(8)
+        if len(head) < 8 or not any(head):
+            return
+        size = int.from_bytes(head[4:], "little")
+        yield head[:4], place + 8, size
+        place += 8 + size + size % 2
+
+
+def find_wav_data(file):
+    """Start, promised and actual bytes of the data chunk, or `None`."""
+    end = file.seek(0, os.SEEK_END)
+    for name, start, size in wav_chunks(file, 12):
+        if name == b"data":
+            return start, size, end - start
+    return None
+
+
+def is_chunks(file, place):
+    """Whether the bytes from `place` on are RIFF chunks to the end."""
+    end = file.seek(0, os.SEEK_END)
+    stops = [
+        start + size
+        for name, start, size in wav_chunks(file, place)
+        if name.isascii()
+    ]
+    return bool(stops) and end - 1 <= stops[-1] <= end
+
+
+def load_audio(path, sample_rate_hz):
+    """Reads a file and resamples it; see `read_audio` and `resample`.
+
+    Raises:
+        AudioError: as `read_audio`, or if there would be more than
+            `MAX_SAMPLES` at the new rate.
+    """
+    audio, rate_hz = read_audio(path)
+    if len(audio) * sample_rate_hz > MAX_SAMPLES * rate_hz:
+        raise AudioError(
+            path, f"longer than {MAX_SAMPLES} samples at {sample_rate_hz} Hz"
+        )
+    return resample(audio, rate_hz, sample_rate_hz)

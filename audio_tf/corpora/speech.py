@@ -1,0 +1,281 @@
+"""Corpora of speech: utterances, their speakers, labels of their frames."""
+
+import dataclasses
+import hashlib
+import os
+import random
+
+import numpy as np
+
+from audio_tf.corpora import alignments
+from audio_tf.corpora.sound import Corpus
+
+NAMES_SHOWN = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class SpeechCorpus(Corpus):
+    """Utterances with speakers and, where given, labels of their frames.
+
+    As a `Corpus` its labels are the speakers, and its vocabulary those of all
+    splits that were read together, sorted as strings.
+
+    Attributes:
+        utterances: for each file, its name: unique in the corpus.
+        frame_labels: for each file, an integer array `(labels,)`, or `None`
+            if it has none; `None` instead of the list if no file has any.
+        label_rate_hz: float, labels per second.
+        label_names: names of the labels, or `None`.
+        report: dict by what did not fit when the corpus was read, of the
+            names concerned. Splits of one corpus share it.
+    """
+
+    utterances: list
+    frame_labels: list | None = None
+    label_rate_hz: float | None = None
+    label_names: list | None = None
+    report: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def speakers(self):
+        """Index of each speaker in the vocabulary; -1 if not known, int32."""
+        column = {name: index for index, name in enumerate(self.vocabulary)}
+        return np.array(
+            [column[names[0]] if names else -1 for names in self.labels],
+            np.int32,
+        )
+
+    def annotation(self, row):
+        """The speaker, and a checksum of the labels of the frames if any."""
+        labels = self.frame_labels and self.frame_labels[row]
+        if labels is None:
+            return super().annotation(row)
+        frames = np.ascontiguousarray(labels, "<i4").tobytes()
+        return [*super().annotation(row), hashlib.sha256(frames).hexdigest()]
+
+    def select(self, rows):
+        """The corpus of these files alone, vocabulary unchanged."""
+        labels = self.frame_labels
+        return dataclasses.replace(
+            super().select(rows),
+            utterances=[self.utterances[row] for row in rows],
+            frame_labels=labels and [labels[row] for row in rows],
+        )
+
+    def labelled(self):
+        """The utterances whose frames have labels."""
+        labels = self.frame_labels or [None] * len(self)
+        return self.select(
+            [row for row, each in enumerate(labels) if each is not None]
+        )
+
+    def describe(self):
+        """One text that counts what did not fit and names some of each."""
+        lines = []
+        for what, names in self.report.items():
+            shown = ", ".join(map(str, names[:NAMES_SHOWN]))
+            more = len(names) - NAMES_SHOWN
+            tail = f" and {more} more" if more > 0 else ""
+            lines.append(f"{len(names)} {what}: {shown}{tail}")
+        return "\n".join(lines)
+
+    def reporting(self, found, strict=False):
+        """The corpus with more in its report; an error if `strict`.
+
+        Args:
+            found: dict of lists of names by what is the matter with them.
+            strict: bool. If True, any name is a `ValueError`.
+        """
+        found = {what: names for what, names in found.items() if names}
+        corpus = dataclasses.replace(self, report={**self.report, **found})
+        if strict and found:
+            raise ValueError(
+                f"Not everything fits, with strict=True.\n{corpus.describe()}"
+            )
+        return corpus
+
+    def with_frame_labels(
+        self,
+        labels,
+        label_rate_hz=alignments.PHONE_RATE_HZ,
+        label_names=None,
+        strict=False,
+    ):
+        """The same utterances with labels of their frames.
+
+        Args:
+            labels: dict of integer arrays `(labels,)` by utterance.
+            label_rate_hz: float, labels per second.
+            label_names: names of the labels, or `None`.
+            strict: bool. If True, an utterance without labels, or labels
+                without an utterance, is an error; else the report has it.
+
+        Returns:
+            `SpeechCorpus`; utterances without labels stay, with `None`.
+
+        Raises:
+            ValueError: if no utterance has labels, or one has a label
+                without a name.
+        """
+        there = set(self.utterances)
+        found = [labels.get(name) for name in self.utterances]
+        known = [each for each in found if each is not None]
+        if not known:
+            raise ValueError(
+                f"None of {len(self)} utterances is among the {len(labels)} "
+                f"with labels. Received: {self.utterances[:NAMES_SHOWN]} and "
+                f"{list(labels)[:NAMES_SHOWN]}"
+            )
+        top = max(each.max(initial=0) for each in known)
+        if label_names is not None and top >= len(label_names):
+            raise ValueError(
+                f"There are {len(label_names)} names of labels. "
+                f"Received: label {top}"
+            )
+        corpus = dataclasses.replace(
+            self,
+            frame_labels=found,
+            label_rate_hz=float(label_rate_hz),
+            label_names=label_names,
+        )
+        found = {
+            "labels without audio": [
+                name for name in labels if name not in there
+            ],
+            "utterances without labels": [
+                name for name in self.utterances if name not in labels
+            ],
+        }
+        return corpus.reporting(found, strict)
+
+    def split(self, lists, strict=False):
+        """Splits by lists of utterances.
+
+        Args:
+            lists: dict by split of utterances, or of the path of a list as
+                `read_utterance_list` takes it.
+            strict: bool. If True, an utterance in no list, or in a list but
+                not there, is an error; else the report has it.
+
+        Returns:
+            Dict of `SpeechCorpus` by split, in the order of the lists.
+
+        Raises:
+            ValueError: if an utterance is in two lists, or a split is empty.
+        """
+        rows = {name: row for row, name in enumerate(self.utterances)}
+        lists = {
+            split: alignments.read_utterance_list(names)
+            if isinstance(names, str | os.PathLike)
+            else [alignments.normal(name) for name in names]
+            for split, names in lists.items()
+        }
+        owner = {}
+        for split, names in lists.items():
+            for name in names:
+                if name in owner:
+                    raise ValueError(
+                        f"{name} is listed twice, in the splits {owner[name]} "
+                        f"and {split}"
+                    )
+                owner[name] = split
+        found = {
+            "listed without audio": [
+                name for name in owner if name not in rows
+            ],
+            "utterances in no list": [
+                name for name in rows if name not in owner
+            ],
+        }
+        corpus = self.reporting(found, strict)
+        chosen = {
+            split: [rows[name] for name in names if name in rows]
+            for split, names in lists.items()
+        }
+        for split, each in chosen.items():
+            if not each:
+                raise ValueError(
+                    f"No utterance of the split {split} is there. Received: "
+                    f"{len(lists[split])} listed\n{corpus.describe()}"
+                )
+        return {split: corpus.select(each) for split, each in chosen.items()}
+
+    @classmethod
+    def join(cls, corpora):
+        """Corpora that were read together as one, in their order.
+
+        Raises:
+            ValueError: if their vocabularies differ.
+        """
+        first = corpora[0]
+        for each in corpora[1:]:
+            if each.vocabulary != first.vocabulary:
+                raise ValueError(
+                    "Only corpora with one vocabulary are joined. Received: "
+                    f"{len(first.vocabulary)} and {len(each.vocabulary)} "
+                    "speakers"
+                )
+        labels = None
+        if any(each.frame_labels for each in corpora):
+            labels = [
+                label
+                for each in corpora
+                for label in each.frame_labels or [None] * len(each)
+            ]
+        return dataclasses.replace(
+            first,
+            files=[file for each in corpora for file in each.files],
+            labels=[label for each in corpora for label in each.labels],
+            utterances=[name for each in corpora for name in each.utterances],
+            frame_labels=labels,
+        )
+
+    def hold_out(self, share=0.1, seed=1337):
+        """Draws whole utterances for validation.
+
+        The defaults do as s3prl's `downstream/phone_linear/dataset.py` does
+        with CPC's training list: the list is shuffled by a seed, and its end
+        is held out.
+
+        Returns:
+            Pair of `SpeechCorpus`: the rest and the share.
+
+        Raises:
+            ValueError: if `share` is not from 0 to 1.
+        """
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(
+                f"`share` must be from 0 to 1. Received: share={share}"
+            )
+        order = list(range(len(self)))
+        random.Random(seed).shuffle(order)
+        cut = int(len(order) * (1 - share))
+        return self.select(order[:cut]), self.select(order[cut:])
+
+
+def collect(found, report=None):
+    """A corpus of utterances found on disk.
+
+    Args:
+        found: triples of file, utterance and speaker, `None` if not known.
+        report: dict for the corpus.
+
+    Raises:
+        ValueError: if two files are one utterance; it names both.
+    """
+    files = {}
+    for file, name, _ in found:
+        if name in files:
+            raise ValueError(
+                f"Two files are the utterance {name}. "
+                f"Received: {files[name]} and {file}"
+            )
+        files[name] = file
+    speakers = [speaker for *_, speaker in found]
+    return SpeechCorpus(
+        [file for file, *_ in found],
+        [[] if speaker is None else [speaker] for speaker in speakers],
+        sorted(set(speakers) - {None}),
+        [name for _, name, _ in found],
+        report=report or {},
+    )

@@ -1,0 +1,237 @@
+"""Features of speech models, by the name of a preset."""
+
+import keras
+from keras import ops
+
+from audio_tf.layers import frames, spectral
+from audio_tf.ops import masks
+from audio_tf.ops.checks import closest, reject_unknown
+from audio_tf.ops.layer import Layer
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class SpeechFeatures(Layer):
+    """The features that Audio ALBERT is trained on, from the waveform.
+
+    `(batch, samples)` -> `(batch, steps, dim)`: level, spectrogram, slopes,
+    normalisation over the clip, stacks of frames, in that order.
+    `frames = 1 + samples // hop_size`, `steps = max(frames // stack, 1)`.
+    Real steps do not depend on padding; those behind a clip are zeros.
+
+    | | `paper` | `paper_target` | `s3prl` |
+    |---|---|---|---|
+    | in s3prl | branch AlbertNew | branch AlbertNew | HEAD |
+    | file | `utils/audio.py` | `utils/audio.py` | `upstream/baseline` |
+    | level | as it is | as it is | -25 dB |
+    | window, hop, ms | 50, 12.5 | 50, 12.5 | 25, 10 |
+    | transform | 2048 | 2048 | 400 |
+    | features | ln(mel + 1e-6), 80 | decibels, 1025 | ln(mel + 1e-10), 80 |
+    | mel scale and area | Slaney's | | HTK's, heights of 1 |
+    | pre-emphasis | 0 | 0.97 | 0 |
+    | slopes | 9 frames | none | none |
+    | deviation | of `frames` | of `frames` | of `frames - 1` |
+    | stack, dim, step | 3, 480, 37.5 ms | 3, 3075, 37.5 ms | 1, 80, 10 ms |
+
+    `paper` follows the branch of the papers' authors. It is the default among
+    four public settings that disagree: this one, pohanchi/AALBERT, s3prl's
+    `aalbert_libri_fbank6L` of June 2020 and s3prl's HEAD. `paper_target` is
+    the spectrogram that its model reconstructs, frame by frame beside it;
+    the model of `s3prl` reconstructs its input. In `s3prl` the mel scale is
+    the default of torchaudio's `MelScale`, and one epsilon serves logarithm
+    and deviation alike, as in `upstream/baseline/preprocessor.py`. The
+    sources are silent on very short clips: a clip of a few samples is
+    mirrored more than once, and `Deltas`, `FrameStacking` and
+    `UtteranceNorm` say what they do with a few frames.
+
+    Args:
+        preset: `"paper"`, `"paper_target"` or `"s3prl"`.
+        sample_rate_hz: int, rate of the waveform.
+        options: dict that replaces values of the preset, see `PRESETS`:
+            `level_db`, `None` for none; `delta_width`, 0 for none;
+            `delta_edges`; `normalize`, `unbiased`, `epsilon` and
+            `min_deviation`; `stack`; and arguments of `LogMel` or
+            `DecibelSpectrogram`.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        waveform: floating tensor `(batch, samples)`, full scale 1.
+        lengths: integer `(batch,)`, real samples of each clip, or `None`
+            where all are real.
+        return_mask: bool. If True, also return the mask of the steps,
+            boolean `(batch, steps)`.
+
+    Returns:
+        Tensor `(batch, steps, dim)`, computed in float32 and cast to the
+        policy, or a pair with the mask.
+
+    Raises:
+        TypeError: if the preset has no such option; it names the closest.
+        ValueError: if there is no such preset, or a value is out of range.
+    """
+
+    def __init__(
+        self, preset="paper", sample_rate_hz=16_000, options=None, **kwargs
+    ):
+        super().__init__(autocast=False, **kwargs)
+        if preset not in PRESETS:
+            raise ValueError(
+                f"`preset` must be one of {list(PRESETS)}"
+                f"{closest(preset, PRESETS)}. Received: preset={preset!r}"
+            )
+        reject_unknown(f"The preset {preset!r}", options or {}, PRESETS[preset])
+        self.preset = preset
+        self.sample_rate_hz = sample_rate_hz
+        self.options = {**PRESETS[preset], **(options or {})}
+        own = dict(self.options)
+        self.level_db = own.pop("level_db")
+        width, edges = own.pop("delta_width"), own.pop("delta_edges")
+        normalize = own.pop("normalize")
+        deviation = {key: own.pop(key) for key in DEVIATION}
+        size = own.pop("stack")
+        spectrogram = SPECTROGRAMS[own.pop("spectrogram")]
+        self.spectrogram = spectrogram(
+            sample_rate_hz=sample_rate_hz,
+            **own,
+            dtype="float32",
+            name="spectrogram",
+        )
+        self.deltas = (
+            frames.Deltas(width, edges, dtype="float32") if width else None
+        )
+        self.norm = (
+            frames.UtteranceNorm(**deviation, dtype="float32")
+            if normalize
+            else None
+        )
+        self.stacking = frames.FrameStacking(size, dtype="float32")
+
+    @property
+    def dim(self):
+        """Features of a step."""
+        per_frame = self.spectrogram.dim * (2 if self.deltas else 1)
+        return self.stacking.size * per_frame
+
+    # A window reaches to both sides of its middle, a fit of slopes too, and
+    # the normalisation over the whole clip.
+    causal = False
+
+    def longest_input(self, steps):
+        """Samples of the longest clip that has no more than so many steps."""
+        frames = (steps + 1) * self.stacking.size - 1
+        return frames * self.spectrogram.hop_size - 1
+
+    @property
+    def step_size(self):
+        """Samples from one step to the next."""
+        return self.spectrogram.hop_size * self.stacking.size
+
+    @property
+    def first_step(self):
+        """The middle of the first step in samples."""
+        # A stack has its middle in the middle of its frames.
+        return (self.step_size - self.spectrogram.hop_size) / 2
+
+    def step_lengths(self, lengths):
+        """Real steps, `int32 (batch,)`, of clips of so many samples."""
+        lengths = self.spectrogram.frame_lengths(lengths)
+        return frames.stacked_lengths(lengths, self.stacking.size)
+
+    def build(self, input_shape):
+        self.spectrogram.build(input_shape)
+        shape = (None, None, self.spectrogram.dim)
+        for layer in (self.deltas, self.norm, self.stacking):
+            if layer is not None:
+                layer.build(shape)
+
+    def call(self, waveform, lengths=None, return_mask=False):
+        lengths = spectral.clip_lengths(waveform, lengths)
+        waveform = ops.cast(waveform, "float32")
+        if self.level_db is not None:
+            waveform = spectral.set_level(waveform, lengths, self.level_db)
+        x = self.spectrogram(waveform, lengths)
+        # Not by calling the layers: masks would cling to what they return.
+        lengths = self.spectrogram.frame_lengths(lengths)
+        if self.deltas is not None:
+            slopes = self.deltas.transform(x, lengths)
+            x = ops.concatenate([x, slopes], axis=-1)
+        if self.norm is not None:
+            x = self.norm.transform(x, lengths)
+        x = ops.cast(self.stacking.transform(x, lengths), self.compute_dtype)
+        if not return_mask:
+            return x
+        lengths = frames.stacked_lengths(lengths, self.stacking.size)
+        return x, masks.from_lengths(lengths, ops.shape(x)[1])
+
+    def compute_output_spec(self, waveform, lengths=None, return_mask=False):
+        x = self.spectrogram.compute_output_spec(waveform)
+        batch, steps, _ = self.stacking.compute_output_spec(x).shape
+        x = keras.KerasTensor(
+            (batch, steps, self.dim), dtype=self.compute_dtype
+        )
+        mask = keras.KerasTensor((batch, steps), dtype="bool")
+        return (x, mask) if return_mask else x
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "preset": self.preset,
+            "sample_rate_hz": self.sample_rate_hz,
+            "options": self.options,
+        }
+
+
+DEVIATION = ("unbiased", "epsilon", "min_deviation")
+
+SPECTROGRAMS = {
+    "log_mel": spectral.LogMel,
+    "decibel": spectral.DecibelSpectrogram,
+}
+
+PAPER = {
+    "level_db": None,
+    "spectrogram": "log_mel",
+    "window_s": 0.05,
+    "hop_s": 0.0125,
+    "fft_size": 2048,
+    "padding": "reflect",
+    "pre_emphasis": 0.0,
+    "bands": 80,
+    "scale": "slaney",
+    "norm": "slaney",
+    "low_hz": 0.0,
+    "high_hz": None,
+    "floor": 1e-6,
+    "delta_width": 9,
+    "delta_edges": "interp",
+    "normalize": True,
+    "unbiased": False,
+    "epsilon": 1e-16,
+    "min_deviation": 1e-4,
+    "stack": 3,
+}
+
+MEL_OPTIONS = ("bands", "scale", "norm", "low_hz", "high_hz", "floor")
+
+PRESETS = {
+    "paper": PAPER,
+    "paper_target": {
+        **{key: PAPER[key] for key in PAPER if key not in MEL_OPTIONS},
+        "spectrogram": "decibel",
+        "pre_emphasis": 0.97,
+        "delta_width": 0,
+    },
+    "s3prl": {
+        **PAPER,
+        "level_db": -25.0,
+        "window_s": 0.025,
+        "hop_s": 0.01,
+        "fft_size": 400,
+        "scale": "htk",
+        "norm": None,
+        "floor": 1e-10,
+        "delta_width": 0,
+        "unbiased": True,
+        "epsilon": 1e-10,
+        "stack": 1,
+    },
+}

@@ -1,0 +1,250 @@
+"""Hides runs of frames, for models that learn by filling them in."""
+
+import keras
+from keras import ops
+
+from audio_tf.ops.checks import check_sizes, is_number
+from audio_tf.ops.layer import Layer
+
+# The two public readings of "masked acoustic modelling"; the papers state
+# neither. A run of `paper` is one stacked frame.
+MASKING_POLICIES = {
+    "paper": {"consecutive": 1, "spacing": 2},
+    "s3prl": {"consecutive": 7, "spacing": None},
+}
+
+
+def expected_runs(lengths, proportion, consecutive):
+    """`length * proportion / consecutive`, free of float32's rounding.
+
+    Of 20 frames 15 % are 3, neither just below nor just above: what is
+    floored or rounded next must be what decimals give.
+
+    Args:
+        lengths: integer tensor `(batch, 1)`.
+
+    Returns:
+        Float32 tensor `(batch, 1)`, a multiple of 1 / 4096.
+    """
+    runs = ops.cast(lengths, "float32") * (proportion / consecutive)
+    return ops.round(runs * 4096.0) / 4096.0
+
+
+def ranks(noise, candidates):
+    """Draws a random permutation of each row's candidates.
+
+    Args:
+        noise: float32 `(batch, time)` in [0, 1).
+        candidates: boolean `(batch, time)`.
+
+    Returns:
+        Pair of int32 `(batch, time)`: `order`, the positions with all
+        candidates before all others, and `rank`, its inverse.
+    """
+    order = ops.argsort(ops.where(candidates, noise, 2.0), axis=1)
+    return order, ops.argsort(order, axis=1)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class FrameMasking(Layer):
+    """Zeros, replaces or leaves runs of frames, and says which were chosen.
+
+    Masked acoustic modelling of Mockingjay (arXiv 1910.12638), as the code of
+    "Audio ALBERT" (arXiv 2005.08575) has it; `n` is the clip's real length:
+
+    - with a `spacing` (s3prl's branch AlbertNew, `utils/mam.py`): runs begin
+      at `r, r + c + spacing, ...`, below `n - c - 1`, of which
+      `max(1, floor(n * proportion / c))` are drawn; `r` is random below
+      `c = consecutive`, so that 0 is the only one for runs of one frame.
+      Clips with fewer than two such steps are left alone;
+    - with `spacing=None` (s3prl's HEAD, `pretrain/mockingjay/task.py`):
+      `round(n * proportion / c)` runs begin anywhere up to
+      `max(n - c - 1, 0)` and may overlap.
+
+    One die is cast for each clip, not for each frame: all its runs are set to
+    zero, or replaced by as many runs of the same clip that begin anywhere, or
+    left as they are. All three count as masked. Where runs overlap, the later
+    one's replacement is seen. Padding is neither masked nor drawn from.
+
+    In one point this differs from what `utils/mam.py` does when it is run: in
+    the clips whose frames are to be replaced, about one in ten, its
+    `np.random.permutation(valid_index)` gets an array of one index, so that
+    every chosen frame becomes the one frame `n - 2`. Here each chosen run is
+    replaced by another one, drawn from the whole clip, as in Mockingjay.
+
+    Args:
+        proportion: float, the share of a clip's frames to be masked.
+        consecutive: int, frames of a run.
+        spacing: int, frames between a run and where the next may begin, 2 or
+            3 in the authors' settings; `None` lets runs overlap.
+        zero_rate: float, share of clips whose runs are set to zero.
+        replace_rate: float, share of clips whose runs are replaced.
+        evaluation_seed: int, the seed of what is drawn outside training, the
+            same at each call, or `None` to mask in training only.
+        seed: int or `None`, the seed of what is drawn in training.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, True for the real frames, which come
+            first, or `None` where all are real.
+        training: bool, whether `seed` or `evaluation_seed` rules.
+
+    Returns:
+        Pair of the masked inputs `(batch, time, dim)` and a boolean
+        `(batch, time)`, True where a frame was chosen.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        proportion=0.15,
+        consecutive=1,
+        spacing=2,
+        zero_rate=0.8,
+        replace_rate=0.1,
+        evaluation_seed=None,
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_sizes(consecutive=consecutive)
+        if spacing is not None and (
+            isinstance(spacing, bool)
+            or not isinstance(spacing, int)
+            or spacing < 0
+        ):
+            raise ValueError(
+                "`spacing` must be None or an integer, at least 0. "
+                f"Received: spacing={spacing!r}"
+            )
+        shares = (proportion, zero_rate, replace_rate)
+        if not (
+            all(is_number(share) and share >= 0.0 for share in shares)
+            and max(proportion, zero_rate + replace_rate) <= 1.0
+        ):
+            raise ValueError(
+                "`proportion` and `zero_rate + replace_rate` must be in "
+                f"[0, 1]. Received: proportion={proportion}, "
+                f"zero_rate={zero_rate}, replace_rate={replace_rate}"
+            )
+        self.supports_masking = True
+        self.proportion = proportion
+        self.consecutive = consecutive
+        self.spacing = spacing
+        self.zero_rate = zero_rate
+        self.replace_rate = replace_rate
+        self.evaluation_seed = evaluation_seed
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def build(self, input_shape):
+        self.built = True
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+    def call(self, inputs, mask=None, training=None):
+        batch, time = ops.shape(inputs)[0], ops.shape(inputs)[1]
+        seed = self.seed_generator if training else self.evaluation_seed
+        if seed is None:
+            return inputs, ops.zeros((batch, time), dtype="bool")
+        noise = keras.random.uniform(
+            (batch, 2 * time + 2), dtype="float32", seed=seed
+        )
+        if mask is None:
+            lengths = ops.zeros((batch, 1), dtype="int32") + time
+        else:
+            lengths = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
+        masked, origin = self.draw(noise, lengths, time)
+
+        dim = inputs.shape[-1]
+        rows = ops.expand_dims(ops.arange(batch, dtype="int32"), 1) * time
+        replaced = ops.take(
+            ops.reshape(inputs, (-1, dim)), rows + origin, axis=0
+        )  # (B, T, F)
+        die = noise[:, -1:]
+        zero = ops.logical_and(masked, die < self.zero_rate)
+        keep = die >= self.zero_rate + self.replace_rate
+        outputs = ops.where(
+            ops.expand_dims(ops.logical_and(masked, ~keep), -1),
+            replaced,
+            inputs,
+        )
+        zeros = ops.zeros_like(outputs)
+        return ops.where(ops.expand_dims(zero, -1), zeros, outputs), masked
+
+    def draw(self, noise, lengths, time):
+        """Chooses frames to mask, and the frames that would replace them.
+
+        Args:
+            noise: float32 `(batch, 2 * time + 2)` in [0, 1).
+            lengths: int32 `(batch, 1)`, real frames.
+            time: integer or scalar tensor.
+
+        Returns:
+            Pair of the mask, boolean `(batch, time)`, and for each frame
+            where its replacement is, int32 `(batch, time)`.
+        """
+        size = self.consecutive
+        positions = ops.expand_dims(ops.arange(time, dtype="int32"), 0)
+        last = ops.maximum(lengths - size - 1, 0)
+        anywhere = positions <= last
+        runs = expected_runs(lengths, self.proportion, size)
+        if self.spacing is None:
+            candidates, runs = anywhere, ops.round(runs)
+        else:
+            step = size + self.spacing
+            first = ops.cast(ops.floor(noise[:, -2:-1] * size), "int32")
+            room = lengths - size - 1 - first
+            candidates = ops.logical_and(
+                ops.logical_and(positions >= first, positions - first < room),
+                ops.logical_and(
+                    (positions - first) % step == 0, room >= 2 * step
+                ),
+            )
+            runs = ops.maximum(ops.floor(runs), 1.0)
+        _, rank = ranks(noise[:, :time], candidates)
+        chosen = ops.logical_and(candidates, rank < ops.cast(runs, "int32"))
+        others, _ = ranks(noise[:, time : 2 * time], anywhere)
+
+        # The latest start within reach of each frame, or -1.
+        latest = ops.cast(ops.where(chosen, positions, -1), "float32")
+        latest = ops.pad(latest, [[0, 0], [size - 1, 0]], constant_values=-1.0)
+        latest = ops.max_pool(
+            ops.expand_dims(latest, -1),
+            size,
+            strides=1,
+            padding="valid",
+            data_format="channels_last",
+        )
+        latest = ops.cast(ops.squeeze(latest, -1), "int32")
+        masked = ops.logical_and(latest >= 0, positions < lengths)
+
+        # The k-th run drawn is replaced by the k-th of the others.
+        start = ops.maximum(latest, 0)
+        origin = ops.take_along_axis(
+            others, ops.take_along_axis(rank, start, axis=1), axis=1
+        )
+        origin = origin + positions - start
+        return masked, ops.clip(origin, 0, ops.maximum(lengths - 1, 0))
+
+    def compute_output_spec(self, inputs, mask=None, training=None):
+        return (
+            keras.KerasTensor(inputs.shape, dtype=self.compute_dtype),
+            keras.KerasTensor(inputs.shape[:2], dtype="bool"),
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "proportion": self.proportion,
+            "consecutive": self.consecutive,
+            "spacing": self.spacing,
+            "zero_rate": self.zero_rate,
+            "replace_rate": self.replace_rate,
+            "evaluation_seed": self.evaluation_seed,
+            "seed": self.seed,
+        }

@@ -1,0 +1,42 @@
+"""Weights: the parts that one may hold, and their checksum.
+
+A table of attention logits holds one map per head: crafted heads outweigh
+random ones by three orders of magnitude. An optimizer that scales steps by the
+size of what they move, as LAMB does, must look at one part at a time.
+"""
+
+import hashlib
+
+import numpy as np
+
+
+def declare_parts(variable, axis):
+    """Says that a weight is a stack of independent parts.
+
+    Args:
+        variable: `keras.Variable`.
+        axis: int, the axis along which the parts stand.
+    """
+    variable.parts_axis = axis
+
+
+def parts_axis(variable):
+    """The axis along which the parts of a weight stand.
+
+    Args:
+        variable: `keras.Variable`.
+
+    Returns:
+        Int as `declare_parts` was given it, or `None` for a weight of one part.
+    """
+    return vars(variable).get("parts_axis")
+
+
+def weights_sha256(weights):
+    """Checksum of the values, shapes and dtypes of weights, in their order."""
+    digest = hashlib.sha256()
+    for weight in weights:
+        value = np.asarray(weight)
+        digest.update(f"{value.dtype} {value.shape} ".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()

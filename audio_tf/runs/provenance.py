@@ -1,0 +1,302 @@
+"""How a model came to be, kept beside its weights and in the run's folder.
+
+The folder of a run has `config.json`, its settings and what was built, and
+`corpus.json`, every file that it was made from. A run that goes on must find
+the same files and labels.
+"""
+
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import shlex
+import sys
+
+import keras
+import numpy as np
+
+from audio_tf import files
+from audio_tf.version import __version__
+
+NAMES_SHOWN = 3
+MISSING = "missing"
+
+
+def run_facts(settings):
+    """What a run was asked for, and where it ran.
+
+    Args:
+        settings: `audio_tf.runs.settings.Settings` of a script.
+
+    Returns:
+        Dict that JSON can hold.
+    """
+    backend = keras.backend.backend()
+    return {
+        "command": shlex.join(["python", *sys.argv]),
+        **settings.to_json(),
+        "versions": {
+            "audio_tf": __version__,
+            "keras": keras.__version__,
+            "backend": backend,
+            backend: importlib.metadata.version(backend),
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "cores": os.cpu_count(),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def model_facts(backbone):
+    """What was built, which the settings alone do not tell.
+
+    Args:
+        backbone: an `AudioBackbone`.
+
+    Returns:
+        Dict that JSON can hold: `class`, `attention`, `attention_kwargs`,
+        `causal` (whether no frame depends on a later sample),
+        `made_for_frames` and `parameters`.
+    """
+    return {
+        "class": type(backbone).__name__,
+        "attention": backbone.blocks[0].attention_name,
+        "attention_kwargs": backbone.attention_kwargs,
+        "causal": backbone.causal,
+        "made_for_frames": backbone.made_for_frames,
+        "parameters": backbone.count_params(),
+    }
+
+
+def corpus_record(corpora, root):
+    """Every file of a corpus, with what it is labelled with.
+
+    Args:
+        corpora: dict of `Corpus` by split.
+        root: the folder that names of files are relative to; it may move.
+
+    Returns:
+        Dict that JSON can hold: `vocabulary`, the labels in their order;
+        `splits`, by split and name a list of the file's size in bytes, or
+        `"missing"`, and its labels; `left_out`, the reason by name of each
+        file that was not used, `None` as long as that is not known.
+    """
+    splits = {}
+    for split, corpus in corpora.items():
+        splits[split] = {
+            name_below(root, file): [size_of(file), *corpus.annotation(row)]
+            for row, file in enumerate(corpus.files)
+        }
+    vocabularies = [corpus.vocabulary for corpus in corpora.values()]
+    return {
+        "vocabulary": [str(label) for label in vocabularies[0]],
+        "splits": splits,
+        "left_out": None,
+    }
+
+
+def name_below(root, file):
+    """The path of a file within a folder, whole if it is not in there."""
+    path = os.path.abspath(file)
+    name = os.path.relpath(path, os.path.abspath(root))
+    return path if name.startswith(os.pardir) else pathlib.Path(name).as_posix()
+
+
+def size_of(file):
+    """Bytes of a file, or `"missing"` if it is not there any more."""
+    try:
+        return os.stat(file).st_size
+    except (OSError, ValueError):
+        return MISSING
+
+
+def leave_out(record, root, failures):
+    """A `corpus_record` that says which files were not used, and why.
+
+    Args:
+        record: what `corpus_record` gave.
+        root: as there.
+        failures: dict of the reason by path.
+    """
+    reasons = {
+        name_below(root, file): reason for file, reason in failures.items()
+    }
+    return {**record, "left_out": reasons}
+
+
+def corpus_facts(record):
+    """What a model was trained and tested on, in short.
+
+    Args:
+        record: what `corpus_record` or `leave_out` gave.
+
+    Returns:
+        Dict by split of the number of `files` that were used and a `sha256`
+        over their names, sizes and labels and the vocabulary.
+    """
+    facts, left_out = {}, record["left_out"] or {}
+    for split, listed in record["splits"].items():
+        used = {
+            name: entry
+            for name, entry in listed.items()
+            if name not in left_out
+        }
+        text = json.dumps([record["vocabulary"], sorted(used.items())])
+        facts[split] = {
+            "files": len(used),
+            "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        }
+    return facts
+
+
+def changes(before, now):
+    """What is another in a corpus than it was.
+
+    Args:
+        before: a `corpus_record`.
+        now: another one.
+
+    Returns:
+        List of texts, empty if nothing has changed.
+    """
+    found = []
+    if before["vocabulary"] != now["vocabulary"]:
+        found.append(label_change(before["vocabulary"], now["vocabulary"]))
+    was, is_ = by_file(before), by_file(now)
+    both = [name for name in was if name in is_]
+    for names, what in (
+        ([name for name in was if name not in is_], "removed"),
+        ([name for name in is_ if name not in was], "added"),
+        ([name for name in both if was[name][1] != is_[name][1]], "changed"),
+        (
+            [name for name in both if was[name][2:] != is_[name][2:]],
+            "labelled otherwise",
+        ),
+        (
+            [name for name in both if was[name][0] != is_[name][0]],
+            "in another split",
+        ),
+    ):
+        if names:
+            splits = {split for name in names for split in (is_ | was)[name][0]}
+            found.append(
+                f"{counted(names)} {what}, {' and '.join(sorted(splits))}"
+            )
+    if None in (before["left_out"], now["left_out"]):
+        return found
+    was, is_ = set(before["left_out"]), set(now["left_out"])
+    for names, what in (
+        (sorted(was - is_), "left out then, used"),
+        (sorted(is_ - was), "used then, left out"),
+    ):
+        if names:
+            found.append(f"{counted(names)} {what} now")
+    return found
+
+
+def by_file(record):
+    """Dict by name of a list of the file's splits, its size and labels."""
+    found = {}
+    for split, listed in record["splits"].items():
+        for name, entry in listed.items():
+            splits = found[name][0] if name in found else []
+            found[name] = [[*splits, split], *entry]
+    return found
+
+
+def label_change(before, now):
+    """One text on how a vocabulary has changed."""
+    gone = [label for label in before if label not in now]
+    new = [label for label in now if label not in before]
+    if gone or new:
+        return f"labels: {shown(gone)} gone, {shown(new)} new"
+    return (
+        f"labels: the same in another order, {shown(now)} instead of "
+        f"{shown(before)}"
+    )
+
+
+def shown(names):
+    """Some names, and how many more there are."""
+    if not names:
+        return "none"
+    more = len(names) - NAMES_SHOWN
+    tail = f" and {more} more" if more > 0 else ""
+    return ", ".join(map(repr, names[:NAMES_SHOWN])) + tail
+
+
+def counted(names):
+    return f"{len(names)} files ({shown(names)})"
+
+
+def check_corpus(out, record):
+    """Raises a `ValueError` if a run would go on with another corpus.
+
+    Args:
+        out: folder of the run; it may not be there yet.
+        record: what `corpus_record` gave, or `leave_out`.
+    """
+    path = pathlib.Path(out, "corpus.json")
+    if not path.is_file():
+        return
+    found = changes(json.loads(path.read_text()), record)
+    if found:
+        raise ValueError(
+            f"The corpus is not the one that {path} lists, with which this "
+            f"run began. Received: {'; '.join(found)}"
+        )
+
+
+def begin_run(out, settings, record, **facts):
+    """Makes the folder of a run, once its model and its corpus stand.
+
+    Args:
+        out: the folder.
+        settings: `audio_tf.runs.settings.Settings`.
+        record: the `corpus_record`.
+        **facts: more for `config.json`.
+    """
+    out = pathlib.Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    files.write_json(out / "corpus.json", record)
+    # Last: what has it is a run.
+    files.write_json(out / "config.json", {**settings.to_json(), **facts})
+
+
+def column_order(labels, vocabulary, num_classes):
+    """The column of a model's scores for each label of a corpus.
+
+    Args:
+        labels: the model's labels in the order of its scores, or `None` if
+            it does not know them.
+        vocabulary: the corpus' labels in their order.
+        num_classes: int, the model's scores of a clip.
+
+    Returns:
+        Integer array `(classes,)`: `scores[:, order]` are in the order of
+        `vocabulary`.
+
+    Raises:
+        ValueError: if the labels are not the same; it names those that are
+            not.
+    """
+    if labels is None:
+        if num_classes != len(vocabulary):
+            raise ValueError(
+                f"The model must have a score for each of {len(vocabulary)} "
+                f"labels. Received: {num_classes} scores"
+            )
+        return np.arange(num_classes)
+    if set(labels) != set(vocabulary):
+        missing = [label for label in vocabulary if label not in labels]
+        further = [label for label in labels if label not in vocabulary]
+        raise ValueError(
+            "The model must have the labels of the corpus. Received: a model "
+            f"without {shown(missing)}, with {shown(further)} beyond"
+        )
+    column = {label: index for index, label in enumerate(labels)}
+    return np.array([column[label] for label in vocabulary])

@@ -1,0 +1,618 @@
+"""Probes of frozen features, and the script that runs them."""
+
+import json
+import re
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("probes read through tf.data", allow_module_level=True)
+
+from scripts import TRAINING, kill_once_there, run
+
+from audio_tf import data, models
+from audio_tf.analysis import probes
+from audio_tf.corpora import PADDING_LABEL, SpeechCorpus, read_speech_folder
+from audio_tf.data import cache
+from audio_tf.layers import SpeechFeatures
+
+DIM, CLASSES, HIDDEN = 7, 5, 3
+RATE_HZ, OPTIONS = 4_000, {"bands": 13, "fft_size": 128}
+FEATURES = ["--features", "s3prl", "--features-options", json.dumps(OPTIONS)]
+FEATURES += ["--sample-rate-hz", str(RATE_HZ)]
+
+
+def utterances(folder, features, kind, speakers=None, labels=None):
+    """`Utterances` of arrays `(frames, dim)`."""
+    folder.mkdir(exist_ok=True)
+    entries = []
+    for number, each in enumerate(features):
+        entries.append(folder / f"{number}.f32")
+        cache.write_entry(entries[-1], each.astype("float32"))
+    speakers = [0] * len(features) if speakers is None else speakers
+    corpus = SpeechCorpus(
+        entries,
+        [[str(speaker)] for speaker in speakers],
+        [str(speaker) for speaker in range(CLASSES)],
+        [str(number) for number in range(len(features))],
+        labels,
+        100.0,
+    )
+    lengths = np.array([len(each) for each in features])
+    frames = data.Frames(16_000, 160)
+    dim = features[0].shape[1]
+    none = np.zeros(len(features), "int64")
+    clips = data.Clips(
+        corpus, entries, lengths, 16_000, {}, none, none, dim, frames
+    )
+    return data.Utterances(clips, kind)
+
+
+def ragged(rng, count, low=2, high=23):
+    return [
+        rng.standard_normal((rng.integers(low, high), DIM))
+        for _ in range(count)
+    ]
+
+
+def of_each_kind(folder, rng, name, count=17):
+    """Random features with random targets for a probe."""
+    features = ragged(rng, count)
+    return utterances(
+        folder,
+        features,
+        probes.PROBES[name].targets,
+        rng.integers(0, CLASSES, count),
+        [rng.integers(0, CLASSES, len(each)) for each in features],
+    )
+
+
+def naive_logits(probe, features):
+    """One utterance by a loop over frames, `(frames, classes)`, or the
+    speaker's `(classes,)`."""
+    layers = [
+        layer.get_weights()
+        for layer in probe.layers
+        if isinstance(layer, keras.layers.Dense)
+    ]
+    if probe.name == "speaker":
+        features = [sum(features) / len(features)]
+    rows = []
+    for x in features:
+        for kernel, bias in layers[:-1]:
+            x = np.maximum(x @ kernel + bias, 0.0)
+        rows.append(x @ layers[-1][0] + layers[-1][1])
+    return rows[0] if probe.name == "speaker" else np.array(rows)
+
+
+# Heads
+
+
+@pytest.mark.parametrize(
+    "name, parameters",
+    {
+        "speaker": 7 * 5 + 5,
+        "frame_speaker": 7 * 5 + 5,
+        "phoneme_linear": 7 * 5 + 5,
+        "phoneme_1hidden": 7 * 3 + 3 + 3 * 5 + 5,
+        "phoneme_2hidden": 7 * 3 + 3 + 3 * 3 + 3 + 3 * 5 + 5,
+    }.items(),
+)
+def test_parameters(name, parameters):
+    probe = probes.create(name, DIM, CLASSES, HIDDEN)
+    assert probe.count_params() == parameters
+
+
+def test_the_papers_width_and_every_probe():
+    probe = probes.create("phoneme_1hidden", DIM, CLASSES)
+    assert probe.get_layer("hidden_0").units == 768
+    assert set(probes.PROBES) - set(probes.PAPER_PROBES) == {"phoneme_linear"}
+    with pytest.raises(ValueError, match="speaker.*Received: 'phones'"):
+        probes.create("phones", DIM, CLASSES)
+
+
+def test_dropout_is_in_the_hidden_layers():
+    probe = probes.create("phoneme_2hidden", DIM, CLASSES, dropout=0.25)
+    rates = [
+        layer.rate
+        for layer in probe.layers
+        if isinstance(layer, keras.layers.Dropout)
+    ]
+    assert rates == [0.25, 0.25]
+
+
+@pytest.mark.parametrize("name", probes.PROBES)
+def test_probes_are_the_loop_and_padding_changes_nothing(name, rng):
+    probe = probes.create(name, DIM, CLASSES, HIDDEN)
+    features = ragged(rng, 3)
+    lengths = np.array([len(each) for each in features], "int32")
+    padded = 100.0 * rng.standard_normal((3, 29, DIM)).astype("float32")
+    for row, each in enumerate(features):
+        padded[row, : len(each)] = each
+    found = probe.predict_on_batch({"features": padded, "lengths": lengths})
+    for row, each in enumerate(features):
+        expected = naive_logits(probe, each)
+        logits = found[row]
+        if name != "speaker":
+            logits = logits[: len(each)]
+        np.testing.assert_allclose(logits, expected, atol=1e-5)
+        alone = probe.predict_on_batch(each[None].astype("float32"))[0]
+        np.testing.assert_allclose(logits, alone, atol=1e-5)
+
+
+# Accuracy and loss
+
+
+@pytest.mark.parametrize("name", probes.PROBES)
+def test_loss_and_accuracy_are_those_of_real_frames(name, rng, tmp_path):
+    """Over batches of unequal size and padding, against a loop."""
+    split = of_each_kind(tmp_path / "a", rng, name)
+    probe = probes.create(name, DIM, CLASSES, HIDDEN)
+    splits = {"train": split, "val": split, "test": split}
+    report = probes.train(probe, splits, 1, 4, learning_rate=0.0, verbose=0)
+    right, losses, frames = 0, [], 0
+    for row, targets in enumerate(split.targets):
+        targets = np.atleast_1d(targets)
+        logits = naive_logits(probe, split.read(row)).reshape(-1, CLASSES)
+        assert len(logits) == len(targets)
+        right += np.sum(logits.argmax(-1) == targets)
+        frames += len(targets)
+        shifted = logits - logits.max(-1, keepdims=True)
+        log_shares = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+        losses += list(-log_shares[np.arange(len(targets)), targets])
+    assert report["test_accuracy"] == pytest.approx(right / frames, abs=1e-12)
+    for batch_size in (1, 4, 17):
+        found = probe.evaluate(split.dataset(batch_size), verbose=0)
+        assert found[1] == pytest.approx(right / frames, abs=1e-12)
+    # Keras averages the losses of batches; one batch has but one.
+    features, lengths, targets = split.read_batch(np.arange(17), np.zeros(17))
+    loss = probe.test_on_batch(
+        {"features": features, "lengths": lengths}, targets
+    )[0]
+    assert loss == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_accuracy_counts_beyond_float32():
+    metric = probes.RealAccuracy()
+    metric.right.assign(2**24)
+    metric.real.assign(2**24 + 1)
+    logits = np.eye(CLASSES, dtype="float32")[[1, 2, 3]]
+    metric.update_state(np.array([1, 4, PADDING_LABEL]), logits)
+    assert int(metric.right) == 2**24 + 1 and int(metric.real) == 2**24 + 3
+    assert float(metric.result()) == (2**24 + 1) / (2**24 + 3)
+    metric.reset_state()
+    assert float(metric.result()) == 0.0
+    with pytest.raises(ValueError, match="no weights"):
+        metric.update_state(np.array([1]), logits[:1], np.array([1.0]))
+
+
+# Training
+
+
+def test_the_best_epoch_is_tested_once(rng, tmp_path, monkeypatch):
+    """Labels are noise and steps too long: dev goes up and down."""
+    name = "frame_speaker"
+    splits = {
+        split: of_each_kind(tmp_path / split, rng, name)
+        for split in ("train", "val", "test")
+    }
+    asked = []
+    original = data.Utterances.dataset
+
+    def counted(self, *args, **kwargs):
+        asked.extend(split for split in splits if splits[split] is self)
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(data.Utterances, "dataset", counted)
+    probe = probes.create(name, DIM, CLASSES)
+    report = probes.train(probe, splits, 9, 4, 0.3, verbose=0)
+    assert asked.count("test") == 1
+    curve = report["history"]["val_accuracy"]
+    assert len(curve) == report["epochs"] == 9
+    assert report["best_epoch"] == 1 + int(np.argmax(curve)) < 9
+    assert report["val_accuracy"] == max(curve) > curve[-1]
+    for split in ("val", "test"):
+        figures = probe.evaluate(
+            splits[split].dataset(4), verbose=0, return_dict=True
+        )
+        assert figures["accuracy"] == report[f"{split}_accuracy"]
+
+
+def test_of_equal_epochs_the_earliest_is_best(rng, tmp_path):
+    split = of_each_kind(tmp_path / "a", rng, "speaker")
+    probe = probes.create("speaker", DIM, CLASSES)
+    splits = {"train": split, "val": split, "test": split}
+    report = probes.train(probe, splits, 3, 4, learning_rate=0.0, verbose=0)
+    assert len(set(report["history"]["val_accuracy"])) == 1
+    assert report["best_epoch"] == 1
+
+
+@pytest.mark.parametrize("name", probes.PROBES)
+def test_what_can_be_told_is_told(name, rng, tmp_path):
+    """Features that say the class, in noise; padding must not confuse."""
+    splits = {}
+    for split in ("train", "val", "test"):
+        features = ragged(rng, 41)
+        speakers = rng.integers(0, CLASSES, len(features))
+        labels = [rng.integers(0, CLASSES, len(each)) for each in features]
+        of_frames = probes.PROBES[name].targets == "frame_labels"
+        for x, speaker, each in zip(features, speakers, labels, strict=True):
+            told = each if of_frames else np.full(len(x), speaker)
+            x *= 0.1
+            x[np.arange(len(x)), told] += 9.0
+        splits[split] = utterances(
+            tmp_path / split,
+            features,
+            probes.PROBES[name].targets,
+            speakers,
+            labels,
+        )
+    probe = probes.create(name, DIM, CLASSES, 32)
+    report = probes.train(probe, splits, 12, 5, 0.05, verbose=0)
+    assert report["test_accuracy"] == 1.0
+
+
+def test_a_loss_that_is_not_finite_is_an_error(rng, tmp_path):
+    features = ragged(rng, 3)
+    features[1][0, 0] = np.nan
+    split = utterances(tmp_path / "a", features, "speaker")
+    probe = probes.create("speaker", DIM, CLASSES)
+    with pytest.raises(ValueError, match="speaker must be finite"):
+        probes.train(
+            probe, {"train": split, "val": split, "test": split}, 1, verbose=0
+        )
+
+
+# Frozen features
+
+
+def new_encoder(seed=3, **kwargs):
+    keras.utils.set_random_seed(seed)
+    backbone = models.AudioAlbertBackbone(
+        **{
+            "num_layers": 2,
+            "num_heads": 2,
+            "key_dim": 4,
+            "embedding_dim": 12,
+            "feed_forward_dims": (16,),
+            "feature_dim": 13,
+            # Else positions drown the little there is to be seen.
+            "initializer_range": 1.0,
+            "dropout": 0.3,
+            **kwargs,
+        }
+    )
+    return models.SpeechEncoder(
+        backbone, SpeechFeatures("s3prl", RATE_HZ, OPTIONS)
+    )
+
+
+@pytest.fixture(scope="module")
+def speech(tmp_path_factory):
+    """Three speakers, who are on for different shares of the time.
+
+    Features are normalised over the clip, so that their mean tells nothing.
+    """
+    folder = tmp_path_factory.mktemp("speech")
+    rng = np.random.default_rng(5)
+    for speaker, share in {"ann": 0.15, "bob": 0.5, "cy": 0.85}.items():
+        (folder / speaker).mkdir()
+        for number in range(14):
+            samples = int(rng.integers(6_000, 8_000))
+            turns = np.arange(samples) / RATE_HZ / 0.2 + rng.uniform()
+            level = np.where(turns % 1.0 < share, 0.1, 0.001)
+            audio = level * rng.standard_normal(samples)
+            soundfile.write(folder / speaker / f"{number}.wav", audio, RATE_HZ)
+    (folder / "ann" / "bad.wav").write_text("no sound at all")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def clips(speech, tmp_path_factory):
+    splits = read_speech_folder(speech)
+    return data.prepare(
+        splits["train"].select(range(12)),
+        RATE_HZ,
+        tmp_path_factory.mktemp("cache"),
+        progress=False,
+    )
+
+
+@pytest.mark.parametrize("layer", [None, 0, 1, 2])
+def test_cached_states_are_the_encoders(clips, layer, tmp_path):
+    encoder = new_encoder()
+    before = encoder.get_weights()
+    frozen = probes.FrozenFeatures(encoder, layer)
+    found = data.cache_features(clips, frozen, tmp_path, progress=False)
+    assert found.dim == 12 and found.frames.rate_hz == 100.0
+    for row in (0, 5, 11):
+        waveform = cache.read_entry(clips.entries[row])[None]
+        if layer is None:
+            expected = encoder(waveform)["sequence_output"][0]
+        else:
+            x = encoder.features(waveform)
+            state, _ = encoder.encoder.hidden_states(x)[layer]
+            expected = state[0]
+        stored = cache.read_entry(found.entries[row]).reshape(-1, 12)
+        np.testing.assert_allclose(stored, expected, atol=2e-3)
+    for one, other in zip(before, encoder.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_states_are_compiled_once(clips, tmp_path, monkeypatch):
+    frozen = probes.FrozenFeatures(new_encoder())
+    calls = []
+    original = SpeechFeatures.call
+
+    def counted(self, waveform, *args, **kwargs):
+        calls.append(waveform.shape)
+        return original(self, waveform, *args, **kwargs)
+
+    monkeypatch.setattr(SpeechFeatures, "call", counted)
+    data.cache_features(clips, frozen, tmp_path, batch_size=3, progress=False)
+    # One length, any length, any batch.
+    assert 0 < len(calls) <= 3
+
+
+def test_states_are_cached_by_weights_and_layer(clips, tmp_path, monkeypatch):
+    def entries(encoder, layer=None):
+        frozen = probes.FrozenFeatures(encoder, layer)
+        return data.cache_features(
+            clips, frozen, tmp_path, progress=False
+        ).entries
+
+    first = entries(new_encoder())
+    others = [
+        entries(new_encoder(seed=4)),
+        entries(new_encoder(), layer=1),
+        # The same weights, put to another use.
+        entries(new_encoder(num_layers=3)),
+    ]
+    names = [first, *others]
+    assert len({each[0] for each in names}) == len(names)
+
+    def never(*args):
+        raise RuntimeError("computed again")
+
+    monkeypatch.setattr(probes.FrozenFeatures, "__call__", never)
+    same = new_encoder()
+    same.trainable = False
+    assert entries(same) == first
+
+
+def test_a_layer_that_is_not_there():
+    for layer in (-1, 3):
+        with pytest.raises(ValueError, match=f"2. Received: layer={layer}"):
+            probes.FrozenFeatures(new_encoder(), layer)
+
+
+# The script
+
+
+@pytest.fixture
+def probe_main(monkeypatch, tmp_path):
+    """The script's main, in this process, with a cache of its own."""
+    monkeypatch.syspath_prepend(TRAINING)
+    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
+    import probe
+
+    return lambda *arguments: probe.main([str(each) for each in arguments])
+
+
+@pytest.fixture(scope="module")
+def preset(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("preset")
+    new_encoder().save_to_preset(str(folder))
+    (folder / "provenance.json").write_text('{"date": "then"}')
+    return folder
+
+
+def figures(out):
+    tasks = json.loads((out / "probes.json").read_text())["tasks"]
+    for report in tasks.values():
+        del report["seconds"]
+    return tasks
+
+
+def test_killed_and_resumed_equals_unbroken(
+    speech, preset, probe_main, tmp_path, capsys
+):
+    common = ["--dataset", "folder", "--data-dir", speech, "--model", preset]
+    common += ["--learning-rate", 0.05, "--batch-size", 5, "--epochs", 20]
+    common += ["--layer", 0, "--tasks", "speaker", "frame_speaker"]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    probe_main(*common, "--out", whole)
+    output = capsys.readouterr().out
+    assert "1 files left out" in output and "bad.wav" in output
+    assert "features of the model: s3prl, 4000 Hz" in output
+    report = json.loads((whole / "probes.json").read_text())
+    assert report["model"]["provenance"] == {"date": "then"}
+    assert len(report["model"]["weights_sha256"]) == 64
+    assert report["settings"]["features"] == "s3prl"
+    assert report["settings"]["sample_rate_hz"] == RATE_HZ
+    assert report["versions"]["keras"] == keras.__version__
+    task = report["tasks"]["speaker"]
+    assert task["num_classes"] == 3
+    assert sum(task["utterances"].values()) == 42
+    assert task["utterances_of_unseen_speakers"] == {"val": 0, "test": 0}
+    assert 1 / 3 <= task["chance"] < 1.0
+
+    kill_once_there(
+        broken / "probes.json",
+        *("probe.py", *common, "--out", broken),
+        cache=tmp_path,
+    )
+    assert list(figures(broken)) == ["speaker"]
+    output = run("probe.py", "--out", broken, "--resume", cache=tmp_path)
+    assert "\nspeaker\n" not in output and "\nframe_speaker\n" in output
+    assert figures(broken) == figures(whole)
+
+
+def test_the_mean_of_normalised_features_tells_nothing(
+    speech, preset, probe_main, tmp_path, capsys
+):
+    """The papers' mel baseline; and what a run refuses."""
+    common = ["--dataset", "folder", "--data-dir", speech, "--epochs", 3]
+    common += ["--tasks", "speaker"]
+    mel, same = tmp_path / "mel", tmp_path / "same"
+    probe_main(*common, *FEATURES, "--out", mel)
+    report = figures(mel)["speaker"]
+    assert report["test_accuracy"] <= report["chance"]
+    assert report["parameters"] == 13 * 3 + 3
+    assert "test" in capsys.readouterr().out.splitlines()[-2]
+    probe_main(*common, "--model", preset, "--layer", "features", "--out", same)
+    assert figures(same) == figures(mel)
+
+    for arguments, message in (
+        ([*common, "--out", mel], "holds a run"),
+        (["--out", mel, "--resume", "--epochs", 4], "epochs=4, then 3"),
+        ([*common, "--layer", 1, "--out", "x"], "needs --model"),
+        (
+            [*common, "--model", preset, "--layer", "last", "--out", "x"],
+            "a number or `features`",
+        ),
+        (
+            [*common, "--model", preset, "--sample-rate-hz", 8_000],
+            "sample_rate_hz=4000. Received: --sample-rate-hz 8000",
+        ),
+        (
+            [*common, "--model", preset, "--features-options", '{"bands": 5}'],
+            "Received: --features-options",
+        ),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            probe_main(*arguments)
+        said = f"{stopped.value} {capsys.readouterr().err}"
+        assert re.search(message, said)
+    with pytest.raises(SystemExit):
+        probe_main("--tasks", "phones")
+    assert "must be one of" in capsys.readouterr().err
+
+    # Another task joins; the model must be the one it was.
+    probe_main("--out", same, "--resume", "--tasks", "speaker", "frame_speaker")
+    assert list(figures(same)) == ["speaker", "frame_speaker"]
+    report = json.loads((same / "probes.json").read_text())
+    report["model"]["weights_sha256"] = "0"
+    (same / "probes.json").write_text(json.dumps(report))
+    with pytest.raises(SystemExit, match="The model is not that of"):
+        probe_main("--out", same, "--resume")
+    record = json.loads((mel / "corpus.json").read_text())
+    name = next(iter(record["splits"]["test"]))
+    record["splits"]["test"][name][0] += 1
+    (mel / "corpus.json").write_text(json.dumps(record))
+    with pytest.raises(SystemExit, match="The corpus is not the one"):
+        probe_main("--out", mel, "--resume")
+
+
+def test_a_clip_that_a_table_is_too_short_for(speech, probe_main, tmp_path):
+    """Known before hours of features."""
+    new_encoder(
+        attention="random_synthesizer", attention_kwargs={"max_length": 9}
+    ).save_to_preset(str(tmp_path / "short"))
+    with pytest.raises(SystemExit, match="takes 9 steps; --max-s"):
+        probe_main(
+            *("--dataset", "folder", "--data-dir", speech),
+            *("--model", tmp_path / "short", "--tasks", "speaker"),
+            *("--out", tmp_path / "run"),
+        )
+
+
+def phones_of(files, root, every=1, rate_hz=100):
+    """Lines of a phone file: 0 or 1 in turns of 50 ms."""
+    lines = []
+    for file in files[::every]:
+        seconds = soundfile.info(file).duration
+        labels = np.arange(int(seconds * rate_hz)) // 5 % 2
+        name = file.relative_to(root).with_suffix("").as_posix()
+        lines.append(" ".join(map(str, [name, *labels])))
+    return "\n".join(lines)
+
+
+def test_phones_of_some_utterances(speech, probe_main, tmp_path, capsys):
+    files = sorted(speech.glob("*/[0-9]*.wav"))
+    phones = tmp_path / "phones.txt"
+    phones.write_text(phones_of(files, speech, every=2))
+    common = ["--dataset", "folder", "--data-dir", speech, "--epochs", 1]
+    common += ["--alignment", phones, "--hidden-dim", 8]
+    tasks = ["--tasks", "phoneme_linear", "phoneme_1hidden", "speaker"]
+    out = tmp_path / "out"
+    probe_main(*common, *FEATURES, *tasks, "--out", out)
+    output = capsys.readouterr().out
+    assert "phoneme_linear: utterances without phones: {'train':" in output
+    for task, report in figures(out).items():
+        count = sum(report["utterances"].values())
+        if task == "speaker":
+            assert count == 42
+            continue
+        assert count == 21 and report["num_classes"] == 2
+        assert sum(report["utterances_without_phones"].values()) == 21
+        assert 0.4 < report["chance"] < 0.6
+    # 12.5 ms over labels of 10 ms.
+    options = json.dumps({**OPTIONS, "hop_s": 0.0125})
+    features = [*FEATURES, "--features-options", options]
+    by_time = [*common, *features, "--tasks", "phoneme_linear"]
+    with pytest.raises(SystemExit) as caught:
+        probe_main(*by_time, "--out", tmp_path / "other")
+    for part in ("100 Hz", "80 Hz", "--by-time takes the label"):
+        assert part in str(caught.value)
+    assert not (tmp_path / "other").exists()
+    probe_main(*by_time, "--by-time", "--out", tmp_path / "other")
+    report = figures(tmp_path / "other")["phoneme_linear"]
+    assert sum(report["utterances"].values()) == 21
+    assert sum(report["utterances_without_phones"].values()) == 21
+    # No features of what no task sees.
+    folders = (tmp_path / "cache").glob("features-*")
+    counts = [len(list(folder.rglob("*.f32"))) for folder in folders]
+    assert sorted(counts) == [21, 42]
+    phones.write_text(phones_of(files[:1], speech))
+    with pytest.raises(SystemExit, match="has phones, see --alignment"):
+        probe_main(*common, *FEATURES, *tasks, "--out", tmp_path / "third")
+
+
+def test_speakers_that_train_lacks(speech, probe_main, tmp_path, capsys):
+    lists = {
+        "train": ["ann/0", "ann/1", "bob/0", "bob/1"],
+        "val": ["ann/2", "bob/2"],
+        "test": ["ann/3", "cy/1", "cy/2"],
+    }
+    common = ["--dataset", "folder", "--data-dir", speech, "--epochs", 1]
+    common += [*FEATURES, "--tasks", "speaker"]
+    for split, names in lists.items():
+        (tmp_path / split).write_text("\n".join(names))
+        common += [f"--{split}-list", tmp_path / split]
+    probe_main(*common, "--out", tmp_path / "out")
+    report = figures(tmp_path / "out")["speaker"]
+    assert report["utterances_of_unseen_speakers"] == {"val": 0, "test": 2}
+    assert report["num_classes"] == 3 and report["chance"] == 2 / 3
+    assert (
+        "of unseen speakers: {'val': 0, 'test': 2}" in capsys.readouterr().out
+    )
+    (tmp_path / "test").write_text("cy/1\ncy/2")
+    with pytest.raises(SystemExit, match="No speaker of the split 'test'"):
+        probe_main(*common, "--out", tmp_path / "other")
+
+
+def test_the_librispeech_sample(shared_data, probe_main, tmp_path):
+    """The path alone, from FLAC through the paper's features: six utterances
+    are no corpus, and these phones are made up."""
+    files = sorted((shared_data / "LibriSpeech").rglob("*.flac"))
+    phones = tmp_path / "phones.txt"
+    phones.write_text(
+        "\n".join(phones_of([file], file.parent) for file in files)
+    )
+    common = ["--data-dir", shared_data, "--train-subsets", "train-clean-100"]
+    common += ["--test-subsets", "dev-clean", "--alignment", phones]
+    common += ["--by-time", "--epochs", 1, "--hidden-dim", 16]
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit, match="no split 'val'; --val-share"):
+        probe_main(*common, "--val-share", 0, "--out", out)
+    common += ["--val-share", 0.25, "--out", out]
+    with pytest.raises(SystemExit, match="No speaker of the split 'val'"):
+        probe_main(*common, "--tasks", "speaker")
+    probe_main(*common, "--tasks", "phoneme_1hidden")
+    report = figures(out)["phoneme_1hidden"]
+    assert report["utterances"] == {"train": 3, "val": 1, "test": 2}
+    assert report["parameters"] == 480 * 16 + 16 + 16 * 2 + 2

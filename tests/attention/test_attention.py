@@ -1,0 +1,716 @@
+"""The contract that every attention of the table keeps.
+
+Each check runs for every entry, and on an attention made here, which is a
+class, an entry and a naive reference and nothing else.
+"""
+
+import inspect
+
+import keras
+import naive
+import numpy as np
+import pytest
+from attention_cases import (
+    CASES,
+    REFERENCES,
+    B,
+    D,
+    F,
+    H,
+    T,
+    assert_equal_where_real,
+    assert_equals_naive,
+    causal_choices,
+    compiled,
+    fresh,
+    gaps,
+    gradients,
+    inputs,
+    make,
+    mechanism_of,
+    options,
+    padding,
+    reference,
+    shaken,
+    tolerance,
+)
+from keras import ops
+
+from audio_tf import attention
+from audio_tf.layers import TransformerBlock
+from audio_tf.ops import masks
+
+CONTRACT = []
+
+
+def every(check):
+    """A check of the contract: it takes the `name` of a case."""
+    CONTRACT.append(check)
+    return pytest.mark.parametrize("name", CASES)(check)
+
+
+def numpy(x):
+    return ops.convert_to_numpy(ops.cast(x, "float32"))
+
+
+def assert_close(found, expected, atol):
+    np.testing.assert_allclose(numpy(found), numpy(expected), atol=atol)
+
+
+def block_of(name, **kwargs):
+    """The attention in a transformer block, where it fits the residual."""
+    own = {**options(name), "embed_dim": None}
+    if "embed_dim" not in options(name):
+        del own["embed_dim"]
+    if own.get("num_query_heads") == 4:
+        own["num_query_heads"], own["num_key_value_heads"] = 3, 1
+    block = TransformerBlock(
+        H,
+        D,
+        (11,),
+        attention=mechanism_of(name),
+        attention_kwargs=own,
+        **kwargs,
+    )
+    block.build((None, None, F))
+    return block
+
+
+def test_every_entry_has_a_naive_reference():
+    assert set(REFERENCES) == set(attention.ATTENTIONS)
+
+
+@every
+def test_equals_naive(name, rng):
+    for causal in causal_choices(name):
+        layer = shaken(make(name, causal=causal), rng, 0.1)
+        for mask in (None, padding(), gaps()):
+            assert_equals_naive(name, layer, inputs(rng), mask)
+
+
+@every
+def test_gradients_equal_naive_differences(name, rng):
+    """Against central differences of the naive reference in float64."""
+    for causal in causal_choices(name):
+        layer = shaken(make(name, causal=causal), rng, 0.1)
+        x, mask = inputs(rng), padding()
+        _, found = gradients(layer, x, mask)
+
+        def loss(x):
+            return (reference(name)(layer, x, mask)[0][mask] ** 2).sum()
+
+        def check(gradient, slope):
+            np.testing.assert_allclose(gradient, slope, rtol=2e-3, atol=1e-3)
+
+        for _ in range(5):
+            at = tuple(rng.integers(0, n) for n in x.shape)
+            step = np.zeros(x.shape)
+            step[at] = 1e-5
+            slope = (loss(x + step) - loss(x - step)) / 2e-5
+            check(found[0][at], slope)
+        for weight, gradient in zip(
+            layer.trainable_weights, found[1:], strict=True
+        ):
+            # Where the gradient is largest: most of a table is never used.
+            at = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
+            before, at_steps, steps = np.asarray(weight).copy(), [], []
+            for sign in (1, -1):
+                moved = before.copy()
+                moved[at] += sign * 2.0**-14
+                steps.append(float(moved[at]))
+                weight.assign(moved)
+                at_steps.append(loss(x))
+            weight.assign(before)
+            slope = (at_steps[0] - at_steps[1]) / (steps[0] - steps[1])
+            check(gradient[at], slope)
+
+
+@every
+def test_every_weight_has_a_gradient(name, rng):
+    """At its start too: a weight must be able to leave it."""
+    for by in (0.0, 0.2):
+        layer = shaken(make(name), rng, by)
+        _, found = gradients(layer, inputs(rng), padding())
+        weights = layer.trainable_weights
+        for weight, gradient in zip(weights, found[1:], strict=True):
+            # A key bias adds the same score to all keys: softmax is blind.
+            if not weight.path.endswith("key/bias"):
+                assert np.abs(gradient).max() > 1e-6, weight.path
+
+
+@every
+def test_padding_changes_nothing(name, rng):
+    """Neither the frames, nor the map, nor a gradient, whatever it holds."""
+    for causal in causal_choices(name):
+        layer, x = make(name, causal=causal), inputs(rng)
+        alone = layer(x[1:, :4])
+        x[1, 4:] = 0.0
+        silent = layer(x, mask=padding(), return_attention_scores=True)
+        assert_close(silent[0][1:, :4], alone, tolerance(name))
+        _, slopes = gradients(layer, x, padding())
+        assert np.all(slopes[0][1, 4:] == 0.0)
+        for junk in (1e3, -1e30, np.inf, np.nan):
+            x[1, 4:] = junk
+            x[1, 4] *= rng.standard_normal(F)
+            padded = layer(x, mask=padding(), return_attention_scores=True)
+            for one, other in zip(silent, padded, strict=True):
+                np.testing.assert_array_equal(numpy(one), numpy(other))
+            _, found = gradients(layer, x, padding())
+            for one, other in zip(slopes, found, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+@every
+def test_padding_changes_nothing_in_half_precision(name, rng):
+    layer = make(name, dtype="mixed_float16")
+    x = 30.0 * inputs(rng)
+    x[1, 4:] = 0.0
+    for mask in (padding(), padding(real=(T, 0))):
+        silent = layer(x, mask=mask)
+        # So that no gradient is rightly beyond float16.
+        _, slopes = gradients(layer, x, mask, scale=0.01)
+        assert all(np.all(np.isfinite(slope)) for slope in slopes)
+        for junk in (6e4, np.inf, np.nan):
+            junked = np.where(mask[..., None], x, junk).astype("float32")
+            np.testing.assert_array_equal(
+                numpy(layer(junked, mask=mask)), numpy(silent)
+            )
+            _, found = gradients(layer, junked, mask, scale=0.01)
+            for one, other in zip(slopes, found, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+@every
+def test_padding_changes_nothing_in_a_block(name, rng):
+    """Norms, feed-forward and residual included."""
+    for dtype in ("float32", "mixed_float16"):
+        block, x, mask = block_of(name, dtype=dtype), inputs(rng), padding()
+        x[1, 4:] = 0.0
+        silent = block(x, mask=mask)
+        _, slopes = gradients(block, x, mask, scale=0.01)
+        for junk in (1e30, np.nan):
+            x[1, 4:] = junk
+            np.testing.assert_array_equal(
+                numpy(block(x, mask=mask)), numpy(silent)
+            )
+            _, found = gradients(block, x, mask, scale=0.01)
+            for one, other in zip(slopes, found, strict=True):
+                assert np.all(np.isfinite(other))
+                np.testing.assert_array_equal(one, other)
+
+
+@every
+def test_a_clip_does_not_see_the_others(name, rng):
+    layer, x = make(name), inputs(rng, batch=3)
+    mask = padding(real=(T, 4, 6))
+    together = numpy(layer(x, mask=mask))
+    for b in range(3):
+        alone = layer(x[b : b + 1], mask=mask[b : b + 1])
+        assert_close(alone, together[b : b + 1], tolerance(name))
+
+
+@every
+def test_empty_clip_attends_to_nothing(name, rng):
+    for causal in causal_choices(name):
+        layer, x = shaken(make(name, causal=causal), rng), inputs(rng)
+        mask = padding(real=(T, 0))
+        y, weights = layer(x, mask=mask, return_attention_scores=True)
+        assert np.all(numpy(weights)[1] == 0.0)
+        assert np.any(numpy(weights)[0] != 0.0)
+        # The same for every frame: no trace of what lies there.
+        assert np.all(numpy(y)[1] == numpy(y)[1, 0])
+
+
+@every
+def test_causality_is_as_declared(name, rng):
+    """Declared against behaviour, also where a mechanism says it cannot."""
+    can = fresh(name).supports_causal
+    assert fresh(name, causal=None).causal is can
+    if not can:
+        with pytest.raises(ValueError, match="cannot be causal.*Received"):
+            fresh(name, causal=True)
+    for causal in causal_choices(name):
+        layer, x = shaken(make(name, causal=causal), rng, 0.2), inputs(rng)
+        before, weights = layer(x, return_attention_scores=True)
+        # The second is a score that no finite mask of -1e9 would exclude.
+        for future in (x[:, 4:] + 1.0, 1e12 * x[:, 4:]):
+            moved = np.concatenate([x[:, :4], future], axis=1)
+            change = np.abs(numpy(before) - numpy(layer(moved)))
+            assert change[:, 4:].max() > 0.0
+            if causal:
+                assert np.all(change[:, :4] == 0.0)
+        if causal:
+            if layer.map_kind == "frames":
+                assert np.all(np.triu(numpy(weights), 1) == 0.0)
+        elif not can:
+            assert change[:, :4].max() > 1e-5
+
+
+@every
+def test_the_last_frames_are_the_end_of_all(name, rng):
+    x = inputs(rng)
+    with pytest.raises(ValueError, match="looks ahead.*Received"):
+        make(name).call_last(x, 1)
+    if not fresh(name).supports_causal:
+        return
+    layer = shaken(make(name, causal=True), rng, 0.2)
+    whole = numpy(layer(x))
+    for count in (1, 3, T):
+        last = numpy(layer.call_last(x, count))
+        np.testing.assert_allclose(
+            last, whole[:, T - count :], atol=tolerance(name)
+        )
+
+
+@every
+def test_the_map_is_of_its_kind(name, rng):
+    layer, x = make(name), inputs(rng)
+    shapes = {
+        "frames": (B, layer.num_heads, T, T),
+        "features": (B, T, F),
+    }
+    for mask in (None, padding()):
+        y, weights = layer(x, mask=mask, return_attention_scores=True)
+        np.testing.assert_array_equal(numpy(y), numpy(layer(x, mask=mask)))
+        assert tuple(weights.shape) == shapes[layer.map_kind]
+        if layer.map_kind == "frames":
+            value_heads = layer.value_dense.units // layer.key_dim
+            expected = naive.mixed(layer, x, numpy(weights), value_heads)
+            np.testing.assert_allclose(numpy(y), expected, atol=5e-6)
+
+
+@every
+def test_symbolic_and_eager_specs_agree(name, rng):
+    for dtype in ("float32", "mixed_bfloat16"):
+        layer = make(name, dtype=dtype)
+        eager = layer(inputs(rng), return_attention_scores=True)
+        assert tuple(eager[0].shape) == (B, T, layer.output_dim(F))
+        for shape in ((None, None, F), (B, T, F)):
+            symbolic = keras.KerasTensor(shape)
+            specs = layer(symbolic, return_attention_scores=True)
+            assert layer(symbolic).shape == specs[0].shape
+            for spec, tensor in zip(specs, eager, strict=True):
+                known = {B: shape[0], T: shape[1]}
+                wanted = tuple(known.get(n, n) for n in tensor.shape)
+                assert tuple(spec.shape) == wanted
+                dtype = keras.backend.standardize_dtype(tensor.dtype)
+                assert spec.dtype == dtype == layer.compute_dtype
+
+
+@every
+def test_dynamic_length_in_a_graph(name, rng):
+    layer = make(name, causal=causal_choices(name)[-1])
+    x = keras.Input((None, F))
+    real = keras.Input((None,), dtype="bool")
+    model = keras.Model([x, real], layer(x, mask=real))
+    for length in (1, 3, 5, 11, 17):
+        data = inputs(rng, length)
+        mask = padding(length, (length, (length + 1) // 2))
+        expected, _ = reference(name)(layer, data, mask)
+        found = model.predict_on_batch([data, mask])
+        assert_equal_where_real(found, expected, mask, tolerance(name))
+
+
+@every
+def test_compiled_takes_any_batch_and_length(name, rng):
+    sizes = [((T, 4), T), ((11,), 11), ((1, 0, 1), 1)]
+    for causal in reversed(causal_choices(name)):
+        layer = make(name, causal=causal)
+        function = compiled(layer, signature=True)
+        for real, length in sizes:
+            x, mask = inputs(rng, length, len(real)), padding(length, real)
+            expected, _ = reference(name)(layer, x, mask)
+            found = function(x, mask)
+            assert_equal_where_real(found, expected, mask, tolerance(name))
+        # Of the other form, one size will do.
+        sizes = sizes[:1]
+
+
+@every
+def test_config_is_complete(name):
+    arguments = {"dropout": 0.25, "causal": causal_choices(name)[-1]}
+    others = {"use_bias": False, "kernel_initializer": "he_normal"}
+    if fresh(name).takes_kernel_initializer:
+        arguments.update(others)
+    layer = make(name, **arguments)
+    assert naive.missing_from_config(layer) == []
+    config = layer.get_config()
+    revived = type(layer).from_config(config)
+    assert type(revived) is type(layer)
+    assert revived.get_config() == config
+    arguments.pop("kernel_initializer", None)
+    for argument, value in {**options(name), **arguments}.items():
+        assert config[argument] == getattr(revived, argument) == value
+
+
+@every
+def test_a_block_keeps_its_attention(name):
+    """By a name that JSON holds, given the name or the class."""
+    block = block_of(name, max_length=T, causal=None, dropout=0.1)
+    assert block.attention_name == mechanism_of(name)
+    assert block.causal is fresh(name).supports_causal
+    config = block.get_config()
+    assert config["causal"] is None and config["max_length"] == T
+    revived = TransformerBlock.from_config(config)
+    assert revived.get_config() == config
+    assert revived.attention.get_config() == block.attention.get_config()
+    found = attention.find(mechanism_of(name))
+    by_class = TransformerBlock(6, D, (7,), attention=found)
+    assert attention.find(by_class.attention_name) is found
+
+
+@every
+def test_projections_take_bias_and_initializer(name, rng):
+    layer = fresh(name, kernel_initializer="ones")
+    assert layer.takes_kernel_initializer == hasattr(layer, "use_bias")
+    if not layer.takes_kernel_initializer:
+        return
+    layer.build((None, None, F))
+    kernels = [w for w in layer.weights if w.path.endswith("/kernel")]
+    assert len(kernels) >= 2
+    for kernel in kernels:
+        assert np.all(numpy(kernel) == 1.0), kernel.path
+    layer = make(name, use_bias=False)
+    assert not any("bias" in weight.path for weight in layer.weights)
+    assert_equals_naive(name, layer, inputs(rng), padding())
+
+
+@every
+def test_dropout_acts_in_training_only(name, rng):
+    layer, x = make(name, dropout=0.5), inputs(rng)
+    plain, weights = layer(x, training=False, return_attention_scores=True)
+    np.testing.assert_array_equal(numpy(plain), numpy(layer(x)))
+    dropped, same = layer(x, training=True, return_attention_scores=True)
+    assert np.abs(numpy(plain) - numpy(dropped)).max() > 1e-3
+    np.testing.assert_array_equal(numpy(weights), numpy(same))
+
+
+@every
+def test_dropout_keeps_the_mean(name, rng):
+    """Over many copies of one clip, each with weights dropped of its own.
+
+    Where one table serves all clips of a batch, so does what is dropped.
+    Beyond a softmax or a norm of what was dropped, no mean is kept.
+    """
+    if hasattr(fresh(name), "embed_dim"):
+        return
+    layer, x = make(name, dropout=0.3), inputs(rng, batch=1)
+    if layer.foldable:
+        dropped = [numpy(layer(x, training=True))[0] for _ in range(61)]
+    else:
+        dropped = numpy(layer(np.repeat(x, 499, axis=0), training=True))
+    dropped = np.asarray(dropped)
+    error = dropped.std(axis=0) / np.sqrt(len(dropped))
+    difference = np.abs(dropped.mean(axis=0) - numpy(layer(x))[0])
+    assert np.median(error) > 1e-4
+    assert np.all(difference < 6.0 * error + 1e-3)
+
+
+@every
+def test_half_precision_is_close(name, rng):
+    layer = make(name)
+    for dtype, step in (("float16", 4e-3), ("bfloat16", 4e-2)):
+        half = make(name, dtype=f"mixed_{dtype}")
+        half.set_weights(layer.get_weights())
+        # What half precision can hold, or the inputs alone would differ.
+        x = numpy(ops.cast(ops.cast(inputs(rng), dtype), "float32"))
+        x[1, 4:] = 1e3
+        y, mask = half(x, mask=padding()), padding()
+        assert keras.backend.standardize_dtype(y.dtype) == dtype
+        wanted = numpy(layer(x, mask=mask))
+        atol = step * max(1.0, np.abs(wanted[mask]).max())
+        assert_equal_where_real(numpy(y), wanted, mask, atol)
+
+
+@every
+def test_one_step_of_training_moves_weights(name, rng):
+    x = keras.Input((None, F))
+    model = keras.Model(x, make(name)(x))
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    before = model.get_weights()
+    trainable = {w.path for w in model.trainable_weights}
+    data = inputs(rng)
+    model.fit(data, np.zeros((B, T, model.output_shape[-1])), verbose=0)
+    paths = [w.path for w in model.weights]
+    for path, old, new in zip(paths, before, model.get_weights(), strict=True):
+        moved = np.abs(new - old).max() > 0.0
+        if not path.endswith("key/bias"):
+            assert moved == (path in trainable), path
+
+
+@every
+def test_saved_and_loaded(name, rng, tmp_path):
+    x = keras.Input((None, F))
+    layer = shaken(make(name, dropout=0.1), rng)
+    paths = [weight.path for weight in layer.weights]
+    assert len(set(paths)) == len(paths)
+    model = keras.Model(x, layer(x))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    data = inputs(rng)
+    np.testing.assert_array_equal(
+        loaded.predict_on_batch(data), model.predict_on_batch(data)
+    )
+
+
+@every
+def test_exported_with_any_batch_and_length(name, rng, tmp_path):
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("a SavedModel is TensorFlow's")
+    import tensorflow as tf
+
+    x = keras.Input((None, F))
+    model = keras.Model(x, make(name)(x))
+    model.export(tmp_path / "saved", verbose=False)
+    loaded = tf.saved_model.load(tmp_path / "saved")
+    for batch, length in ((1, 5), (3, 11)):
+        data = inputs(rng, length, batch)
+        assert_close(loaded.serve(data), model(data), tolerance(name))
+
+
+@every
+def test_sizes_fit_a_longest_input(name, rng):
+    """What has a length has that of the longest input, unless told."""
+    mechanism = mechanism_of(name)
+    for length in (4, 40):
+        sizes = attention.find(mechanism).sizes_for(length)
+        own = {k: v for k, v in options(name).items() if k not in sizes}
+        given = {"num_heads": H, "key_dim": D, "max_length": length, **own}
+        layer = attention.create(mechanism, **given)
+        for argument, size in sizes.items():
+            assert layer.get_config()[argument] == size
+        assert layer.max_length in (None, length)
+        assert layer(inputs(rng, length)).shape[:2] == (B, length)
+    told = attention.create(mechanism, **{**given, **dict.fromkeys(sizes, 5)})
+    assert all(told.get_config()[argument] == 5 for argument in sizes)
+    with pytest.raises(ValueError, match="`max_length`.*Received"):
+        attention.create(mechanism, **{**given, "max_length": 0})
+
+
+@every
+def test_longer_than_max_length_is_refused(name, rng):
+    layer = make(name)
+    if layer.max_length is None:
+        assert layer(inputs(rng, 41)).shape[:2] == (B, 41)
+        return
+    assert layer(inputs(rng, 17)).shape == (B, 17, F)
+    message = "max_length=17.*Received: .*18"
+    for given in (inputs(rng, 18), keras.KerasTensor((None, 18, F))):
+        with pytest.raises(ValueError, match=message):
+            layer(given)
+    with pytest.raises(ValueError, match=message):
+        fresh(name).build((None, 18, F))
+
+
+@every
+def test_wrong_arguments_are_named(name):
+    """Out of range, of another kind, or of another shape."""
+    wrong = [
+        {"num_heads": 0},
+        {"num_heads": 2.0},
+        {"num_heads": "8"},
+        {"num_heads": True},
+        {"dropout": 1.0},
+        {"dropout": -0.1},
+        {"dropout": "x"},
+        {"dropout": None},
+        {"causal": "yes"},
+        {"max_length": 2.5},
+    ]
+    if fresh(name).takes_key_dim:
+        wrong += [{"key_dim": -1}, {"key_dim": "5"}]
+        with pytest.raises(TypeError, match="needs `key_dim`"):
+            attention.create(mechanism_of(name), num_heads=H)
+    # Whatever else it takes is a bool, a number, or a name of something.
+    config = fresh(name).get_config()
+    for argument, value in config.items():
+        if isinstance(value, bool) and argument not in ("trainable", "causal"):
+            wrong.append({argument: "yes"})
+        elif isinstance(value, (int, float)) and argument not in (
+            "num_heads",
+            "key_dim",
+            "dropout",
+            "trainable",
+            "causal",
+        ):
+            wrong += [{argument: "x"}, {argument: 2.5}]
+    for given in wrong:
+        argument = list(given)[0]
+        if given == {argument: 2.5} and isinstance(config.get(argument), float):
+            continue
+        with pytest.raises(ValueError, match=f"`{argument}`.*Received"):
+            fresh(name, **given)
+    with pytest.raises(ValueError, match="batch, time, dim.*Received"):
+        make(name)(np.zeros((B, F), "float32"))
+
+
+@every
+def test_unknown_arguments_name_the_nearest(name):
+    mechanism = mechanism_of(name)
+    with pytest.raises(TypeError, match="'droput'; did you mean 'dropout'"):
+        fresh(name, droput=0.1)
+    with pytest.raises(TypeError, match=f"attention='{mechanism}' takes no.*"):
+        TransformerBlock(
+            H, D, attention=mechanism, attention_kwargs={"dropuot": 0.1}
+        )
+    # What `create` takes for all, a block's own arguments are not.
+    known = fresh(name).get_config()
+    for argument in {"key_dim", "max_length"} - set(known):
+        with pytest.raises(TypeError, match=f"takes no argument '{argument}'"):
+            TransformerBlock(
+                H, D, attention=mechanism, attention_kwargs={argument: 3}
+            )
+
+
+def near(length, radius):
+    positions = ops.arange(length)
+    return (
+        ops.abs(ops.expand_dims(positions, 0) - ops.expand_dims(positions, 1))
+        <= radius
+    )
+
+
+@keras.saving.register_keras_serializable("audio_tf_tests")
+class WindowAttention(attention.SelfAttention):
+    """A new mechanism: frames at most `radius` away."""
+
+    complexity = "O(L^2 D)"
+
+    def __init__(self, num_heads, key_dim, radius=2, **kwargs):
+        super().__init__(num_heads, key_dim, **kwargs)
+        attention.check_sizes(radius=radius)
+        self.radius = radius
+
+    @classmethod
+    def sizes_for(cls, length):
+        return {"radius": length}
+
+    def score_mask(self, length):
+        return masks.combine(
+            super().score_mask(length), near(length, self.radius)
+        )
+
+    def get_config(self):
+        return {**super().get_config(), "radius": self.radius}
+
+
+def window_attention(layer, x, mask=None):
+    """The naive reference of the new mechanism."""
+    query, key = naive.query_and_key(layer, x)
+
+    def head_scores(b, h, real):
+        q, k = (naive.head(v[b], h, layer.key_dim) for v in (query, key))
+        return lambda i, seen: {
+            j: q[i] @ k[j] / np.sqrt(layer.key_dim)
+            for j in seen
+            if abs(i - j) <= layer.radius
+        }
+
+    return naive.attend(layer, x, mask, head_scores)
+
+
+@pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
+def test_a_new_attention_is_a_class_an_entry_and_a_reference(
+    check, monkeypatch, request
+):
+    monkeypatch.setitem(attention.ATTENTIONS, "window", WindowAttention)
+    monkeypatch.setitem(REFERENCES, "window", window_attention)
+    given = {
+        argument: request.getfixturevalue(argument)
+        for argument in inspect.signature(check).parameters
+        if argument != "name"
+    }
+    check("window", **given)
+
+
+def test_unknown_name_lists_the_known():
+    with pytest.raises(ValueError, match="'full'.*Received: .*'fulll'"):
+        attention.create("fulll", num_heads=1, key_dim=1)
+
+
+def test_what_is_no_attention_is_refused():
+    """It would not say what it is capable of."""
+    for wrong in (keras.layers.Dense, "Dense", object, None, 3):
+        with pytest.raises(ValueError, match="subclass .*Received: attention"):
+            TransformerBlock(H, D, attention=wrong)
+    with pytest.raises(TypeError, match="`attention_kwargs` must be a dict"):
+        TransformerBlock(H, D, attention_kwargs="stride=3")
+
+
+def test_a_name_is_not_contradicted():
+    with pytest.raises(ValueError, match="`patterns` must be 'crafted', for"):
+        attention.create(
+            "crafted_synthesizer", num_heads=1, key_dim=1, patterns="raganato"
+        )
+
+
+def test_a_block_refuses_what_does_not_fit_its_residual():
+    block = TransformerBlock(
+        4,
+        attention="grouped_query_gaussian_adaptive",
+        attention_kwargs={"embed_dim": 44},
+    )
+    with pytest.raises(ValueError, match="Received: 12 features, and 44 from"):
+        block.build((None, None, 12))
+
+
+def test_keras_name_is_free():
+    assert make("full", name="mine").name == "mine"
+
+
+def test_softmax_is_rounded_once(rng):
+    """To half precision, from float32 at least: to half a unit, 2^-11."""
+    scores = 3.0 * rng.standard_normal((7, 41))
+    scores = scores.astype("float16")
+    weights = attention.functional.softmax_weights(
+        ops.convert_to_tensor(scores)
+    )
+    assert keras.backend.standardize_dtype(weights.dtype) == "float16"
+    expected = np.exp(scores.astype("float64"))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        np.asarray(weights, np.float64), expected, rtol=2.0**-11, atol=1e-7
+    )
+
+
+def test_softmax_sums_in_float32():
+    """A float16 sum of 4096 equal terms stops at 2048 times one of them."""
+    scores = ops.zeros((1, 4099), "float16")
+    weights = attention.functional.softmax_weights(scores)
+    np.testing.assert_allclose(
+        np.asarray(weights, np.float64).sum(), 1.0, atol=1e-3
+    )
+
+
+def test_a_row_without_keys_mixes_to_zero():
+    mask = np.array([[True, False, True], [False] * 3])
+    mixed = attention.functional.mix(
+        ops.zeros((2, 3)), ops.convert_to_tensor([[2.0], [64.0], [4.0]]), mask
+    )
+    np.testing.assert_array_equal(mixed, [[3.0], [0.0]])
+
+
+def test_the_mask_of_keras_is_taken_and_passed_on(rng):
+    x = inputs(rng)
+    x[1, 4:] = 0.0
+    layer = make("full")
+    masked = keras.layers.Masking()(x)
+    y = layer(masked)
+    np.testing.assert_array_equal(y, layer(x, mask=padding()))
+    np.testing.assert_array_equal(y._keras_mask, padding())
+
+
+def test_masks_combine():
+    real = np.array([[True, True, False]])
+    np.testing.assert_array_equal(
+        masks.combine(None, real, masks.causal(3)),
+        [[True, False, False], [True, True, False], [True, True, False]],
+    )
+    assert masks.combine(None, None) is None
+
+
+def test_mask_from_lengths():
+    np.testing.assert_array_equal(
+        masks.from_lengths(np.array([0, 2, 5]), 3),
+        [[False] * 3, [True, True, False], [True] * 3],
+    )

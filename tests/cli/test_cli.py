@@ -1,0 +1,300 @@
+"""`audio-tf` as a user types it."""
+
+import json
+import os
+import pathlib
+import sys
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+import tiny
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip(
+        "the command line reads through tf.data", allow_module_level=True
+    )
+
+import audio_tf
+from audio_tf import attention, cli, export
+from audio_tf.corpora.sound import audio_below
+from audio_tf.models import AudioClassifier, list_sizes
+
+LABELS = ["dog", "rain", "siren"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """One classifier, as a preset and as a SavedModel."""
+    top = tmp_path_factory.mktemp("models")
+    backbone = tiny.backbone(sample_rate_hz=8_000)
+    classifier = AudioClassifier(backbone, labels=LABELS, chunk_s=0.5)
+    classifier.save_to_preset(str(top / "preset"))
+    export.export(classifier, top / "served")
+    return classifier, {"preset": top / "preset", "served": top / "served"}
+
+
+@pytest.fixture
+def clip(tmp_path, rng):
+    file = tmp_path / "clip.wav"
+    audio = rng.uniform(-0.5, 0.5, 8_000)
+    soundfile.write(file, audio, 8_000, subtype="FLOAT")
+    return file
+
+
+@pytest.mark.parametrize("kind", ["preset", "served"])
+def test_classify_prints_the_top_labels(kind, folders, clip, capsys):
+    classifier, models = folders
+    arguments = ["classify", str(clip), "--model", str(models[kind])]
+    assert cli.main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    audio, _ = soundfile.read(clip, dtype="float32")
+    expected = np.mean(classifier(audio.reshape(2, 4_000)), axis=0)
+    assert found["file"] == str(clip)
+    assert list(found["scores"]) == [
+        LABELS[i] for i in expected.argsort()[::-1]
+    ]
+    for label, score in found["scores"].items():
+        assert score == pytest.approx(expected[LABELS.index(label)], abs=1e-5)
+
+    assert cli.main([*arguments, "--top", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == str(clip) and len(lines) == 3
+    best = int(expected.argmax())
+    assert lines[1].split() == [f"{expected[best]:.3f}", LABELS[best]]
+
+
+def test_a_folder_stands_for_the_audio_below_it(folders, tmp_path, capsys):
+    (tmp_path / "b").mkdir()
+    for name in ("c.wav", "b/a.wav", "a.flac", "notes.txt"):
+        audio = np.full(4_000, 0.1)
+        if not name.endswith("txt"):
+            soundfile.write(tmp_path / name, audio, 8_000)
+    (tmp_path / "notes.txt").write_text("no audio")
+    last = tmp_path / "c.wav"
+    arguments = ["classify", str(last), str(tmp_path), str(last), "--json"]
+    arguments += ["--model", str(folders[1]["preset"])]
+    assert cli.main(arguments) == 0
+    output = capsys.readouterr()
+    files = [json.loads(line)["file"] for line in output.out.splitlines()]
+    below = [str(file) for file in audio_below(tmp_path)]
+    assert len(below) == 3
+    assert files == [str(last), *(file for file in below if file != str(last))]
+    assert "2 files were given twice" in output.err
+    (tmp_path / "empty").mkdir()
+    arguments[1:4] = [str(tmp_path / "empty")]
+    assert cli.main(arguments) == 2
+    assert "empty: no audio in this folder" in capsys.readouterr().err
+
+
+def test_scores_that_are_not_finite_are_one_clips_own(
+    folders, clip, capsys, monkeypatch
+):
+    """A model may overflow on one clip; JSON has no NaN."""
+    classifier = AudioClassifier.from_preset(str(folders[1]["preset"]))
+    loud = clip.with_name("loud.wav")
+    soundfile.write(loud, np.ones(8_000), 8_000, subtype="FLOAT")
+
+    def predict(dataset, verbose):
+        rows = []
+        for waveform, _ in dataset:
+            whole = np.all(np.asarray(waveform) == 1.0, axis=1)
+            rows.append(np.where(whole[:, None], np.nan, 0.25 * np.ones(3)))
+        return np.concatenate(rows)
+
+    monkeypatch.setattr(classifier, "predict", predict)
+    monkeypatch.setattr(cli, "load_classifier", lambda name: classifier)
+    arguments = ["classify", str(loud), str(clip), "--json", "--model", "any"]
+    assert cli.main(arguments) == 1
+    output = capsys.readouterr()
+    found = json.loads(output.out)
+    assert found["file"] == str(clip) and found["scores"]["dog"] == 0.25
+    assert f"{loud}: its scores are not finite" in output.err
+    assert cli.main([*arguments, "--strict"]) == 2
+    assert str(loud) in capsys.readouterr().err
+
+
+def test_names_of_files_and_labels_do_not_steer_the_terminal(
+    tmp_path, rng, capsys
+):
+    backbone = tiny.backbone(sample_rate_hz=8_000)
+    labels = ["\x1b[31mdog", "r\u202eain", "caf\u00e9"]
+    classifier = AudioClassifier(backbone, labels=labels, chunk_s=0.5)
+    classifier.save_to_preset(str(tmp_path / "preset"))
+    names = [b"a\x1b[2J\nb.wav", b"caf\xe9.wav"]
+    files = [os.fsdecode(os.fsencode(tmp_path) + b"/" + n) for n in names]
+    for file in files:
+        with open(os.fsencode(file), "wb") as written:
+            audio = rng.uniform(-0.5, 0.5, 4_000)
+            soundfile.write(written, audio, 8_000, format="WAV")
+    bad = os.fsdecode(os.fsencode(tmp_path) + b"/\x1b]0;\xff.wav")
+    pathlib.Path(bad).write_text("no sound")
+    arguments = ["classify", *files, bad, "--model", str(tmp_path / "preset")]
+    assert cli.main(arguments) == 1
+    output = capsys.readouterr()
+    text = output.out + output.err
+    assert all(line.isprintable() for line in text.splitlines())
+    for shown in (
+        r"a\x1b[2J\nb.wav",
+        r"caf\udce9.wav",
+        r"\x1b]0;\udcff.wav",
+        r"\x1b[31mdog",
+        r"r\u202eain",
+        "caf\u00e9",
+    ):
+        assert shown in text
+    assert cli.main([*arguments, "--json"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["file"] for line in lines] == files
+
+
+def test_a_bad_file_is_named_and_the_others_scored(folders, clip, capsys):
+    bad = clip.with_name("bad.wav")
+    bad.write_text("no sound")
+    arguments = ["classify", str(clip), str(bad), "--json"]
+    arguments += ["--model", str(folders[1]["preset"])]
+    assert cli.main(arguments) == 1
+    output = capsys.readouterr()
+    assert len(output.out.splitlines()) == 1 and str(clip) in output.out
+    assert "1 files left out" in output.err and str(bad) in output.err
+    assert cli.main([*arguments, "--strict"]) == 2
+    assert str(bad) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "model, message",
+    [
+        ("nowhere", "nowhere"),
+        ("audio_transformer_small", "without trained weights"),
+        ("audio_transfomer_small", "mean 'audio_transformer_small'"),
+    ],
+)
+def test_a_missing_model_is_named(model, message, clip, capsys):
+    assert cli.main(["classify", str(clip), "--model", model]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_export_writes_the_next_version(folders, tmp_path, capsys):
+    preset = str(folders[1]["preset"])
+    for version in ("1", "2"):
+        assert cli.main(["export", str(tmp_path), "--model", preset]) == 0
+        assert capsys.readouterr().out.strip() == str(tmp_path / version)
+    assert (tmp_path / "2" / "saved_model.pb").is_file()
+
+
+def test_presets_lists_every_size_of_every_backbone(capsys):
+    assert cli.main(["presets"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(list_sizes())
+    listed = {line.split()[0]: line for line in lines}
+    for name, family in list_sizes().items():
+        assert f"takes {family.takes}, " in listed[name]
+    assert "974,272" in listed["audio_transformer_small"]
+    assert "waveform, causal" in listed["audio_transformer_small"]
+    assert "not causal" in listed["audio_transformer_large_multiscale"]
+    assert "features, not causal" in listed["audio_albert_6"]
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as exit:
+        cli.main(["--version"])
+    assert exit.value.code == 0
+    assert capsys.readouterr().out == f"audio_tf {audio_tf.__version__}\n"
+
+
+def wrong(arguments, capsys):
+    """What a command line that is refused says, one line, exit status 2."""
+    with pytest.raises(SystemExit) as exit:
+        sys.exit(cli.main(arguments.split()))
+    assert exit.value.code == 2
+    output = capsys.readouterr()
+    (line,) = output.err.splitlines()
+    assert output.out == "" and line.startswith("audio-tf")
+    return line
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        ("classify a.wav --model m --top -3", "--top: must be a positive int"),
+        ("classify a.wav --model m --top 0", "Received: 0"),
+        ("classify a.wav --model m --top x", "Received: x"),
+        ("classify a.wav --model m --tpo 3", "did you mean '--top'"),
+        ("classify a.wav --model m --strct", "did you mean '--strict'"),
+        ("classify a.wav --mod m", "required: --model"),
+        ("clasify a.wav", "no command 'clasify'; did you mean 'classify'"),
+        ("presets all", "audio-tf presets: takes no 'all'"),
+        ("query http://h a.wav --batch-size -1", "--batch-size: must be"),
+        ("query http://h a.wav --timeout 0", "--timeout: must be positive"),
+        ("query http://h a.wav --timeout nan", "Received: nan"),
+        ("query http://h a.wav --retries -1", "--retries: must be"),
+        ("query http://h a.wav --signature embed", "--signature must take"),
+        ("query http://h/v1/models/a a.wav --model-name b", "--model-name"),
+        ("query http://h a.wav --model-name a/b", "--model-name must be"),
+        ("query http://me:pw@h?pw a.wav", "Received: http://***@h?***"),
+        ("export out --model m --max-clip -5", "--max-clip: must be positive"),
+        ("export out --model m --max-clip inf", "Received: inf"),
+        ("export out --model m --version -1", "--version: must be"),
+        ("export out --model m --format onx", "did you mean 'onnx'"),
+        ("export out --model m --quantize int4", "did you mean 'int8'"),
+        ("export out --model m --verify --dataset esc1", "mean 'esc10'"),
+        ("export out --model m --clips a.wav", "--clips means nothing without"),
+        ("export out --model m --dataset esc10", "nothing without --verify"),
+        ("export out --model m --data-dir d", "nothing without --dataset"),
+        (
+            "export out --model m --test-folds 5",
+            "--test-folds means nothing without --dataset esc10 or esc50",
+        ),
+        (
+            "export out --model m --verify --dataset csv --test-folds 5",
+            "--test-folds means nothing without --dataset esc10 or esc50",
+        ),
+        (
+            "export out --model m --format onnx --stream",
+            "--stream means nothing without --format savedmodel",
+        ),
+        (
+            "export out --model m --format onnx --max-clip 3",
+            "Received: --max-clip 3.0",
+        ),
+        ("inspect out a.wav --model m --seconds nan", "--seconds: must be"),
+        ("inspect out a.wav --model m --seed -1", "--seed: must be"),
+        ("inspect out a.wav --model m --clips 0", "--clips: must be"),
+    ],
+)
+def test_wrong_flags_are_one_line_that_names_them(
+    flags, message, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.wav").write_bytes(b"")
+    assert message in wrong(flags, capsys)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.wav"]
+
+
+def test_attentions_are_listed_with_their_cost(capsys):
+    assert cli.main(["attentions"]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["name", "complexity", "causal"]
+    assert [line.split()[0] for line in lines] == list(attention.ATTENTIONS)
+    assert "O(L^1.5 D)" in lines[2] and lines[0].split()[-3] == "1.00"
+
+    sizes = ["--length", "300", "--dim", "24", "--num-heads", "4"]
+    assert cli.main(["attentions", "--json", "--training", *sizes]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    full = attention.create("full", num_heads=4, key_dim=6, causal=False)
+    full = full.cost(300, 24, True)
+    assert rows[0] == {
+        "name": "full",
+        "complexity": "O(L^2 D)",
+        "causal": True,
+        "multiply_adds": full.multiply_adds,
+        "weight_bytes": full.weight_bytes,
+    }
+    assert [row["name"] for row in rows] == list(attention.ATTENTIONS)
+
+
+def test_attentions_names_a_wrong_size(capsys):
+    assert cli.main(["attentions", "--dim", "25"]) == 2
+    assert "--num-heads must divide --dim" in capsys.readouterr().err
+    assert "positive integer" in wrong("attentions --length 0", capsys)

@@ -1,0 +1,133 @@
+"""Streams score as the whole clip does, however it is cut."""
+
+import keras
+import numpy as np
+import pytest
+import tiny
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
+
+import tensorflow as tf
+
+from audio_tf import attention
+from audio_tf import export as audio_export
+from audio_tf.export import streaming
+from audio_tf.layers import SpeechFeatures
+from audio_tf.models import AudioAlbertBackbone, AudioClassifier, SpeechEncoder
+
+CAUSAL = [
+    name
+    for name, mechanism in attention.ATTENTIONS.items()
+    if mechanism.supports_causal
+]
+
+
+def classifier(**kwargs):
+    backbone = tiny.backbone(**{"num_layers": 3, **kwargs})
+    return AudioClassifier(backbone, labels=list("abc"), chunk_s=0.25)
+
+
+def streamed(model, waveform, cuts):
+    """Scores of a stream that comes in pieces, one array for each."""
+    function, specs = streaming.endpoint(model)
+    step = tf.function(function, input_signature=specs)
+    state, scores = tf.zeros((1, 0)), []
+    pieces = np.split(waveform, cuts, axis=1)
+    for number, piece in enumerate(pieces, start=1):
+        outputs = step(piece, tf.constant([number == len(pieces)]), state)
+        state = outputs["state"]
+        scores.append(outputs["scores"].numpy())
+    return scores
+
+
+@pytest.mark.parametrize("mechanism", CAUSAL)
+def test_every_causal_attention_streams(mechanism, rng):
+    # Enough heads for each of the hand-crafted patterns.
+    model = classifier(attention=mechanism, made_for_frames=41, num_heads=8)
+    waveform = rng.standard_normal((2, 401)).astype("float32")
+    offline = model.score_frames(model.backbone(waveform)["sequence_output"])
+    pieces = streamed(model, waveform, [3, 3, 60, 61, 200, 333])
+    # 11 samples make a frame; the last is filled up.
+    counts = [piece.shape[1] for piece in pieces]
+    assert counts == [0, 0, 5, 0, 13, 12, 7]
+    online = np.concatenate(pieces, axis=1)
+    np.testing.assert_allclose(online, offline, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        # So many features reach the largest window of 32 frames.
+        {"multiscale": "causal", "embedding_dim": 72},
+        {"pool_every": 1},
+        {"pool_every": 1, "pool_size": 3, "pool_strides": 2},
+        {"pool_every": 1, "pool_size": 3, "pool_strides": 1},
+        {"pool_every": 2, "pool_size": 5, "multiscale": "causal"},
+    ],
+)
+@pytest.mark.parametrize("samples", [11 * 43, 11 * 40 + 1, 4])
+def test_pooling_and_averages_stream(kwargs, samples, rng):
+    model = classifier(**kwargs)
+    waveform = rng.standard_normal((2, samples)).astype("float32")
+    offline = model.score_frames(model.backbone(waveform)["sequence_output"])
+    cuts = sorted(rng.integers(0, samples + 1, 9))
+    online = np.concatenate(streamed(model, waveform, cuts), axis=1)
+    np.testing.assert_allclose(online, offline, atol=1e-5)
+
+
+def test_a_stream_begins_anew_after_its_last_piece(rng, tmp_path):
+    audio_export.export(classifier(), tmp_path, stream=True)
+    served = audio_export.ExportedClassifier(tmp_path)
+    stream, waveform = served.stream(), rng.standard_normal((3, 57))
+    offline = served.frames(waveform)[0]
+    for cut in (57, 20):
+        begun = stream(waveform[:, :cut])
+        assert begun.shape == (3, cut // 11, 3)
+        online = np.concatenate(
+            [begun, stream(waveform[:, cut:], last=True)], 1
+        )
+        np.testing.assert_allclose(online, offline, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"causal": False},
+        {"attention": "xbox"},
+        {"attention": "gaussian_adaptive"},
+        {"multiscale": "block"},
+    ],
+)
+def test_models_that_look_ahead_are_refused(kwargs, tmp_path):
+    with pytest.raises(ValueError, match="look"):
+        audio_export.export(classifier(**kwargs), tmp_path, stream=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_streams_have_to_be_asked_for(tmp_path):
+    audio_export.export(classifier(), tmp_path)
+    served = audio_export.ExportedClassifier(tmp_path)
+    with pytest.raises(ValueError, match="stream=True"):
+        served.stream()
+
+
+def test_a_made_up_state_is_refused(rng):
+    function, specs = streaming.endpoint(classifier())
+    step = tf.function(function, input_signature=specs)
+    waveform = tf.zeros((1, 30))
+    for state in ([3e9, 3e9], [5.0, 7.0, 0.0], [-1.0, 1e9, 2.0, 3.0]):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            step(waveform, tf.constant([False]), tf.constant([state]))
+
+
+def test_a_speech_encoder_is_refused_by_what_looks_ahead(tmp_path):
+    """Its features are normalised over the whole clip."""
+    encoder = AudioAlbertBackbone(
+        num_layers=1, num_heads=1, key_dim=5, embedding_dim=7, feature_dim=80
+    )
+    backbone = SpeechEncoder(encoder, SpeechFeatures("s3prl", 1100))
+    model = AudioClassifier(backbone, labels=list("abc"))
+    with pytest.raises(ValueError, match="frames of the waveform.*SpeechEnc"):
+        audio_export.export(model, tmp_path, stream=True)
+    assert list(tmp_path.iterdir()) == []

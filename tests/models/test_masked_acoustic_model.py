@@ -1,0 +1,569 @@
+"""Masking by the papers' counts, and the model that fills frames in."""
+
+import fractions
+import json
+import math
+
+import keras
+import naive
+import numpy as np
+import pytest
+
+from audio_tf.layers import MASKING_POLICIES, FrameMasking
+from audio_tf.layers.frame_masking import expected_runs
+from audio_tf.models import AudioAlbertBackbone, MaskedAcousticModel
+
+every_policy = pytest.mark.parametrize("policy", MASKING_POLICIES)
+
+
+def masking(policy="paper", **kwargs):
+    return FrameMasking(**{**MASKING_POLICIES[policy], "seed": 3, **kwargs})
+
+
+def numbered(lengths, frames):
+    """Clips that tell of each value its clip and frame, from 1 on."""
+    clip, frame = np.mgrid[1 : len(lengths) + 1, 1 : frames + 1]
+    x = np.stack([clip, frame], axis=-1).astype("float32")
+    return x, np.arange(frames) < np.asarray(lengths)[:, None]
+
+
+def draw(layer, lengths, frames):
+    """Outputs and mask of `numbered` clips, in training."""
+    x, mask = numbered(lengths, frames)
+    outputs, masked = layer(x, mask=mask, training=True)
+    return np.asarray(outputs), np.asarray(masked), x, mask
+
+
+def runs_of(length, policy):
+    """How many runs s3prl's code draws from a clip, in exact arithmetic."""
+    size = MASKING_POLICIES[policy]["consecutive"]
+    wanted = fractions.Fraction(15, 100) * length / size
+    if policy == "s3prl":
+        return round(wanted)
+    if (length - size - 1) // 3 < 2:
+        return 0
+    return max(1, int(wanted))
+
+
+def naive_masks(length, policy, rng):
+    """One clip's masked frames, as the authors' loops draw them."""
+    masked = np.zeros(length, bool)
+    size = MASKING_POLICIES[policy]["consecutive"]
+    if policy == "paper":
+        starts = list(range(0, length - size - 1, 3))
+    else:
+        starts = list(range(max(length - size - 1, 0) + 1))
+    for start in rng.permutation(starts)[: runs_of(length, policy)]:
+        masked[int(start) : int(start) + size] = True
+    return masked
+
+
+def test_policies_are_those_of_the_facts():
+    assert MASKING_POLICIES == {
+        "paper": {"consecutive": 1, "spacing": 2},
+        "s3prl": {"consecutive": 7, "spacing": None},
+    }
+    config = FrameMasking().get_config()
+    shares = [config[k] for k in ("proportion", "zero_rate", "replace_rate")]
+    assert shares == [0.15, 0.8, 0.1] and config["evaluation_seed"] is None
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_numbers_of_runs_are_those_of_decimals(size):
+    lengths = np.arange(3001)
+    runs = np.asarray(expected_runs(lengths[:, None], 0.15, size))[:, 0]
+    exact = [fractions.Fraction(15 * int(n), 100 * size) for n in lengths]
+    np.testing.assert_array_equal(np.floor(runs), [int(e) for e in exact])
+    rounded = np.asarray(keras.ops.round(runs))
+    np.testing.assert_array_equal(rounded, [round(e) for e in exact])
+
+
+def test_paper_masks_exactly_so_many_frames():
+    lengths = np.arange(131)
+    _, masked, _, mask = draw(masking("paper"), lengths, 131)
+    expected = [runs_of(int(n), "paper") for n in lengths]
+    np.testing.assert_array_equal(masked.sum(axis=1), expected)
+    assert expected[7] == 0 and expected[8] == 1 and expected[100] == 15
+    assert not masked[~mask].any()
+    assert set(np.nonzero(masked)[1] % 3) == {0}
+
+
+def test_paper_masks_one_frame_at_least():
+    _, masked, _, _ = draw(masking(proportion=0.01), [7, 8, 31], 31)
+    np.testing.assert_array_equal(masked.sum(axis=1), [0, 1, 1])
+
+
+def test_wider_spacing_of_the_other_setting():
+    _, masked, _, _ = draw(masking(spacing=3), np.full(64, 101), 101)
+    np.testing.assert_array_equal(masked.sum(axis=1), 15)
+    places = np.nonzero(masked)[1]
+    assert set(places % 4) == {0} and places.max() == 96
+
+
+def test_spaced_runs_begin_at_a_random_phase():
+    layer = masking(consecutive=3, spacing=4)
+    _, masked, _, _ = draw(layer, np.full(200, 101), 103)
+    # floor(101 * 0.15 / 3) runs of 3.
+    np.testing.assert_array_equal(masked.sum(axis=1), 15)
+    phases = set()
+    for row in masked:
+        starts = np.nonzero(np.diff(row.astype(int), prepend=0) == 1)[0]
+        ends = np.nonzero(np.diff(row.astype(int), append=0) == -1)[0]
+        np.testing.assert_array_equal(ends - starts, 2)
+        assert len({int(start) % 7 for start in starts}) == 1
+        assert starts.max() < 101 - 3 - 1
+        phases.add(int(starts[0]) % 7)
+    assert phases == {0, 1, 2}
+
+
+def test_s3prl_masks_whole_runs():
+    lengths = np.arange(131)
+    layer = masking("s3prl")
+    for _ in range(5):
+        _, masked, _, mask = draw(layer, lengths, 131)
+        assert not masked[~mask].any()
+        for length, row in zip(lengths, masked, strict=True):
+            runs = runs_of(int(length), "s3prl")
+            assert row.sum() <= 7 * runs
+            edges = np.diff(row.astype(int), prepend=0, append=0)
+            starts, ends = np.nonzero(edges == 1)[0], np.nonzero(edges == -1)[0]
+            assert (ends - starts >= 7).all() and len(starts) <= runs
+            assert len(starts) >= min(runs, 1)
+            if runs == 1:
+                assert row.sum() == 7
+    assert runs_of(23, "s3prl") == 0 and runs_of(24, "s3prl") == 1
+
+
+@every_policy
+def test_each_frame_is_as_likely_as_in_the_authors_loops(policy, rng):
+    draws, length = 3000, 53
+    _, masked, _, _ = draw(masking(policy), np.full(draws, length), 59)
+    expected = np.mean(
+        [naive_masks(length, policy, rng) for _ in range(draws)], axis=0
+    )
+    np.testing.assert_allclose(
+        masked.mean(axis=0)[:length], expected, atol=0.05
+    )
+    # The last real frame is never reached, in either code.
+    assert not masked[:, length - 1 :].any()
+
+
+@every_policy
+def test_one_die_for_each_clip(policy):
+    """80 % zeros, 10 % other frames, 10 % as they are."""
+    lengths = np.resize([53, 47, 31], 3000)
+    outputs, masked, x, mask = draw(masking(policy), lengths, 59)
+    np.testing.assert_array_equal(outputs[~masked], x[~masked])
+    kinds = []
+    for clip, length in enumerate(lengths):
+        assert masked[clip].any()
+        seen, own = outputs[clip][masked[clip]], x[clip][masked[clip]]
+        if (seen == 0.0).all():
+            kinds.append("zero")
+            continue
+        assert (seen[:, 0] == clip + 1).all(), "of another clip"
+        assert (1 <= seen[:, 1]).all() and (seen[:, 1] <= length).all()
+        kinds.append("same" if (seen == own).all() else "other")
+    kinds = np.array(kinds)
+    # Five standard deviations; a replacement may be by the frame itself.
+    assert abs(np.mean(kinds == "zero") - 0.8) < 0.037
+    assert abs(np.mean(kinds == "same") - 0.1) < 0.028
+    assert abs(np.mean(kinds == "other") - 0.1) < 0.028
+    # The die knows nothing of the places.
+    for kind in ("zero", "same", "other"):
+        share = masked[kinds == kind].mean(axis=0)
+        np.testing.assert_allclose(share, masked.mean(axis=0), atol=0.15)
+
+
+@every_policy
+def test_runs_are_replaced_by_runs_from_anywhere(policy):
+    size = MASKING_POLICIES[policy]["consecutive"]
+    layer = masking(policy, zero_rate=0.0, replace_rate=1.0)
+    lengths = np.full(1500, 61)
+    outputs, masked, x, _ = draw(layer, lengths, 67)
+    used = np.zeros(68)
+    for clip in range(len(lengths)):
+        frames = outputs[clip, :, 1].astype(int)
+        places = np.nonzero(masked[clip])[0]
+        np.add.at(used, frames[places], 1)
+        if policy == "paper":
+            assert len(set(frames[places])) == len(places) == 9
+        elif masked[clip].sum() == size:
+            assert (np.diff(frames[places]) == 1).all()
+    assert used[62:].sum() == used[0] == used[61] == 0
+    inner = used[size : 61 - size]
+    assert inner.min() > 0.7 * inner.mean() and inner.max() < 1.3 * inner.mean()
+
+
+def test_overlapping_runs_show_the_later_replacement():
+    layer = masking("s3prl", proportion=0.9, zero_rate=0.0, replace_rate=1.0)
+    outputs, masked, _, _ = draw(layer, np.full(200, 61), 61)
+    for clip in range(200):
+        frames = outputs[clip, :, 1].astype(int)
+        edges = np.diff(masked[clip].astype(int), prepend=0, append=0)
+        ends = np.nonzero(edges == -1)[0]
+        for end in ends:
+            # The last run of a stretch is whole.
+            assert (np.diff(frames[end - 7 : end]) == 1).all()
+
+
+def test_short_clips_of_long_runs():
+    layer = masking("s3prl", proportion=1.0, zero_rate=0.0, replace_rate=1.0)
+    outputs, masked, x, mask = draw(layer, [0, 1, 4, 6, 7, 8], 11)
+    assert not masked[~mask].any()
+    # round(4 / 7) is 1: the whole clip is one run.
+    np.testing.assert_array_equal(masked.sum(axis=1), [0, 0, 4, 6, 7, 7])
+    np.testing.assert_array_equal(outputs[:, :, 0] * mask, x[:, :, 0] * mask)
+    assert (outputs[..., 1][mask] <= 8).all() and (outputs[..., 1] > 0).all()
+
+
+@every_policy
+def test_masking_is_of_training_unless_a_seed_is_given(policy, rng):
+    x = rng.standard_normal((5, 61, 3)).astype("float32")
+    layer = masking(policy)
+    outputs, masked = layer(x, training=False)
+    np.testing.assert_array_equal(outputs, x)
+    assert masked.shape == (5, 61) and not np.asarray(masked).any()
+    one, two = (np.asarray(layer(x, training=True)[1]) for _ in range(2))
+    assert (one != two).any() and one.any() and two.any()
+    again = masking(policy)
+    np.testing.assert_array_equal(again(x, training=True)[1], one)
+    fixed = masking(policy, evaluation_seed=0)
+    first, chosen = fixed(x, training=False)
+    fixed(x, training=True)
+    second, same = fixed(x, training=False)
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(chosen, same)
+    assert np.asarray(chosen).any()
+    other = masking(policy, evaluation_seed=1)(x, training=False)[1]
+    assert (np.asarray(other) != np.asarray(chosen)).any()
+
+
+def test_masking_config_is_complete():
+    changed = {
+        "proportion": 0.3,
+        "consecutive": 5,
+        "spacing": None,
+        "zero_rate": 0.5,
+        "replace_rate": 0.25,
+        "evaluation_seed": 11,
+        "seed": 13,
+    }
+    layer = FrameMasking(**changed)
+    assert naive.missing_from_config(layer) == []
+    again = FrameMasking.from_config(layer.get_config())
+    for name, value in changed.items():
+        assert again.get_config()[name] == value, name
+
+
+# === The model ===
+
+
+def model(masking="paper", dtype=None, masking_kwargs=None, **kwargs):
+    backbone = AudioAlbertBackbone(
+        num_layers=1,
+        num_heads=2,
+        key_dim=5,
+        embedding_dim=12,
+        feed_forward_dims=(17,),
+        feature_dim=11,
+        initializer_range=0.2,
+        dtype=dtype,
+    )
+    return MaskedAcousticModel(
+        backbone,
+        masking=masking,
+        masking_kwargs={"seed": 5, **(masking_kwargs or {})},
+        **kwargs,
+    )
+
+
+def clips(rng, batch=5, frames=61, dim=11):
+    return rng.standard_normal((batch, frames, dim)).astype("float32")
+
+
+LENGTHS = np.array([61, 59, 31, 8, 3], "int32")
+
+
+def test_head_has_the_counts_of_the_authors_code():
+    for feature_dim, target_dim, count in (
+        (480, 3075, 2_956_803),
+        (80, None, 653_648),
+    ):
+        backbone = AudioAlbertBackbone(num_layers=1, feature_dim=feature_dim)
+        whole = MaskedAcousticModel(backbone, target_dim=target_dim)
+        assert whole.count_params() - backbone.count_params() == count
+        kernel = np.asarray(whole.get_layer("head_dense").kernel)
+        assert 0.0195 < kernel.std() < 0.0205
+        assert whole.get_layer("head_norm").epsilon == 1e-12
+
+
+@every_policy
+def test_loss_is_l1_of_masked_real_frames(policy, rng):
+    net, x = model(policy), clips(rng)
+    inputs = {"features": x.copy(), "lengths": LENGTHS}
+    shown = net.reconstruct(inputs)
+    masked = shown["masked_frames"]
+    real = np.arange(61) < LENGTHS[:, None]
+    np.testing.assert_array_equal(shown["frame_mask"], real)
+    assert masked.any() and not masked[~real].any()
+    differences = [
+        abs(float(x[b, t, f]) - float(shown["reconstruction"][b, t, f]))
+        for b, t in zip(*np.nonzero(masked), strict=True)
+        for f in range(11)
+    ]
+    loss = net.evaluate(inputs, batch_size=5, verbose=0)
+    assert loss == pytest.approx(np.mean(differences), rel=1e-5)
+    inputs["features"][~real] = 1e6
+    again = net.evaluate(inputs, batch_size=5, verbose=0)
+    assert again == pytest.approx(loss, rel=1e-5)
+
+
+def test_the_backbone_sees_the_masked_features_alone(rng):
+    net, x = (
+        model(masking_kwargs={"zero_rate": 1.0, "replace_rate": 0.0}),
+        clips(rng),
+    )
+    shown = net.reconstruct({"features": x, "lengths": LENGTHS})
+    hidden = x.copy()
+    hidden[shown["masked_frames"]] = 0.0
+    np.testing.assert_array_equal(shown["masked_features"], hidden)
+    y = net.backbone({"features": hidden, "lengths": LENGTHS})
+    y = np.asarray(y["sequence_output"], "float64")
+    into, norm, out = ([np.asarray(w) for w in e.weights] for e in net.head)
+    y = y @ into[0] + into[1]
+    y = 0.5 * y * (1.0 + np.vectorize(math.erf)(y / math.sqrt(2.0)))
+    y = y - y.mean(axis=-1, keepdims=True)
+    y = y / np.sqrt((y**2).mean(axis=-1, keepdims=True) + 1e-12)
+    y = (y * norm[0] + norm[1]) @ out[0] + out[1]
+    real = shown["frame_mask"]
+    np.testing.assert_allclose(
+        shown["reconstruction"][real], y[real], atol=1e-5
+    )
+    # What is hidden is not there to be copied.
+    x[shown["masked_frames"]] += 1.0
+    other = net.reconstruct({"features": x, "lengths": LENGTHS})
+    np.testing.assert_allclose(
+        other["reconstruction"][real], shown["reconstruction"][real], atol=1e-5
+    )
+
+
+def test_targets_of_their_own(rng):
+    net, x, y = model(target_dim=13), clips(rng), clips(rng, dim=13)
+    shown = net.reconstruct(x)
+    expected = np.abs(y - shown["reconstruction"])[
+        shown["masked_frames"]
+    ].mean()
+    loss = net.evaluate(x, y, verbose=0)
+    assert loss == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ValueError, match="11 features, target_dim=13"):
+        net.evaluate(x, verbose=0)
+
+
+def test_weights_of_clips(rng):
+    net, x = model(), clips(rng)
+    shown = net.reconstruct(x)
+    weights = np.array([0.0, 1.0, 2.0, 0.0, 0.5], "float32")
+    frames = np.abs(x - shown["reconstruction"]).mean(axis=2)
+    counts = shown["masked_frames"] * weights[:, None]
+    loss = net.evaluate(x, x, sample_weight=weights, verbose=0)
+    assert loss == pytest.approx(
+        (frames * counts).sum() / counts.sum(), rel=1e-5
+    )
+
+
+def test_nothing_to_mask_is_no_loss(rng):
+    net, x = model(), clips(rng, frames=5)
+    before = net.get_weights()
+    assert net.fit(x, verbose=0).history["loss"] == [0.0]
+    for one, two in zip(before, net.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_padding_of_nan_trains_the_same(rng):
+    """Forward, loss and gradients see the real frames alone."""
+    x, lengths = clips(rng), np.array([41, 29, 17, 23, 11], "int32")
+    x = x[:, :41]
+    lengths = np.minimum(lengths, x.shape[1])
+    padding = np.arange(x.shape[1]) >= lengths[:, None]
+    start, weights = model().get_weights(), []
+    for filling in (0.0, np.nan):
+        x[padding] = filling
+        net = model()
+        net.set_weights(start)
+        net.compile(keras.optimizers.SGD(0.1))
+        # Masks are drawn by the place of a clip in its batch.
+        net.fit({"features": x, "lengths": lengths}, shuffle=False, verbose=0)
+        weights.append(net.get_weights())
+    for one, two in zip(*weights, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+def steady(batch=48, frames=41):
+    """Clips of one spectrum each: what is hidden is beside it."""
+    rng = np.random.default_rng(1)
+    spectra = rng.standard_normal((batch, 1, 3)) @ rng.standard_normal((3, 11))
+    noise = rng.standard_normal((batch, frames, 11))
+    return (spectra / 1.7 + 0.1 * noise).astype("float32")
+
+
+@every_policy
+def test_fit_learns_to_fill_in(policy):
+    net, x = model(policy), steady()
+    net.compile(keras.optimizers.Adam(1e-2))
+    history = net.fit(
+        x, epochs=8, batch_size=8, validation_data=(x,), verbose=0
+    ).history
+    # Better than the mean of all clips, which tells nothing of a clip.
+    assert history["val_loss"][-1] < 0.75 * np.abs(x).mean()
+    assert history["loss"][-1] < 0.7 * history["loss"][0]
+    # Validation draws the same masks again.
+    assert net.evaluate(x, batch_size=8, verbose=0) == pytest.approx(
+        history["val_loss"][-1], rel=1e-5
+    )
+
+
+def test_training_is_reproducible_and_masks_anew():
+    """Equal seeds end alike; the state of the draws moves in `fit` alone."""
+    weights, x = [], steady(16)
+    for _ in range(2):
+        keras.utils.set_random_seed(11)
+        net = model()
+        net.fit(x, batch_size=8, shuffle=False, verbose=0)
+        weights.append(net.get_weights())
+    for one, two in zip(*weights, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-6)
+    state = net.get_layer("masking").seed_generator.state
+    before = np.asarray(state).copy()
+    net.fit(x, batch_size=8, verbose=0)
+    after = np.asarray(state).copy()
+    assert (before != after).any()
+    net.evaluate(x, verbose=0)
+    np.testing.assert_array_equal(state, after)
+    one, two = (net(x, training=True)["masked_frames"] for _ in range(2))
+    assert (np.asarray(one) != np.asarray(two)).any()
+
+
+def test_file_round_trip_goes_on_training(rng, tmp_path):
+    net, x = model("s3prl", target_dim=11), clips(rng)
+    net.compile(keras.optimizers.Adam(1e-3))
+    net.fit(x, verbose=0)
+    net.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.get_config() == net.get_config()
+    assert int(loaded.optimizer.iterations) == 1
+    expected, shown = net.reconstruct(x), loaded.reconstruct(x)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(shown[name], value, name)
+    loaded.fit(x, verbose=0)
+    loaded.backbone.save_to_preset(str(tmp_path / "preset"))
+    again = AudioAlbertBackbone.from_preset(str(tmp_path / "preset"))
+    np.testing.assert_array_equal(
+        again(x)["sequence_output"], loaded.backbone(x)["sequence_output"]
+    )
+
+
+def test_model_config_is_complete():
+    net = model("s3prl", target_dim=13, name="pretraining")
+    # Keras itself stores how a model is compiled.
+    assert naive.missing_from_config(net) == ["compile"]
+    config = json.loads(json.dumps(net.get_config()))
+    assert (config["masking"], config["target_dim"]) == ("s3prl", 13)
+    again = MaskedAcousticModel.from_config(config)
+    assert json.loads(json.dumps(again.get_config())) == config
+    net.backbone.trainable = False
+    again = MaskedAcousticModel.from_config(net.get_config())
+    assert len(again.trainable_weights) == len(net.trainable_weights) == 6
+    layer = again.get_layer("masking")
+    assert (layer.consecutive, layer.seed, layer.evaluation_seed) == (7, 5, 0)
+
+
+def test_mixed_precision(rng):
+    dtype = "mixed_float16"
+    net, x = model("s3prl", dtype=dtype), clips(rng)
+    full = model("s3prl")
+    net.set_weights(full.get_weights())
+    assert net.get_layer("head_dense").compute_dtype == dtype[6:]
+    inputs = {"features": x, "lengths": LENGTHS}
+    losses = [each.evaluate(inputs, verbose=0) for each in (net, full)]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+    history = net.fit(inputs, epochs=2, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+    assert all(np.isfinite(w).all() for w in net.get_weights())
+
+
+@every_policy
+def test_time_is_dynamic_in_a_graph(policy, rng):
+    tf = pytest.importorskip("tensorflow")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("graphs are TensorFlow's")
+    net = model(policy)
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None, 11))])
+    def graph(features):
+        return net(features, training=False)
+
+    for batch, frames in ((3, 61), (2, 37), (1, 1)):
+        x = clips(rng, batch, frames)
+        outputs, expected = graph(x), net.reconstruct(x)
+        for name, value in expected.items():
+            np.testing.assert_allclose(outputs[name], value, atol=1e-5)
+
+
+def test_pictures_show_what_is_filled_in(rng, tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    from audio_tf.runs import reconstruction
+
+    net, x = model(), clips(rng, dim=11)
+    inputs = {"features": x, "lengths": LENGTHS}
+    shown = net.reconstruct(inputs)
+    images = reconstruction.pictures(x, shown)
+    assert images.shape == (5, 3 * 11 + 4, 61, 1)
+    assert images.min() == 0.0 and images.max() == 1.0
+    bars = images[:, 11, :, 0] == 1.0
+    np.testing.assert_array_equal(bars, shown["masked_frames"])
+    assert not images[2, :, 31:].any()
+    low, high = np.percentile(x[shown["frame_mask"]], (1, 99))
+    top = np.clip((x[0, 7, 10] - low) / (high - low), 0, 1)
+    assert images[0, 0, 7, 0] == pytest.approx(top, abs=1e-5)
+    stacked = reconstruction.pictures(
+        x[..., :10],
+        {**shown, "masked_features": x[..., :10], "reconstruction": x[..., :8]},
+        2,
+    )
+    assert stacked.shape == (5, 5 + 5 + 4 + 4, 122, 1)
+    np.testing.assert_array_equal(stacked[0, :5, 1, 0], stacked[0, 7:12, 1, 0])
+
+    pictures = reconstruction.ReconstructionPictures(inputs, tmp_path, 2)
+    net.fit(inputs, epochs=4, callbacks=[pictures], verbose=0)
+    steps = []
+    for file in tmp_path.iterdir():
+        for record in tf.data.TFRecordDataset(str(file)):
+            event = tf.compat.v1.Event.FromString(record.numpy())
+            for value in event.summary.value:
+                steps.append(event.step)
+                assert value.tag == "reconstruction"
+                # Width, height and one picture for each clip.
+                assert len(value.tensor.string_val) == 2 + 5
+    assert steps == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: model("none"), "masking='none'"),
+        (lambda: FrameMasking(proportion=1.5), "proportion=1.5"),
+        (lambda: FrameMasking(zero_rate=0.95), "zero_rate=0.95"),
+        (lambda: FrameMasking(consecutive=0), "consecutive=0"),
+        (lambda: FrameMasking(spacing=-1), "spacing=-1"),
+        (lambda: model()({"audio": np.zeros((1, 9))}), "audio"),
+    ],
+)
+def test_mistakes_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_unknown_arguments_are_named():
+    with pytest.raises(TypeError, match="did you mean 'masking'"):
+        MaskedAcousticModel(model().backbone, maskin="paper")

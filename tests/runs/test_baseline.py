@@ -1,0 +1,141 @@
+"""The classical baseline: its features, and what its script writes."""
+
+import csv
+import importlib.util
+import json
+
+import keras
+import naive
+import numpy as np
+import pytest
+import soundfile
+from scipy import fft
+from scripts import TRAINING
+
+from audio_tf import data, layers
+from audio_tf.audio import load_audio
+
+
+@pytest.fixture(scope="module")
+def baseline():
+    spec = importlib.util.spec_from_file_location(
+        "baseline_script", TRAINING / "baseline.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A CSV corpus of hisses and hums of several lengths."""
+    folder = tmp_path_factory.mktemp("corpus")
+    rows, rng = [["filename", "labels", "split"]], np.random.default_rng(3)
+    for number in range(24):
+        x = 0.1 * rng.standard_normal(rng.integers(800, 2_400))
+        kind = number % 2
+        x = np.cumsum(x) / 20 if kind else x
+        soundfile.write(folder / f"{number}.wav", np.clip(x, -1, 1), 8_000)
+        split = "val" if number >= 16 else "train"
+        rows.append([f"{number}.wav", ("hiss", "hum")[kind], split])
+    with open(folder / "list.csv", "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return folder / "list.csv"
+
+
+def test_mfcc_is_the_cosine_transform_of_log_mel(rng):
+    x = 0.1 * rng.standard_normal((2, 1_201)).astype("float32")
+    lengths = np.array([1_201, 700], "int32")
+    options = {"bands": 23, "fft_size": 512, "window_s": 0.02, "hop_s": 0.01}
+    layer = layers.MFCC(7, **options)
+    assert naive.missing_from_config(layer) == []
+    found = np.asarray(layer(x, lengths))
+    mel = np.asarray(layers.LogMel(**options)(x, lengths))
+    expected = fft.dct(mel, type=2, norm="ortho", axis=-1)[:, :, :7]
+    np.testing.assert_allclose(found, expected, atol=2e-4)
+    assert layer(keras.KerasTensor((None, None))).shape == (None, None, 7)
+    with pytest.raises(ValueError, match="coefficients"):
+        layers.MFCC(41)
+
+
+def test_features_are_statistics_of_each_clip_alone(baseline, corpus, tmp_path):
+    settings = baseline.BaselineSettings(
+        dataset="csv",
+        data_dir=str(corpus),
+        cache_dir=str(tmp_path),
+        coefficients=3,
+        sample_rate_hz=8_000,
+    )
+    three = settings.load()["train"].select([5, 0, 2])
+    clips = data.prepare(three, 8_000, **settings.prepare_arguments())
+    found = baseline.features(clips, settings)
+    assert found.shape == (3, 18)
+    for row, file in enumerate(three.files):
+        samples = load_audio(file, 8_000)[None]
+        x = layers.MFCC(
+            3, sample_rate_hz=8_000, window_s=0.025, hop_s=0.01, fft_size=256
+        )(samples)
+        slopes = layers.Deltas()(x)
+        expected = [
+            figure
+            for each in (x, slopes, layers.Deltas()(slopes))
+            for figure in (
+                np.asarray(each)[0].mean(axis=0),
+                np.asarray(each)[0].std(axis=0),
+            )
+        ]
+        np.testing.assert_allclose(
+            found[row], np.concatenate(expected), rtol=1e-3, atol=1e-3
+        )
+
+
+@pytest.mark.parametrize("name", ["forest", "logistic"])
+def test_scores_take_one_label_a_clip_or_several(name, baseline, rng):
+    settings = baseline.BaselineSettings(trees=20)
+
+    def make(one_label):
+        return baseline.BASELINES[name].make(settings, 0, one_label)
+
+    # Class 1 has no clip; what is left is told by the sign of a feature.
+    x = np.where(np.arange(40) % 2, 2.0, -2.0)[:, None]
+    x = x + 0.1 * rng.standard_normal((40, 120))
+    targets = np.zeros((40, 3), "float32")
+    targets[np.arange(40), np.where(x[:, 0] > 0, 2, 0)] = 1.0
+    scores = baseline.fit_and_score(make, (x, targets), x)
+    np.testing.assert_array_equal(scores.argmax(axis=1), targets.argmax(axis=1))
+    assert (scores[:, 1] == 0.0).all()
+
+    # Class 1 is in all clips now: it has its share, the others are learned.
+    targets[:, 1] = 1.0
+    scores = baseline.fit_and_score(make, (x, targets), x)
+    assert (scores[:, 1] == 1.0).all()
+    np.testing.assert_array_equal(scores[:, [0, 2]] > 0.5, targets[:, [0, 2]])
+    one = targets.copy()
+    one[:, 0] = 0.0
+    scores = baseline.fit_and_score(make, (x, one), x)
+    np.testing.assert_array_equal(scores[:, 2] > 0.5, one[:, 2])
+
+
+def test_the_script_writes_figures_over_seeds(
+    baseline, corpus, tmp_path, capsys
+):
+    out = tmp_path / "baseline.json"
+    arguments = [
+        *("--dataset", "csv", "--data-dir", corpus, "--split", "val"),
+        *("--sample-rate-hz", 8_000, "--trees", 30, "--seeds", 4, 5),
+        *("--report", out, "--cache-dir", tmp_path),
+    ]
+    baseline.main([str(argument) for argument in arguments])
+    printed = capsys.readouterr().out
+    report = json.loads(out.read_text())
+    assert set(report["figures"]) == {"forest", "logistic"}
+    forest = report["figures"]["forest"]["mAP"]
+    assert len(forest["values"]) == 2
+    assert forest["mean"] == pytest.approx(np.mean(forest["values"]))
+    assert forest["deviation"] == pytest.approx(np.std(forest["values"]))
+    assert len(report["figures"]["logistic"]["mAP"]["values"]) == 1
+    assert report["settings"]["trees"] == 30
+    assert set(report["corpus"]) == {"train", "val"}
+    for figures in report["figures"].values():
+        assert figures["accuracy"]["mean"] == 1.0
+    assert f"{forest['mean']:.4f}" in printed

@@ -1,0 +1,197 @@
+"""Callbacks: clip-level figures in the logs, histories that are rewound."""
+
+import csv
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+import tiny
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("validation reads through tf.data", allow_module_level=True)
+
+from audio_tf import data, metrics
+from audio_tf.corpora import Corpus
+from audio_tf.models import AudioClassifier
+from audio_tf.runs import callbacks
+
+
+def classifier(dropout=0.0):
+    backbone = tiny.backbone(sample_rate_hz=1_000, dropout=dropout)
+    return AudioClassifier(backbone, labels=["a", "b"], chunk_s=0.1)
+
+
+@pytest.fixture
+def chunks(tmp_path, rng):
+    files = []
+    for number in range(5):
+        files.append(tmp_path / f"{number}.wav")
+        soundfile.write(files[-1], 0.1 * rng.standard_normal(330), 1_000)
+    labels = [["a"], ["b"], ["a", "b"], ["a"], ["b"]]
+    corpus = Corpus(files, labels, ["a", "b"])
+    clips = data.prepare(corpus, 1_000, tmp_path / "cache", progress=False)
+    return data.Chunks(clips, 0.1)
+
+
+def test_validation_is_at_clip_level(chunks):
+    model = classifier()
+    seen = {}
+
+    class Later(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            seen.update(logs)
+
+    model.fit(
+        chunks.dataset(4),
+        verbose=0,
+        callbacks=[callbacks.ClipValidation(chunks), Later()],
+    )
+    scores = data.score_clips(model, chunks, verbose=0)
+    assert scores.shape == (5, 2)
+    report = metrics.evaluate(chunks.targets, scores, ["a", "b"])
+    assert seen["val_mAP"] == pytest.approx(report["mAP"])
+    assert "val_accuracy" not in seen
+
+
+def test_seeds_depend_on_the_epoch_alone(rng):
+    model, x = classifier(dropout=0.5), rng.standard_normal((3, 100))
+    seeds = callbacks.EpochSeeds(7)
+    seeds.set_model(model)
+
+    def outputs(epoch):
+        seeds.on_epoch_begin(epoch)
+        return np.asarray(model(x, training=True))
+
+    first, second = outputs(0), outputs(1)
+    assert np.abs(first - second).max() > 1e-4
+    np.testing.assert_array_equal(outputs(0), first)
+    np.testing.assert_array_equal(outputs(1), second)
+
+
+def test_last_checkpoint_is_whole_or_the_one_before(tmp_path, monkeypatch):
+    model, path = classifier(), tmp_path / "last.keras"
+    last = callbacks.LastCheckpoint(path)
+    last.set_model(model)
+    last.on_epoch_end(0)
+    before = path.read_bytes()
+
+    def killed(target):
+        target.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(model, "save", killed)
+    with pytest.raises(KeyboardInterrupt):
+        last.on_epoch_end(1)
+    assert path.read_bytes() == before
+    assert callbacks.kept(tmp_path).startswith(
+        f"{path} is whole, after epoch 1"
+    )
+    assert callbacks.kept(tmp_path / "none") == ""
+
+
+def written(path, rows):
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
+def test_history_is_rewound(tmp_path):
+    path = tmp_path / "history.csv"
+    rows = [["epoch", "loss", "val_mAP"], [0, 0.3, 0.25], [1, 0.1, 0.75]]
+    rows += [[2, 0.2, ""], [3, 0.05, 0.9]]
+    written(path, rows)
+    assert callbacks.rewind_history(path, 3, "val_mAP") == 0.75
+    with open(path, newline="") as file:
+        assert [row["epoch"] for row in csv.DictReader(file)] == list("012")
+    assert callbacks.rewind_history(path, 3, "loss") == 0.1
+    assert callbacks.rewind_history(path, 3, "val_roc_auc") is None
+    assert callbacks.rewind_history(tmp_path / "none", 3, "val_mAP") is None
+    path.write_text("")
+    assert callbacks.rewind_history(path, 3) is None and not path.exists()
+    written(path, [["epoch", "loss"], [0, 0.5, 0.25]])
+    with pytest.raises(ValueError, match="row 2: it must have.*2 cells"):
+        callbacks.rewind_history(path, 3)
+
+
+def test_columns_of_a_history_stay_where_they_are(tmp_path):
+    """Whatever figures the later part of a run has more or less."""
+    path = tmp_path / "history.csv"
+    for epoch, logs in enumerate(
+        (
+            {"loss": 3.0, "val_mAP": 0.5},
+            {"loss": 2.0},
+            {"loss": 1.0, "accuracy": 0.75, "val_mAP": 0.25},
+        )
+    ):
+        # A run that goes on knows of its history by the file alone.
+        callbacks.History(path).on_epoch_end(epoch, logs)
+    with open(path, newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["epoch", "loss", "val_mAP", "accuracy"],
+            ["0", "3.0", "0.5", ""],
+            ["1", "2.0", "", ""],
+            ["2", "1.0", "0.25", "0.75"],
+        ]
+
+
+def test_the_best_epoch_is_kept_whole(tmp_path, monkeypatch):
+    path = tmp_path / "best.keras"
+
+    def saved_at(monitor, figures, best=None):
+        """Indices of the figures after which the model was saved."""
+        keeper = callbacks.BestCheckpoint(path, monitor, best)
+        model = classifier()
+        found = []
+        keeper.set_model(model)
+        for epoch, figure in enumerate(figures):
+            path.unlink(missing_ok=True)
+            keeper.on_epoch_end(epoch, {monitor: figure})
+            found += [epoch] if path.is_file() else []
+        return found
+
+    assert saved_at("val_mAP", [0.5, 0.25, 0.5, 0.75]) == [0, 3]
+    assert saved_at("val_mAP", [0.5, 0.75], best=0.6) == [1]
+    assert saved_at("loss", [0.5, 0.75, 0.25]) == [0, 2]
+    before = path.write_bytes(b"good") and path.read_bytes()
+    keeper = callbacks.BestCheckpoint(path, "val_mAP")
+    keeper.set_model(classifier())
+
+    def full(target):
+        target.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(keeper.model, "save", full)
+    with pytest.raises(OSError, match="No space"):
+        keeper.on_epoch_end(0, {"val_mAP": 1.0})
+    assert path.read_bytes() == before
+    # Nor does half a file stay and fill the disk.
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ValueError, match="no.*'val_accuracy'|'val_accuracy'"):
+        callbacks.BestCheckpoint(path, "val_accuracy").on_epoch_end(
+            0, {"val_mAP": 1.0}
+        )
+    with pytest.raises(ValueError, match="did you mean 'val_mAP'"):
+        callbacks.BestCheckpoint(path, "val_map")
+
+
+def test_last_checkpoint_knows_its_epochs(tmp_path, rng):
+    """Whatever the optimizer has counted, with gradients accumulated."""
+    path = tmp_path / "last.keras"
+    assert callbacks.epochs_done(path) == 0
+    model, x = classifier(), rng.standard_normal((7, 100)).astype("float32")
+    model.compile(keras.optimizers.Adam(gradient_accumulation_steps=5), "huber")
+    model.fit(
+        x,
+        np.ones((7, 2)),
+        batch_size=3,
+        epochs=2,
+        callbacks=[callbacks.LastCheckpoint(path)],
+        verbose=0,
+    )
+    assert callbacks.epochs_done(path) == 2
+    again = keras.saving.load_model(path)
+    for one, other in zip(
+        model.get_weights(), again.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,289 @@
+"""Settings: checked as they are given, the same in every script."""
+
+import dataclasses
+import importlib
+import json
+import sys
+
+import keras
+import pytest
+from scripts import TRAINING
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("settings read corpora by tf.data", allow_module_level=True)
+
+from audio_tf.runs import settings
+
+SCRIPTS = {
+    "train": "TrainSettings",
+    "evaluate": "EvaluateSettings",
+    "pretrain": "PretrainSettings",
+    "probe": "ProbeSettings",
+    "reproduce": "SslSettings",
+    "baseline": "BaselineSettings",
+}
+
+
+@pytest.fixture
+def classes(monkeypatch):
+    """The settings class of each script, by the script's name."""
+    monkeypatch.syspath_prepend(TRAINING)
+    return {
+        script: getattr(importlib.import_module(script), name)
+        for script, name in SCRIPTS.items()
+    }
+
+
+def refusal(settings_class, arguments, capsys, **options):
+    """The one line that flags end a script with."""
+    with pytest.raises(SystemExit) as stopped:
+        settings.parse(settings_class, "", list(map(str, arguments)), **options)
+    assert stopped.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_one_flag_means_one_thing_in_every_script(classes):
+    """Type, help, choices and check; but a corpus is labelled or speech."""
+    known, shared = {}, set()
+    for script, settings_class in classes.items():
+        for field in dataclasses.fields(settings_class):
+            facts = {
+                # Whether it may be left out is the script's affair.
+                "type": settings.kind_of(field),
+                **{
+                    name: field.metadata[name]
+                    for name in ("help", "choices", "check", "option")
+                },
+            }
+            if field.name == "dataset":
+                facts["choices"] = None
+            assert field.metadata["help"], (script, field.name)
+            if field.name in known:
+                shared.add(field.name)
+            expected = known.setdefault(field.name, facts)
+            assert facts == expected, (script, field.name)
+    # The test would hold without any shared flag too.
+    assert {"model", "batch_size", "epochs", "dropout", "out"} <= shared
+
+
+# By script: flags, and what the line says beside the first flag's name.
+MISTAKES = {
+    "train": [
+        (["--batch-size", -1], "must be positive"),
+        (["--epochs", 0], "must be positive"),
+        (["--epochs", "ten"], "invalid int value"),
+        (["--monitor", "val_map"], "did you mean 'val_mAP'"),
+        (["--dropout", 2], "must be in [0, 1)"),
+        (["--dropout", "nan"], "must be a finite number"),
+        (["--learning-rate", 0], "must be positive"),
+        (["--chunk-s", -1], "must be at least 0"),
+        (["--hop-s", 0], "must be positive"),
+        (["--silence-db", 3], "must be at most 0"),
+        (["--seed", -1], "must be in [0, 2^32)"),
+        (["--seed", 2**32], "must be in [0, 2^32)"),
+        (["--loss", "hubr"], "did you mean 'huber'"),
+        (["--precision", "mixed_bfloat"], "did you mean 'mixed_bfloat16'"),
+        (["--attention", "xobx"], "did you mean 'xbox'"),
+        (["--filterbank", "mle"], "did you mean 'mel'"),
+        (["--dataset", "folder"], "did you mean 'folders'"),
+        (["--decoder", "sound"], "must be one of ['soundfile'"),
+        (["--made-for-frames", 0], "must be positive"),
+        (["--train-folds", 9, "--dataset", "esc10"], "a fold from 1 to 5"),
+        (["--train-folds", "--dataset", "esc10"], "must name a fold"),
+        (
+            ["--val-folds", 1, "--dataset", "esc10"],
+            "A fold must be in one of --train-folds",
+        ),
+        (
+            ["--train-folds", 1, 2, 3, "--dataset", "folders"],
+            "applies to --dataset esc10 or esc50 alone",
+        ),
+        (["--vocabulary", "x", "--dataset", "esc10"], "--dataset csv alone"),
+        (["--warmup-epochs", 3], "applies to --schedule cosine alone"),
+        (
+            ["--warmup-epochs", 90, "--schedule", "cosine"],
+            "must be below --epochs",
+        ),
+        (["--model-kwargs", "{1}"], "must be JSON"),
+        (["--model-kwargs", "[1]"], "must be a JSON object"),
+        (
+            ["--dropout", 0.2, "--model-kwargs", '{"dropout": 0.1}'],
+            "and --model-kwargs must not say the same",
+        ),
+        (["--out", "/dev/null/x"], "a folder that can be written to"),
+        (["--epoch", 3], "did you mean '--epochs'"),
+        (["--batch", 3], "did you mean '--batch-size'"),
+    ],
+    "evaluate": [
+        (["--split", "tset"], "did you mean 'test'"),
+        (["--report", "none/of/this.json"], "a folder that is there"),
+        (["--resume"], "There is no flag"),
+    ],
+    "pretrain": [
+        (["--save-every", 7], "must divide --steps"),
+        (["--accumulate", 3], "must divide --batch-size"),
+        (["--warmup", 1.5], "must be in [0, 1)"),
+        (["--clip-norm", 0], "must be positive"),
+        (["--masking", "papr"], "did you mean 'paper'"),
+        (["--optimizer", "lamp"], "did you mean 'lamb'"),
+        (["--features", "mel"], "must be one of ['paper', 's3prl']"),
+        (["--max-s", 0], "must be positive"),
+        (["--train-subsets", "a", "--dataset", "fsdd"], "or tfds_librispeech"),
+        (["--max-length", 5], "There is no flag --max-length"),
+    ],
+    "probe": [
+        (["--tasks", "speakr"], "did you mean 'speaker'"),
+        (["--tasks"], "must name a probe"),
+        (["--layer", 1], "needs --model"),
+        (["--layer", "last"], "must be a number or `features`"),
+        (["--val-share", 1], "must be in [0, 1)"),
+        (["--hidden-dim", 0], "must be positive"),
+        (["--alignment", "x", "--dataset", "fsdd"], "--dataset librispeech"),
+    ],
+    "reproduce": [
+        (["--rows", "fulll"], "did you mean 'full'"),
+        (["--data-dir", "x"], "--pretrain-config is needed"),
+        (["--repeats", -1], "must be at least 0"),
+        (["--seeds", -1], "must be in [0, 2^32)"),
+    ],
+}
+
+
+def test_mistakes_are_one_line_that_names_the_flag(
+    classes, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for script, mistakes in MISTAKES.items():
+        for flags, message in mistakes:
+            line = refusal(
+                classes[script], flags, capsys, resumable=script == "train"
+            )
+            assert message in line, (script, flags, line)
+            if "needed" not in message:
+                assert str(flags[0]) in line, (script, flags, line)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_config_is_checked_as_flags_are(classes, capsys, tmp_path):
+    path = tmp_path / "config.py"
+    for content, message in (
+        ("{'epoch': 3}", "unknown setting 'epoch'; did you mean 'epochs'"),
+        ("{'epochs': 0}", "--epochs must be positive"),
+        ("{'epochs': 2.5}", "--epochs must be a whole number. Received: 2.5"),
+        ("{'epochs': True}", "--epochs must be a whole number"),
+        ("{'epochs': None}", "--epochs must be a whole number"),
+        ("{'jitter': 1}", "--jitter must be True or False"),
+        ("{'learning_rate': 'low'}", "--learning-rate must be a finite number"),
+        ("{'train_folds': 1}", "--train-folds must be a list of whole numbers"),
+        ("{'model_kwargs': 3}", "--model-kwargs must be a dict"),
+        ("{'monitor': 'val_map'}", "did you mean 'val_mAP'"),
+        ("{'warmup_epochs': 3}", "applies to --schedule cosine alone"),
+    ):
+        path.write_text(f"def get_config():\n    return {content}\n")
+        line = refusal(classes["train"], ["--config", path], capsys)
+        assert message in line, content
+    line = refusal(classes["train"], ["--config", tmp_path / "no.py"], capsys)
+    assert "no.py" in line
+    # A flag is stronger, and what is of the right kind is taken.
+    path.write_text(
+        "import pathlib\n"
+        "def get_config():\n"
+        "    return {'epochs': 3, 'learning_rate': 1, 'dropout': None,\n"
+        "        'data_dir': pathlib.Path('x'), 'dataset': 'esc10',\n"
+        "        'train_folds': (1, 2)}\n"
+    )
+    found = settings.parse(
+        classes["train"], "", ["--config", str(path), "--epochs", "5"]
+    )
+    assert found.epochs == 5 and found.learning_rate == 1.0
+    assert found.data_dir == "x" and found.train_folds == [1, 2]
+    assert found.given == {
+        *("epochs", "learning_rate", "data_dir", "dataset", "train_folds"),
+    }
+
+
+def test_only_what_is_given_reaches_the_model(classes):
+    train = classes["train"]
+    assert train().model_options() == {}
+    assert train().head_options() == {}
+    # A config's warm-up is undone together with its schedule.
+    assert train(schedule="constant", warmup_epochs=0).warmup_epochs == 0
+    given = {
+        "dropout": 0.0,
+        "causal": False,
+        "attention": "xbox",
+        "attention_kwargs": {"num_candidates": 3},
+        "made_for_frames": 7,
+        "filterbank": "mel",
+    }
+    found = train(**given, model_kwargs={"num_layers": 2}, silence_db=0)
+    assert found.model_options() == {**given, "num_layers": 2}
+    # Nought stands for whole clips, and for all chunks.
+    assert found.head_options() == {"silence_db": None}
+    assert train(chunk_s=0.0).head_options() == {"chunk_s": None}
+    assert train(chunk_s=2).head_options() == {"chunk_s": 2.0}
+
+
+def test_a_flag_is_named_for_what_a_model_does_not_take(classes):
+    found = classes["train"](
+        filterbank="mel",
+        attention="xbox",
+        attention_kwargs={"num_candidate": 3},
+        model_kwargs={"num_layer": 2},
+    )
+    for message, flag in (
+        ("X takes no argument 'filterbank'; did you mean 'f'.", "--filterbank"),
+        ("X takes no argument 'num_candidate'.", "--attention-kwargs"),
+        ("X takes no argument 'num_layer'. Received: 1", "--model-kwargs"),
+        ("`attention` must be local.", "--attention"),
+    ):
+        with pytest.raises(ValueError) as raised, found.naming_flags():
+            raise TypeError(f"{message} Received: 'filterbank', 'attention'")
+        assert str(raised.value).startswith(f"{flag}: ")
+    with pytest.raises(KeyError), found.naming_flags():
+        raise KeyError("'filterbank'")
+
+
+def test_settings_survive_json_with_what_was_given(classes):
+    train = classes["train"]
+    before = train(epochs=3, dataset="esc10", train_folds=[1], dropout=0.1)
+    content = json.loads(json.dumps(before.to_json()))
+    # The default of a later version does not change a run that is resumed.
+    content["settings"]["batch_size"] = 77
+    after = train.from_json(content, data_dir="moved")
+    assert after.batch_size == 77 and after.data_dir == "moved"
+    assert after.given == before.given | {"data_dir"}
+    del content["settings"]["epochs"]
+    content["settings"]["epoch"] = 3
+    with pytest.raises(ValueError, match="without.*'epochs'.*with.*'epoch'"):
+        train.from_json(content)
+
+
+def test_errors_end_a_script_with_one_line(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["training/script.py"])
+    inner = (
+        "ValueError: the truth\nTraceback (most recent call last):\n"
+        '  File "x.py", line 1\n\nValueError: the truth\n\n\t [[{{node}}]]'
+    )
+    for error, line in (
+        (ValueError("one\n  two\n"), "script.py: one; two; kept"),
+        (OSError(28, "No space left"), "script.py: [Errno 28] No space left"),
+        (RuntimeError(inner), "script.py: ValueError: the truth; kept"),
+        (KeyError("x"), "script.py: KeyError: 'x'; kept"),
+        (KeyboardInterrupt(), "script.py: interrupted; kept"),
+        (ValueError("\n".join("abcdefghijklm")), "j; 3 lines more; kept"),
+    ):
+        with (
+            pytest.raises(SystemExit) as stopped,
+            settings.errors_in_one_line([], lambda: "kept"),
+        ):
+            raise error
+        assert line in stopped.value.code
+        assert "\n" not in stopped.value.code
+        with (
+            pytest.raises(type(error)),
+            settings.errors_in_one_line(["--debug"]),
+        ):
+            raise error

@@ -1,0 +1,469 @@
+"""The training scripts, run as a user runs them, on corpora of seconds."""
+
+import csv
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("training reads through tf.data", allow_module_level=True)
+
+from scripts import TRAINING, kill_once_there, run
+
+from audio_tf import layers, models
+from audio_tf.corpora import read_fsd50k
+from audio_tf.models import AudioClassifier
+
+TINY = json.dumps(
+    {
+        "num_layers": 1,
+        "num_heads": 2,
+        "key_dim": 4,
+        "embedding_dim": 8,
+        "feed_forward_dims": [8],
+        "frontend_filters": 16,
+        "sample_rate_hz": 8000,
+    }
+)
+COMMON = ["--model-kwargs", TINY, "--chunk-s", "0.1", "--batch-size", "8"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A CSV corpus of two tones; one file of it is not audio."""
+    folder = tmp_path_factory.mktemp("corpus")
+    rows = [["filename", "labels", "split"]]
+    rng = np.random.default_rng(3)
+    for number in range(30):
+        kind = number % 2
+        write_tone(folder / f"{number}.wav", (300, 1_500)[kind], rng)
+        split = "test" if number > 25 else "val" if number > 21 else "train"
+        rows.append([f"{number}.wav", ("low", "high")[kind], split])
+    (folder / "bad.wav").write_text("no sound at all")
+    rows.append(["bad.wav", "low", "train"])
+    with open(folder / "list.csv", "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return folder / "list.csv"
+
+
+def write_tone(path, rate_hz, rng, samples=2_000):
+    time_s = np.arange(samples) / 8_000
+    tone = np.sin(2 * np.pi * rate_hz * time_s + rng.uniform(0, 6))
+    soundfile.write(path, 0.5 * tone, 8_000)
+
+
+@pytest.fixture
+def main(monkeypatch, tmp_path):
+    """The main of a script, run in this process, with a cache of its own."""
+    monkeypatch.syspath_prepend(TRAINING)
+    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
+
+    def run_main(script, *arguments):
+        importlib.import_module(script).main(list(map(str, arguments)))
+
+    return run_main
+
+
+@pytest.fixture
+def refusal(main, capsys):
+    """The one line that a script ends with that must fail."""
+
+    def refuse(script, *arguments):
+        with pytest.raises(SystemExit) as stopped:
+            main(script, *arguments)
+        said = capsys.readouterr().err + f"{stopped.value.code}"
+        return said.strip().removesuffix("\n2")
+
+    return refuse
+
+
+def test_train_evaluate_and_classify(corpus, tmp_path):
+    out = tmp_path / "run"
+    source = ["--dataset", "csv", "--data-dir", corpus]
+    training = [*source, *COMMON, "--epochs", 2, "--learning-rate", 0.02]
+    output = run(
+        "train.py", *training, "--out", out, "--export", cache=tmp_path
+    )
+    assert "1 files left out" in output and "bad.wav" in output
+
+    report = json.loads((out / "test.json").read_text())
+    assert report["num_clips"] == 4 and report["causal"] is True
+    with open(out / "history.csv") as file:
+        history = list(csv.DictReader(file))
+    assert len(history) == 2
+    for row in history:
+        assert np.isfinite([float(value) for value in row.values()]).all()
+    assert list((out / "logs").rglob("events.out.tfevents.*"))
+    origin = json.loads((out / "preset" / "provenance.json").read_text())
+    assert origin["settings"]["seed"] == 0
+    assert origin["corpus"]["train"]["files"] == 22
+    assert origin["labels"] == ["high", "low"]
+    config = json.loads((out / "config.json").read_text())
+    assert config["model"] == origin["model"]
+    assert config["model"]["causal"] is True
+    # 0.1 s of patches of 25 ms.
+    assert config["model"]["made_for_frames"] == 4
+
+    for model in (out / "preset", out / "saved_model"):
+        evaluated = tmp_path / "evaluated.json"
+        run(
+            "evaluate.py",
+            *("--model", model, *source, "--report", evaluated),
+            cache=tmp_path,
+        )
+        again = json.loads(evaluated.read_text())
+        assert again["mAP"] == pytest.approx(report["mAP"], abs=1e-6)
+        assert set(again["per_class"]) == {"low", "high"}
+
+    refused = run(
+        "train.py", *training, "--out", out, cache=tmp_path, fails=True
+    )
+    assert "--resume" in refused and len(refused.splitlines()) == 1
+
+
+def test_killed_and_resumed_equals_unbroken(corpus, tmp_path):
+    arguments = ["--dataset", "csv", "--data-dir", corpus, *COMMON]
+    arguments += ["--epochs", "60", "--dropout", "0.3", "--jitter"]
+    arguments += ["--schedule", "cosine", "--warmup-epochs", "2"]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run("train.py", *arguments, "--out", whole, cache=tmp_path)
+
+    kill_once_there(
+        broken / "last.keras",
+        *("train.py", *arguments, "--out", broken),
+        cache=tmp_path,
+    )
+    stopped = keras.saving.load_model(broken / "last.keras")
+    assert 0 < int(stopped.optimizer.iterations) < 60 * 6
+
+    run("train.py", "--out", broken, "--resume", cache=tmp_path)
+    one, other = (
+        keras.saving.load_model(folder / "last.keras")
+        for folder in (whole, broken)
+    )
+    for a, b in zip(one.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    epochs = [
+        [row["epoch"] for row in csv.DictReader(open(folder / "history.csv"))]
+        for folder in (whole, broken)
+    ]
+    assert epochs[0] == epochs[1] == [str(i) for i in range(60)]
+
+
+def class_folders(folder, names, per_class=10):
+    """A folder of tones a class, of the class's own rate."""
+    rng = np.random.default_rng(4)
+    for index, name in enumerate(names):
+        (folder / name).mkdir(parents=True)
+        for number in range(per_class):
+            rate_hz = 300 * (1 + index)
+            write_tone(folder / name / f"{number}.wav", rate_hz, rng)
+
+
+def test_a_run_keeps_its_labels_and_files(main, refusal, tmp_path):
+    """What a run was made from may move, but not change."""
+    folder, out = tmp_path / "tones", tmp_path / "run"
+    class_folders(folder, ["a", "b", "c"])
+    training = ["--dataset", "folders", "--data-dir", folder, "--epochs", 1]
+    main("train", *training, *COMMON, "--out", out)
+    resume = ["train", "--out", out, "--resume"]
+
+    # Two labels swap their places, and all is as before but its meaning.
+    (folder / "a").rename(folder / "x")
+    line = refusal(*resume)
+    assert "labels: 'a' gone, 'x' new" in line and "corpus.json" in line
+    (folder / "x").rename(folder / "a")
+    moved = tmp_path / "moved"
+    folder.rename(moved)
+    main(*resume, "--data-dir", moved)
+
+    (moved / "b" / "new.wav").write_bytes((moved / "b/0.wav").read_bytes())
+    line = refusal(*resume)
+    assert "1 files ('b/new.wav') added, " in line
+    # Another number of files is drawn otherwise.
+    assert "in another split, " in line and "removed" not in line
+    (moved / "b" / "new.wav").unlink()
+    kept = (moved / "b" / "3.wav").read_bytes()
+    write_tone(moved / "b" / "3.wav", 440, np.random.default_rng(0), 2_001)
+    assert "Received: 1 files ('b/3.wav') changed, " in refusal(*resume)
+    (moved / "b" / "3.wav").write_bytes(kept)
+    main(*resume)
+
+
+def test_the_order_of_labels_is_kept_by_every_script(main, refusal, tmp_path):
+    """And evaluation maps another order by name."""
+    folder = tmp_path / "tones"
+    class_folders(folder, ["a", "b", "c"], 4)
+    rows = [["filename", "labels", "split"]]
+    for number in range(4):
+        split = ("train", "train", "val", "test")[number]
+        rows += [[f"{name}/{number}.wav", name, split] for name in "abc"]
+    with open(folder / "list.csv", "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    order = folder / "order.txt"
+    order.write_text("c\na\nb\n")
+    source = ["--dataset", "csv", "--data-dir", folder / "list.csv"]
+    ordered = [*source, "--vocabulary", order]
+    out, second = tmp_path / "run", tmp_path / "second"
+    main("train", *ordered, *COMMON, "--epochs", 1, "--out", out)
+    order.write_text("a\nc\nb\n")
+    line = refusal("train", "--out", out, "--resume")
+    assert "the same in another order, 'a', 'c', 'b' instead of 'c'" in line
+
+    reports = []
+    for number, labels in enumerate(("c\na\nb\n", "a\nb\nc\n")):
+        order.write_text(labels)
+        path = tmp_path / f"{number}.json"
+        evaluating = ["evaluate", "--model", out / "preset", *ordered]
+        main(*evaluating, "--report", path)
+        reports.append(json.loads(path.read_text()))
+    for name in ("mAP", "lwlrap", "accuracy", "roc_auc"):
+        assert reports[0][name] == pytest.approx(reports[1][name], abs=1e-9)
+    one, other = (each["per_class"] for each in reports)
+    assert list(one) == ["c", "a", "b"] and list(other) == ["a", "b", "c"]
+    assert one == other
+
+    # Labels that the model does not have, by name.
+    rows = [[*row[:1], row[1].replace("b", "d"), *row[2:]] for row in rows]
+    rows[0] = ["filename", "labels", "split"]
+    with open(folder / "list.csv", "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    line = refusal("evaluate", "--model", out / "preset", *source)
+    assert "without 'd', with 'b' beyond" in line
+
+    # A head for other labels, or the same in another order, is a new one.
+    main(
+        *("train", *source, "--epochs", 1, "--out", second),
+        *("--model", out / "preset"),
+    )
+    model = AudioClassifier.from_preset(str(second / "preset"))
+    assert model.labels == ["a", "c", "d"]
+
+
+def backbone_config(preset):
+    config = models.AudioBackbone.from_preset(str(preset)).get_config()
+    return {name: config[name] for name in config if name != "name"}
+
+
+def test_a_preset_stays_what_it_is(main, refusal, corpus, tmp_path):
+    """Fine-tuning changes what is given, and nothing else."""
+    kwargs = {**json.loads(TINY), "dropout": 0.3, "filterbank": "mel"}
+    backbone = models.AudioTransformerBackbone(
+        **kwargs,
+        attention="sparse_strided",
+        attention_kwargs={"stride": 2},
+        causal=False,
+        made_for_frames=9,
+    )
+    preset = tmp_path / "preset"
+    AudioClassifier(
+        backbone, num_classes=7, chunk_s=0.125, silence_db=-50.0
+    ).save_to_preset(str(preset))
+    before = backbone_config(preset)
+    tuning = ["train", "--dataset", "csv", "--data-dir", corpus]
+    tuning += ["--model", preset, "--epochs", 1]
+    main(*tuning, "--out", tmp_path / "same")
+    assert backbone_config(tmp_path / "same" / "preset") == before
+    model = AudioClassifier.from_preset(str(tmp_path / "same" / "preset"))
+    assert model.chunk_s == 0.125 and model.silence_db == -50.0
+    config = json.loads((tmp_path / "same" / "config.json").read_text())
+    assert config["model"]["causal"] is False
+    assert config["model"]["attention"] == "sparse_strided"
+
+    main(*tuning, "--dropout", 0.5, "--silence-db", 0, "--out", tmp_path / "o")
+    after = backbone_config(tmp_path / "o" / "preset")
+    assert after == {**before, "dropout": 0.5}
+    model = AudioClassifier.from_preset(str(tmp_path / "o" / "preset"))
+    assert model.silence_db is None and model.chunk_s == 0.125
+
+    # A mechanism that its weights are not those of.
+    line = refusal(*tuning, "--attention", "random_synthesizer", "--out", "x")
+    assert "--attention: " in line and "'stride'" in line
+    line = refusal(*tuning, "--model-kwargs", '{"key_dim": 5}', "--out", "x")
+    assert "do not fit" in line
+
+
+def test_what_a_backbone_does_not_take_is_named_by_its_flag(
+    refusal, main, corpus, tmp_path
+):
+    encoder = models.SpeechEncoder(
+        models.AudioAlbertBackbone(
+            num_layers=1,
+            num_heads=2,
+            key_dim=4,
+            embedding_dim=8,
+            feed_forward_dims=(8,),
+            feature_dim=13,
+        ),
+        layers.SpeechFeatures("s3prl", 8_000, {"bands": 13, "fft_size": 256}),
+    )
+    preset = tmp_path / "encoder"
+    encoder.save_to_preset(str(preset))
+    tuning = ["train", "--dataset", "csv", "--data-dir", corpus]
+    tuning += ["--epochs", 1, "--out", tmp_path / "run"]
+    for flags, blamed, said in (
+        (["--model", preset, "--filterbank", "mel"], "--filterbank: ", ""),
+        (
+            ["--model-kwargs", '{"num_layer": 1}'],
+            "--model-kwargs: ",
+            "did you mean 'num_layers'",
+        ),
+        (
+            [
+                *("--attention", "xbox"),
+                *("--attention-kwargs", '{"num_candidate": 1}'),
+            ],
+            "--attention-kwargs: ",
+            "did you mean 'num_candidates'",
+        ),
+    ):
+        line = refusal(*tuning, *flags)
+        assert blamed in line and said in line, line
+        assert "\n" not in line
+    assert not (tmp_path / "run").exists()
+    # What the encoder within it takes reaches it.
+    main(*tuning, "--model", preset, "--dropout", 0.25)
+    tuned = models.AudioBackbone.from_preset(str(tmp_path / "run" / "preset"))
+    assert tuned.encoder.dropout == 0.25
+
+
+def test_a_mistake_leaves_no_folder_behind(refusal, corpus, tmp_path):
+    out = tmp_path / "run"
+    source = ["--dataset", "csv", "--data-dir", corpus]
+    whole = ["--model-kwargs", TINY, "--chunk-s", 0]
+    (tmp_path / "empty").mkdir()
+    for flags, said in (
+        (["--data-dir", tmp_path / "none", "--dataset", "folders"], "none"),
+        (["--data-dir", tmp_path / "empty", "--dataset", "folders"], "empty"),
+        (["--dataset", "folders"], "--data-dir is needed"),
+        ([*source, "--model", "audio_transformer_smal"], "_small"),
+        ([*source, "--model-kwargs", '{"num_heads": 0}'], "num_heads"),
+        ([*source, *whole, "--jitter"], "--jitter applies to chunks"),
+        ([*source, *whole, "--hop-s", 1], "--hop-s applies to chunks"),
+    ):
+        line = refusal("train", *flags, "--epochs", 1, "--out", out)
+        assert said in line and "\n" not in line, line
+    assert not out.exists()
+
+
+def test_whatever_a_file_is_called(main, tmp_path, capsys):
+    """Names that are no UTF-8, and sources that are gone when a run ends."""
+    folder, out = tmp_path / "tones", tmp_path / "run"
+    class_folders(folder, ["a", "b"])
+    odd = os.fsdecode(b"\xff\xe4.wav")
+    shutil.copy(folder / "a" / "0.wav", folder / "a" / odd)
+    odd_bad = os.fsdecode(b"\xfe.wav")
+    (folder / "a" / odd_bad).write_text("no sound")
+    training = ["--dataset", "folders", "--data-dir", folder, "--epochs", 1]
+
+    train = importlib.import_module("train")
+    original = train.train
+
+    def deleting(*arguments):
+        model = original(*arguments)
+        shutil.rmtree(folder / "b")
+        return model
+
+    train.train = deleting
+    try:
+        main("train", *training, *COMMON, "--out", out)
+    finally:
+        train.train = original
+    assert "1 files left out" in capsys.readouterr().out
+    origin = json.loads((out / "preset" / "provenance.json").read_text())
+    files = {name: each["files"] for name, each in origin["corpus"].items()}
+    assert sum(files.values()) == 21
+    listed = json.loads((out / "corpus.json").read_text())
+    names = [name for split in listed["splits"].values() for name in split]
+    assert f"a/{odd}" in names
+    assert list(listed["left_out"]) == [f"a/{odd_bad}"]
+
+
+def test_one_loud_clip_is_one_bad_clip(main, tmp_path, capsys):
+    """Its samples are finite, but no longer so in the model."""
+    folder, out = tmp_path / "tones", tmp_path / "run"
+    class_folders(folder, ["a", "b"])
+    loud = np.full(2_000, 1e30, "float32")
+    soundfile.write(folder / "a" / "loud.wav", loud, 8_000, subtype="FLOAT")
+    training = ["--dataset", "folders", "--data-dir", folder, "--epochs", 1]
+    main("train", *training, *COMMON, "--out", out)
+    output = capsys.readouterr().out
+    assert "1 files left out" in output and "loud.wav" in output
+    assert (out / "preset").is_dir()
+
+
+def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(
+    corpus, tmp_path
+):
+    out = tmp_path / "run"
+    arguments = ["--dataset", "csv", "--data-dir", corpus, *COMMON]
+    kill_once_there(
+        out / "last.keras",
+        *("train.py", *arguments, "--epochs", 500, "--out", out),
+        cache=tmp_path,
+    )
+    before = (out / "last.keras").read_bytes()
+    output = run(
+        *("train.py", "--out", out, "--resume"),
+        cache=tmp_path,
+        fails=True,
+        max_bytes=len(before) // 2,
+    )
+    line = output.splitlines()[-1]
+    assert line.startswith("train.py: ") and "File too large" in line
+    assert f"{out / 'last.keras'} is whole, after epoch" in line
+    assert "Traceback" not in output
+    assert (out / "last.keras").read_bytes() == before
+    assert not list(out.glob(".*"))
+
+
+def test_what_there_is_to_resume(refusal, tmp_path):
+    line = refusal("train", "--resume", "--out", tmp_path / "none")
+    assert "nothing to resume" in line and "\n" not in line
+
+
+def test_every_config_of_the_repository_is_known(monkeypatch):
+    from audio_tf.runs.settings import read_config
+
+    monkeypatch.syspath_prepend(TRAINING)
+    configs = sorted((TRAINING / "configs").glob("*.py"))
+    assert configs
+    for config in configs:
+        name = f"training/configs/{config.name}"
+        script = re.search(
+            rf"python training/(\w+)\.py --config {name}", config.read_text()
+        )[1]
+        module = importlib.import_module(script)
+        settings_class = getattr(module, f"{script.capitalize()}Settings")
+        assert settings_class(**read_config(config, settings_class))
+
+
+def test_fsd50k_from_its_released_layout(shared_data, tmp_path):
+    """Real clips in FSD50K's folders, through the code that reads FSD50K."""
+    corpus = tmp_path / "FSD50K"
+    maker = shared_data / "make_fsd50k_mini.py"
+    subprocess.run([sys.executable, maker, corpus], check=True)
+    source = ["--dataset", "fsd50k", "--data-dir", corpus]
+    out = tmp_path / "run"
+    run(
+        *("train.py", *source, "--model-kwargs", TINY, "--epochs", 1),
+        *("--out", out),
+        cache=tmp_path,
+    )
+    model = AudioClassifier.from_preset(str(out / "preset"))
+    assert model.num_classes == 200 and model.labels[14] == "Bird"
+    output = run(
+        *("evaluate.py", "--model", out / "preset", *source),
+        cache=tmp_path,
+    )
+    assert "num_clips" in output and "80" in output
+    assert len(read_fsd50k(corpus)["test"]) == 80
