@@ -29,3 +29,9 @@ def printable(text, limit=None):
 def printable_lines(text):
     """A text of several lines, each of them as `printable` gives it."""
     return "\n".join(printable(line) for line in str(text).split("\n"))
+
+
+def first_line(error):
+    """Gives the first line of what an error says; converters say hundreds."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else repr(error)

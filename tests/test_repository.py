@@ -59,6 +59,67 @@ def test_the_readme_tree_is_true():
             assert file in tree or file.endswith("__init__.py"), file
 
 
+def imports():
+    """Dict by module of `audio_tf` of the set of our modules it imports.
+
+    Imports within functions count.
+    """
+    modules = {}
+    for file in (ROOT / "audio_tf").rglob("*.py"):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        modules[".".join(parts).removesuffix(".__init__")] = file
+    found = {}
+    for module, file in modules.items():
+        found[module] = set()
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                found[module] |= {alias.name for alias in node.names} & {
+                    *modules
+                }
+            elif isinstance(node, ast.ImportFrom) and node.module in modules:
+                for alias in node.names:
+                    name = f"{node.module}.{alias.name}"
+                    found[module].add(name if name in modules else node.module)
+    return found
+
+
+def test_nothing_is_imported_upwards():
+    """The README's tree lists folders and single files from top to bottom."""
+    text = (ROOT / "README.md").read_text()
+    library = re.search(r"^audio_tf/ .*?\n(.*?)^\S", text, re.M | re.S)[1]
+    rooms = []
+    for line in library.splitlines():
+        if line.startswith("    ") and not line.startswith("     "):
+            names = line.strip().split("  ")[0].split()
+            rooms += [
+                name.removesuffix("/").removesuffix(".py") for name in names
+            ]
+    for module, used in imports().items():
+        if module == "audio_tf":
+            continue  # It hands on what is public.
+        room = rooms.index(module.split(".")[1])
+        for other in used - {"audio_tf"}:
+            assert rooms.index(other.split(".")[1]) >= room, (module, other)
+
+
+def test_no_two_files_import_each_other():
+    used = imports()
+    for module in used:
+        reached, ahead = set(), set(used[module])
+        while ahead:
+            reached |= ahead
+            ahead = set().union(*(used[each] for each in ahead)) - reached
+        assert module not in reached, module
+
+
+def test_tests_stand_where_the_code_stands():
+    """Each folder of tests has the name of a folder of the library."""
+    rooms = {path.parent.name for path in (ROOT / "audio_tf").glob("*/*.py")}
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        folders = file.relative_to(ROOT / "tests").parts[:-1]
+        assert len(folders) <= 1 and set(folders) <= {*rooms, "serving"}, file
+
+
 def test_the_readme_script_runs(tmp_path, monkeypatch):
     """The ten lines of Keras script, on a folder per class, as they stand."""
     if keras.backend.backend() != "tensorflow":

@@ -10,6 +10,7 @@ import tempfile
 import numpy as np
 
 from audio_tf.export.runtimes import metadata_file
+from audio_tf.terminal import first_line
 
 # Ways to make a file smaller. `int8` are the model's own dense layers, by
 # Keras; `dynamic` are weights in int8, by the runtime's converter.
@@ -193,9 +194,3 @@ class FileFormat(Format):
                 f"{path.name} was converted, but does not work: "
                 f"{first_line(error)}"
             ) from error
-
-
-def first_line(error):
-    """The first line of what an error says; converters say hundreds."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else repr(error)

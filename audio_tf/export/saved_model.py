@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from audio_tf.audio import RESAMPLER, graph_wav
 from audio_tf.export import audio_bytes, copies, gate, streaming, warmup
-from audio_tf.export.base import first_line
 from audio_tf.export.loading import METADATA, versions
+from audio_tf.terminal import first_line
 from audio_tf.version import __version__
 
 # Length of warm-up clips for models that take clips whole.

@@ -6,7 +6,7 @@ import keras_hub
 from audio_tf import compat
 from audio_tf.layers import MaskedMean
 from audio_tf.models import presets
-from audio_tf.models.backbone import freeze_layers
+from audio_tf.models.backbone import AudioBackbone, freeze_layers
 from audio_tf.models.inputs import InputDoor
 from audio_tf.ops import checks
 
@@ -226,7 +226,7 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
                 or its weights do not fit the arguments.
         """
         return presets.load_classifier(
-            cls, preset, load_weights, kwargs, backbone_kwargs
+            cls, AudioBackbone, preset, load_weights, kwargs, backbone_kwargs
         )
 
     def save_task_weights(self, filepath):

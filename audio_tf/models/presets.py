@@ -228,22 +228,21 @@ def shapes(model):
 
 
 def load_classifier(
-    cls, preset, load_weights, arguments, backbone_arguments=None
+    cls, base, preset, load_weights, arguments, backbone_arguments=None
 ):
     """Does the work of `AudioClassifier.from_preset`.
 
     Args:
         cls: `AudioClassifier`, or a class derived from it.
+        base: class that the preset's backbone must be, or be derived from.
         preset: as `find` takes it.
         load_weights: bool.
         arguments: dict.
         backbone_arguments: dict of arguments for the backbone alone, or
             `None`.
     """
-    from audio_tf.models.backbone import AudioBackbone
-
     loader = find(preset)
-    family = family_of(loader, AudioBackbone)
+    family = family_of(loader, base)
     config = loader.config["config"]
     of_backbone = accepted(family, config)
     of_task = [name for name in cls.arguments() if name != "backbone"]
@@ -278,7 +277,7 @@ def load_classifier(
             own.setdefault("head_dtype", None)
     elif load_weights:
         require_files(loader, compat.TASK_WEIGHTS_FILE)
-    backbone = load_backbone(AudioBackbone, preset, load_weights, rest)
+    backbone = load_backbone(base, preset, load_weights, rest)
     model = cls.from_config({**task, **own, "backbone": backbone})
     if load_weights and not new_head:
         compat.load_task_weights(loader, model)
