@@ -12,7 +12,7 @@ import zlib
 
 import numpy as np
 
-from audio_tf.audio.decode import RESAMPLER
+from audio_tf.audio.resampling import RESAMPLER
 
 # What an entry begins with: magic, whose it is, how many samples follow, their
 # CRC-32, and the CRC-32 of all that. The number in the magic is the layout's.

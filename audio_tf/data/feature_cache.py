@@ -11,7 +11,7 @@ import numpy as np
 from keras import ops
 from tqdm.auto import tqdm
 
-from audio_tf.audio.decode import RESAMPLER
+from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.data.cache import AudioCache, write_error
 from audio_tf.data.utterances import Frames, Utterances
 from audio_tf.ops.checks import check_sizes
