@@ -33,7 +33,7 @@ def tracked():
 def readme_tree():
     """Files and folders of the README's tree, with their paths."""
     text = (ROOT / "README.md").read_text()
-    block = re.search(r"## Files\n+```\n(.*?)```", text, re.DOTALL)[1]
+    block = re.search(r"## Files\n.*?```\n(.*?)```", text, re.DOTALL)[1]
     paths, folders = set(), []
     for line in block.splitlines():
         depth = (len(line) - len(line.lstrip())) // 4
