@@ -1,16 +1,21 @@
 """The command line: `audio-tf classify | query | export | ...`."""
 
 import argparse
-import io
 import json
 import math
 import os
-import re
 import sys
 import tempfile
 
 import numpy as np
 
+from audio_tf.console import (
+    READER_GONE,
+    Parser,
+    drop_output,
+    print_error,
+    show_any_name,
+)
 from audio_tf.ops.checks import closest
 from audio_tf.terminal import printable, printable_lines
 from audio_tf.version import __version__
@@ -29,58 +34,24 @@ def main(argv=None):
         The exit status: 0, 1 if something was left out or differs, 2 if
         nothing could be done.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A label need not be in the terminal's encoding.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    show_any_name()
     argv = sys.argv[1:] if argv is None else list(map(str, argv))
     top, commands = parser()
     if argv and not argv[0].startswith("-") and argv[0] not in commands:
         top.error(f"no command {argv[0]!r}{closest(argv[0], commands)}")
     arguments = top.parse_args(argv)
     try:
-        return arguments.run(arguments)
-    except (
-        ValueError,
-        TypeError,
-        OSError,
-        RuntimeError,
-        ImportError,
-    ) as error:
-        words = printable_lines(with_flags(str(error), arguments))
-        print(f"audio-tf: {words}", file=sys.stderr)
-        return 2
-
-
-def with_flags(text, arguments):
-    """An error of the library with flags in place of its arguments."""
-
-    def flag(found):
-        known = found[1] in vars(arguments)
-        return "--" + found[1].replace("_", "-") if known else found[0]
-
-    return re.sub(r"`(\w+)`", flag, text)
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and names the nearest known flag."""
-
-    def __init__(self, **kwargs):
-        self.flags = []
-        super().__init__(allow_abbrev=False, **kwargs)
-
-    def add_argument(self, *names, **kwargs):
-        self.flags += [name for name in names if name.startswith("-")]
-        return super().add_argument(*names, **kwargs)
-
-    def parse_known_args(self, args=None, namespace=None):
-        namespace, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            near = closest(unknown[0].split("=")[0], self.flags)
-            self.error(f"takes no {unknown[0]!r}{near}")
-        return namespace, unknown
-
-    def error(self, message):
-        self.exit(2, f"{self.prog}: {printable(message)}\n")
+        status = arguments.run(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        drop_output()
+        return READER_GONE
+    except (Exception, KeyboardInterrupt) as error:
+        if "debug" in arguments:
+            raise
+        flags = vars(arguments)
+        return print_error(f"{top.prog} {argv[0]}", error, flags=flags)[1]
 
 
 def parser():

@@ -20,13 +20,13 @@ import numbers
 import os
 import pathlib
 import re
-import sys
 import types
 import typing
 
 import keras
 
-from audio_tf import attention
+from audio_tf import attention, console
+from audio_tf.console import errors_in_one_line  # noqa: F401
 from audio_tf.corpora import CORPORA, SPEECH, layouts, load_corpus, load_speech
 from audio_tf.corpora.sound import SPLITS
 from audio_tf.data import DECODERS, default_cache_dir, limit_lengths, prepare
@@ -46,9 +46,6 @@ LOSSES = [
 # More would hide the meaning in a help text.
 MOST_CHOICES = 8
 MODELS_OWN = "the model's own"
-# Of an error, and of classes whose messages say enough without a name.
-MOST_LINES = 10
-EXPECTED = (ValueError, TypeError, OSError, RuntimeError, KeyboardInterrupt)
 
 
 class Check(typing.NamedTuple):
@@ -688,31 +685,6 @@ def read_config(path, settings_class):
     return config
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, without the usage of all flags."""
-
-    def error(self, message):
-        self.exit(2, f"{self.prog}: {one_line(message)}; see --help\n")
-
-    def parse_all(self, argv):
-        """Dict of the flags that were given.
-
-        Raises:
-            SystemExit: if one is unknown; the line names the nearest.
-        """
-        found, unknown = self.parse_known_args(argv)
-        if unknown:
-            name = unknown[0].split("=")[0]
-            known = [
-                each for each in self._option_string_actions if "--" in each
-            ]
-            self.error(
-                f"There is no flag {name}{closest(name, known)}. "
-                f"Received: {' '.join(unknown)}"
-            )
-        return vars(found)
-
-
 def add_flags(parser, settings_class):
     """Adds a flag for each field; one that is not given leaves no trace."""
     for field in dataclasses.fields(settings_class):
@@ -829,7 +801,14 @@ def check_out(out):
         )
 
 
-def parse(settings_class, description, argv=None, resumable=False, free=()):
+def parse(
+    settings_class,
+    description,
+    argv=None,
+    resumable=False,
+    free=(),
+    prog=None,
+):
     """Settings from defaults, config and flags, the later the stronger.
 
     Args:
@@ -839,6 +818,8 @@ def parse(settings_class, description, argv=None, resumable=False, free=()):
         resumable: bool, whether `--resume` goes on with the run that has left
             its settings in `out`.
         free: names of settings that may change when a run goes on.
+        prog: str, name of the program in help and errors; that of the script
+            if `None`.
 
     Returns:
         The settings; if `resumable`, a pair with whether to resume.
@@ -846,16 +827,12 @@ def parse(settings_class, description, argv=None, resumable=False, free=()):
     Raises:
         SystemExit: after one line that names the flag, if there is a mistake.
     """
-    parser = Parser(
+    parser = console.Parser(
+        prog=prog,
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        # An abbreviation would change its meaning with the next flag.
-        allow_abbrev=False,
     )
     parser.add_argument("--config", help="Python file with get_config()")
-    parser.add_argument(
-        "--debug", action="store_true", help="show where an error comes from"
-    )
     if resumable:
         parser.add_argument(
             "--resume",
@@ -863,11 +840,10 @@ def parse(settings_class, description, argv=None, resumable=False, free=()):
             help="go on with the run in --out, with its settings",
         )
     add_flags(parser, settings_class)
-    flags = parser.parse_all(argv)
+    flags = vars(parser.parse_args(argv))
     config_path = flags.pop("config")
     resume = flags.pop("resume", False)
-    if flags.pop("debug"):
-        parser.error = raise_value_error
+    debug = flags.pop("debug", False)
     try:
         given = flags
         if config_path is not None:
@@ -883,56 +859,7 @@ def parse(settings_class, description, argv=None, resumable=False, free=()):
             )
         settings = settings_class(**given)
     except (ValueError, OSError) as error:
+        if debug:
+            raise
         parser.error(str(error))
     return (settings, resume) if resumable else settings
-
-
-def raise_value_error(message):
-    """Raises what `--debug` shows the origin of."""
-    raise ValueError(message)
-
-
-def one_line(message):
-    """A message without line breaks, without the traceback it may hold.
-
-    What Python code that a graph calls has raised comes with its traceback
-    as text, the error itself last.
-    """
-    message = str(message)
-    raised = re.findall(r"^[\w.]*(?:Error|Exception): .+$", message, re.M)
-    if "Traceback (most recent call last)" in message and raised:
-        return raised[-1].strip()
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    if len(lines) > MOST_LINES:
-        lines = [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} lines more"]
-    return "; ".join(lines)
-
-
-@contextlib.contextmanager
-def errors_in_one_line(argv=None, kept=lambda: ""):
-    """Ends a script with one line if its block raises.
-
-    With `--debug` among the flags the error is raised as it is.
-
-    Args:
-        argv: the flags; those of the process if `None`.
-        kept: function without arguments to a text on what an unfinished run
-            has left, empty if there is nothing to say.
-
-    Raises:
-        SystemExit: with the line.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        # Names of files may be no text that a terminal can show.
-        stream.reconfigure(errors="backslashreplace")
-    script = pathlib.Path(sys.argv[0]).name
-    try:
-        yield
-    except (Exception, KeyboardInterrupt) as error:
-        if "--debug" in (sys.argv if argv is None else argv):
-            raise
-        text = one_line(error) or "interrupted"
-        if not isinstance(error, EXPECTED):
-            text = f"{type(error).__name__}: {text}"
-        line = "; ".join(filter(None, [text, kept()]))
-        raise SystemExit(f"{script}: {line}") from None

@@ -3,7 +3,6 @@
 import dataclasses
 import importlib
 import json
-import sys
 
 import keras
 import pytest
@@ -119,7 +118,7 @@ MISTAKES = {
     "evaluate": [
         (["--split", "tset"], "did you mean 'test'"),
         (["--report", "none/of/this.json"], "a folder that is there"),
-        (["--resume"], "There is no flag"),
+        (["--resume"], "there is no flag"),
     ],
     "pretrain": [
         (["--save-every", 7], "must divide --steps"),
@@ -131,7 +130,7 @@ MISTAKES = {
         (["--features", "mel"], "must be one of ['paper', 's3prl']"),
         (["--max-s", 0], "must be positive"),
         (["--train-subsets", "a", "--dataset", "fsdd"], "or tfds_librispeech"),
-        (["--max-length", 5], "There is no flag --max-length"),
+        (["--max-length", 5], "there is no flag --max-length"),
     ],
     "probe": [
         (["--tasks", "speakr"], "did you mean 'speaker'"),
@@ -259,31 +258,3 @@ def test_settings_survive_json_with_what_was_given(classes):
     content["settings"]["epoch"] = 3
     with pytest.raises(ValueError, match="without.*'epochs'.*with.*'epoch'"):
         train.from_json(content)
-
-
-def test_errors_end_a_script_with_one_line(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["training/script.py"])
-    inner = (
-        "ValueError: the truth\nTraceback (most recent call last):\n"
-        '  File "x.py", line 1\n\nValueError: the truth\n\n\t [[{{node}}]]'
-    )
-    for error, line in (
-        (ValueError("one\n  two\n"), "script.py: one; two; kept"),
-        (OSError(28, "No space left"), "script.py: [Errno 28] No space left"),
-        (RuntimeError(inner), "script.py: ValueError: the truth; kept"),
-        (KeyError("x"), "script.py: KeyError: 'x'; kept"),
-        (KeyboardInterrupt(), "script.py: interrupted; kept"),
-        (ValueError("\n".join("abcdefghijklm")), "j; 3 lines more; kept"),
-    ):
-        with (
-            pytest.raises(SystemExit) as stopped,
-            settings.errors_in_one_line([], lambda: "kept"),
-        ):
-            raise error
-        assert line in stopped.value.code
-        assert "\n" not in stopped.value.code
-        with (
-            pytest.raises(type(error)),
-            settings.errors_in_one_line(["--debug"]),
-        ):
-            raise error

@@ -1,0 +1,178 @@
+"""What commands and scripts share: flags, and errors of one line.
+
+It is light: nothing here imports Keras or TensorFlow.
+"""
+
+import argparse
+import contextlib
+import io
+import os
+import pathlib
+import re
+import sys
+
+from audio_tf.ops.checks import closest
+from audio_tf.terminal import printable
+
+# Errors of these classes say enough without the name of their class.
+EXPECTED = (
+    ValueError,
+    TypeError,
+    OSError,
+    RuntimeError,
+    ImportError,
+    KeyboardInterrupt,
+)
+MOST_LINES = 10  # Of one error.
+
+# The exit statuses of every command and script, beside 0.
+LEFT_OUT = 1  # Something was left out, or differs.
+FAILED = 2  # Nothing could be done.
+INTERRUPTED = 130  # As a shell says of what Ctrl-C has ended.
+READER_GONE = 141  # As a shell says of what a closed pipe has ended.
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of flags whose errors are one line that names the nearest flag.
+
+    It takes the flag `--debug`, which leaves an attribute in the namespace
+    only if it is given. No flag may be abbreviated: what an abbreviation means
+    would change with the next flag.
+
+    Args:
+        **kwargs: arguments of `argparse.ArgumentParser`.
+    """
+
+    def __init__(self, **kwargs):
+        self.flags = []
+        super().__init__(allow_abbrev=False, **kwargs)
+        self.add_argument(
+            "--debug",
+            action="store_true",
+            default=argparse.SUPPRESS,
+            help="show where an error comes from",
+        )
+
+    def add_argument(self, *names, **kwargs):
+        action = super().add_argument(*names, **kwargs)
+        self.flags += action.option_strings
+        return action
+
+    def parse_known_args(self, args=None, namespace=None):
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            name = unknown[0].split("=")[0]
+            self.error(
+                f"there is no flag {name}{closest(name, self.flags)}"
+                if name.startswith("-")
+                else f"takes no {unknown[0]!r}"
+            )
+        return namespace, unknown
+
+    def error(self, message):
+        line = f"{self.prog}: {one_line(message)}; see --help\n"
+        self.exit(FAILED, line)
+
+
+class Failed(SystemExit):
+    """The end of a script after an error.
+
+    Args:
+        line: str, what was printed of the error.
+        status: int, the exit status.
+    """
+
+    def __init__(self, line, status):
+        super().__init__(line)
+        self.code = status
+
+
+def one_line(message):
+    """A message on one line, without the traceback that it may hold.
+
+    An error that Python code has raised within a TensorFlow graph comes with
+    its traceback as text, in which the error itself stands last.
+
+    Args:
+        message: str, or anything that has one.
+
+    Returns:
+        String of printable characters.
+    """
+    message = str(message)
+    raised = re.findall(r"^[\w.]*(?:Error|Exception): .+$", message, re.M)
+    if "Traceback (most recent call last)" in message and raised:
+        return printable(raised[-1].strip())
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if len(lines) > MOST_LINES:
+        lines = [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} lines more"]
+    return printable("; ".join(lines))
+
+
+def print_error(prog, error, kept="", flags=()):
+    """Prints an error as one line on the standard error.
+
+    Args:
+        prog: str, name of the command or script.
+        error: the exception.
+        kept: str, what the command has left that can be used, or `""`.
+        flags: names of the arguments of the command. In the message, the name
+            of one in backticks is replaced by its flag.
+
+    Returns:
+        Pair of the line and the exit status.
+    """
+
+    def as_flag(found):
+        name = found[1]
+        return "--" + name.replace("_", "-") if name in flags else found[0]
+
+    text = re.sub(r"`(\w+)`", as_flag, one_line(error)) or "interrupted"
+    if not isinstance(error, EXPECTED):
+        text = f"{type(error).__name__}: {text}"
+    line = f"{prog}: " + "; ".join(filter(None, [text, kept]))
+    print(line, file=sys.stderr)
+    interrupted = isinstance(error, KeyboardInterrupt)
+    return line, INTERRUPTED if interrupted else FAILED
+
+
+@contextlib.contextmanager
+def errors_in_one_line(argv=None, kept=lambda: "", prog=None):
+    """Ends a script with one line if its block raises.
+
+    With `--debug` among the flags the error is raised as it is.
+
+    Args:
+        argv: list of str, the flags; those of the process if `None`.
+        kept: function without arguments to a text on what an unfinished run
+            has left, empty if there is nothing to say.
+        prog: str, name that the line begins with; that of the script if
+            `None`.
+
+    Raises:
+        Failed: after the line.
+    """
+    show_any_name()
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
+        if "--debug" in (sys.argv if argv is None else argv):
+            raise
+        prog = prog or pathlib.Path(sys.argv[0]).name
+        raise Failed(*print_error(prog, error, kept())) from None
+
+
+def show_any_name():
+    """Lets the standard streams escape what their encoding lacks.
+
+    Names of files and labels may be no text that a terminal can show.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A program that calls a command may have put anything in their place.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def drop_output():
+    """Lets Python end in silence although nobody reads its output."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
