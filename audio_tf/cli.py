@@ -16,6 +16,7 @@ from audio_tf.console import (
     print_error,
     show_any_name,
 )
+from audio_tf.export.classifiers import load_classifier
 from audio_tf.ops.checks import closest
 from audio_tf.terminal import printable, printable_lines
 from audio_tf.version import __version__
@@ -388,33 +389,6 @@ def add_model(command):
         help="folder of a preset or of an exported SavedModel, an exported "
         "file, or an hf://, kaggle:// or gs:// address of a preset",
     )
-
-
-def load_classifier(name):
-    """A classifier from a preset, or from what `audio-tf export` wrote.
-
-    Raises:
-        ValueError: if there is neither, or the model knows no labels.
-    """
-    from audio_tf.export import formats, saved_model_folder
-    from audio_tf.models import AudioClassifier, list_sizes
-
-    suffixes = [each.suffix for each in formats.FORMATS.values() if each.suffix]
-    if name.endswith(tuple(suffixes)) or saved_model_folder(name) is not None:
-        return formats.load(name)
-    if name in list_sizes():
-        raise ValueError(
-            f"{name!r} is an architecture without trained weights. Train it, "
-            "and pass the preset folder that training writes."
-        )
-    known = AudioClassifier.presets
-    if "://" not in name and not os.path.exists(name) and name not in known:
-        raise ValueError(
-            "--model is no preset, no folder of one and no exported model"
-            f"{closest(name, [*known, *list_sizes()])}. "
-            f"Received: --model {name}"
-        )
-    return AudioClassifier.from_preset(name)
 
 
 def find_files(paths):

@@ -5,8 +5,8 @@
         --data-dir fsdd                           # a corpus of one's own
 
 Without a corpus, utterances of noise of --seconds stand in for speech, since
-only their lengths matter here; the default makes the paper's 500 steps. All
-goes as training/pretrain.py does it: its settings, its batches, its model.
+only their lengths matter here; the default makes the paper's 500 frames.
+Settings, batches and model are made by `audio_tf.runs.pretrain`.
 Ratios are medians over steps that the attentions take in turn, in one process;
 peak memory is what training adds to a process of each one's own.
 
@@ -32,15 +32,10 @@ import numpy as np  # noqa: E402
 import soundfile  # noqa: E402
 from attention import peak_mib, resident_mib  # noqa: E402
 
+from audio_tf.runs import pretrain  # noqa: E402
 from audio_tf.runs.settings import read_config  # noqa: E402
 
-sys.path.insert(
-    0, str(pathlib.Path(__file__).resolve().parent.parent / "training")
-)
-
-import pretrain  # noqa: E402
-
-# Of training/pretrain.py, but for what does not concern a step.
+# Settings of pre-training that bear on the cost of one step.
 PAPER = {
     "dataset": "folder",
     "features": "paper",
@@ -185,7 +180,7 @@ def main():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--config", help="settings of training/pretrain.py")
+    parser.add_argument("--config", help="settings of audio-tf pretrain")
     parser.add_argument("--data-dir", help="folder of the corpus")
     parser.add_argument("--cache-dir", help="folder of audio and features")
     parser.add_argument(

@@ -7,68 +7,11 @@ A clip's scores are the mean over its chunks. Prints a table; --report gets all
 figures as JSON, with the average precision of each class.
 """
 
-import dataclasses
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from audio_tf import cli, data, files, metrics  # noqa: E402
-from audio_tf.runs import provenance  # noqa: E402
-from audio_tf.runs.settings import (
-    ReportSettings,
-    errors_in_one_line,
-    parse,
-    shared,
-)
-
-
-@dataclasses.dataclass
-class EvaluateSettings(ReportSettings):
-    """What is evaluated on what."""
-
-    model: str = shared("model", "runs/train/preset")
-    batch_size: int = shared("batch_size", 64)
-
-
-def run(settings):
-    """Prints the figures, and writes them if asked."""
-    classifier = cli.load_classifier(settings.model)
-    corpus = settings.load()[settings.split]
-    # Whatever does not fit, before hours of decoding.
-    order = provenance.column_order(
-        classifier.labels, corpus.vocabulary, classifier.num_classes
-    )
-    if classifier.labels is None:
-        print("the model knows no labels; taken as the corpus' in their order")
-    elif list(classifier.labels) != list(corpus.vocabulary):
-        print("the model has the corpus' labels in another order; mapped")
-    clips = data.prepare(
-        corpus,
-        classifier.sample_rate_hz,
-        name=settings.split,
-        **settings.prepare_arguments(),
-    )
-    chunks = data.Chunks(
-        clips, classifier.chunk_s, silence_db=classifier.silence_db
-    )
-    scores = data.score_clips(
-        classifier, chunks, settings.batch_size, verbose=0
-    )
-    report = metrics.evaluate(
-        chunks.targets, scores[:, order], corpus.vocabulary
-    )
-    print(metrics.format_report(report))
-    if settings.report is not None:
-        files.write_json(settings.report, report)
-    if clips.failures:
-        print(data.describe(clips.failures))
-
-
-def main(argv=None):
-    settings = parse(EvaluateSettings, __doc__, argv)
-    with errors_in_one_line(argv):
-        run(settings)
-
+from audio_tf.runs.evaluate import main  # noqa: E402
 
 if __name__ == "__main__":
     main()

@@ -10,10 +10,16 @@ import importlib
 MODULES = {
     "ExportedClassifier": "loading",
     "export": "saved_model",
+    "load_classifier": "classifiers",
     "saved_model_folder": "loading",
 }
 
-__all__ = ["ExportedClassifier", "export", "saved_model_folder"]
+__all__ = [
+    "ExportedClassifier",
+    "export",
+    "load_classifier",
+    "saved_model_folder",
+]
 
 
 def __getattr__(name):

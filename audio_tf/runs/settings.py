@@ -26,7 +26,6 @@ import typing
 import keras
 
 from audio_tf import attention, console
-from audio_tf.console import errors_in_one_line  # noqa: F401
 from audio_tf.corpora import CORPORA, SPEECH, layouts, load_corpus, load_speech
 from audio_tf.corpora.sound import SPLITS
 from audio_tf.data import DECODERS, default_cache_dir, limit_lengths, prepare

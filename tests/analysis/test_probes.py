@@ -11,13 +11,14 @@ import soundfile
 if keras.backend.backend() != "tensorflow":
     pytest.skip("probes read through tf.data", allow_module_level=True)
 
-from scripts import TRAINING, kill_once_there, run
+from scripts import kill_once_there, run
 
 from audio_tf import data, models
 from audio_tf.analysis import probes
 from audio_tf.corpora import PADDING_LABEL, SpeechCorpus, read_speech_folder
 from audio_tf.data import cache
 from audio_tf.layers import SpeechFeatures
+from audio_tf.runs import probe
 
 DIM, CLASSES, HIDDEN = 7, 5, 3
 RATE_HZ, OPTIONS = 4_000, {"bands": 13, "fft_size": 128}
@@ -395,10 +396,7 @@ def test_a_layer_that_is_not_there():
 @pytest.fixture
 def probe_main(monkeypatch, tmp_path):
     """The script's main, in this process, with a cache of its own."""
-    monkeypatch.syspath_prepend(TRAINING)
     monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
-    import probe
-
     return lambda *arguments: probe.main([str(each) for each in arguments])
 
 

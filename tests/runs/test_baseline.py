@@ -1,7 +1,6 @@
 """The classical baseline: its features, and what its script writes."""
 
 import csv
-import importlib.util
 import json
 
 import keras
@@ -10,20 +9,10 @@ import numpy as np
 import pytest
 import soundfile
 from scipy import fft
-from scripts import TRAINING
 
 from audio_tf import data, layers
 from audio_tf.audio import load_audio
-
-
-@pytest.fixture(scope="module")
-def baseline():
-    spec = importlib.util.spec_from_file_location(
-        "baseline_script", TRAINING / "baseline.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from audio_tf.runs import baseline
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +47,7 @@ def test_mfcc_is_the_cosine_transform_of_log_mel(rng):
         layers.MFCC(41)
 
 
-def test_features_are_statistics_of_each_clip_alone(baseline, corpus, tmp_path):
+def test_features_are_statistics_of_each_clip_alone(corpus, tmp_path):
     settings = baseline.BaselineSettings(
         dataset="csv",
         data_dir=str(corpus),
@@ -90,7 +79,7 @@ def test_features_are_statistics_of_each_clip_alone(baseline, corpus, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["forest", "logistic"])
-def test_scores_take_one_label_a_clip_or_several(name, baseline, rng):
+def test_scores_take_one_label_a_clip_or_several(name, rng):
     settings = baseline.BaselineSettings(trees=20)
 
     def make(one_label):
@@ -116,9 +105,7 @@ def test_scores_take_one_label_a_clip_or_several(name, baseline, rng):
     np.testing.assert_array_equal(scores[:, 2] > 0.5, one[:, 2])
 
 
-def test_the_script_writes_figures_over_seeds(
-    baseline, corpus, tmp_path, capsys
-):
+def test_the_script_writes_figures_over_seeds(corpus, tmp_path, capsys):
     out = tmp_path / "baseline.json"
     arguments = [
         *("--dataset", "csv", "--data-dir", corpus, "--split", "val"),

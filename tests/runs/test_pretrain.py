@@ -7,13 +7,13 @@ import keras
 import numpy as np
 import pytest
 import soundfile
-from scripts import TRAINING, kill_once_there, run
+from scripts import kill_once_there, run
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
 from audio_tf import models, optimizers
-from audio_tf.runs import callbacks
+from audio_tf.runs import callbacks, pretrain
 
 TINY = {
     "num_heads": 2,
@@ -231,9 +231,7 @@ def test_killed_before_its_first_checkpoint(corpus, tmp_path):
 @pytest.fixture
 def refusal(monkeypatch, tmp_path, capsys):
     """The one line that the script ends with that must fail."""
-    monkeypatch.syspath_prepend(TRAINING)
     monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
-    import pretrain
 
     def refuse(*arguments):
         with pytest.raises(SystemExit) as stopped:
@@ -283,10 +281,7 @@ def test_attentions_are_compared_with_equal_causality(
     corpus, tmp_path, monkeypatch
 ):
     """`--causal` reaches the blocks, and each record says what came out."""
-    monkeypatch.syspath_prepend(TRAINING)
     monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
-    import pretrain
-
     for flags, causal in (([], False), (["--causal"], True)):
         out = tmp_path / f"{causal}"
         arguments = ["--data-dir", corpus, *COMMON, *flags]

@@ -1,25 +1,20 @@
 """training/reproduce.py: rows that are run, kept, and shown."""
 
-import importlib
 import json
 
 import keras
 import numpy as np
 import pytest
 import soundfile
-from scripts import TRAINING, run
+from scripts import run
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
-
-@pytest.fixture
-def reproduce(monkeypatch):
-    monkeypatch.syspath_prepend(TRAINING)
-    return importlib.import_module("reproduce")
+from audio_tf.runs import reproduce
 
 
-def test_the_papers_table_is_whole(reproduce):
+def test_the_papers_table_is_whole():
     """Sums of the columns of Tables 1 and 2, by hand."""
     rows = reproduce.TABLE_2
     assert len(rows) == 14
@@ -33,7 +28,7 @@ def test_the_papers_table_is_whole(reproduce):
     assert sum(row[2] or 0 for row in rows.values()) == pytest.approx(2268.6)
 
 
-def test_a_table_has_means_of_seeds_beside_the_papers_values(reproduce):
+def test_a_table_has_means_of_seeds_beside_the_papers_values():
     def report(shift, causal):
         tasks = {
             task: {"test_accuracy": value + shift}

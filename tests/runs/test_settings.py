@@ -6,7 +6,6 @@ import json
 
 import keras
 import pytest
-from scripts import TRAINING
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("settings read corpora by tf.data", allow_module_level=True)
@@ -24,11 +23,12 @@ SCRIPTS = {
 
 
 @pytest.fixture
-def classes(monkeypatch):
+def classes():
     """The settings class of each script, by the script's name."""
-    monkeypatch.syspath_prepend(TRAINING)
     return {
-        script: getattr(importlib.import_module(script), name)
+        script: getattr(
+            importlib.import_module(f"audio_tf.runs.{script}"), name
+        )
         for script, name in SCRIPTS.items()
     }
 

@@ -22,6 +22,7 @@ from scripts import TRAINING, kill_once_there, run
 from audio_tf import layers, models
 from audio_tf.corpora import read_fsd50k
 from audio_tf.models import AudioClassifier
+from audio_tf.runs import train
 
 TINY = json.dumps(
     {
@@ -64,11 +65,11 @@ def write_tone(path, rate_hz, rng, samples=2_000):
 @pytest.fixture
 def main(monkeypatch, tmp_path):
     """The main of a script, run in this process, with a cache of its own."""
-    monkeypatch.syspath_prepend(TRAINING)
     monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
 
     def run_main(script, *arguments):
-        importlib.import_module(script).main(list(map(str, arguments)))
+        module = importlib.import_module(f"audio_tf.runs.{script}")
+        module.main(list(map(str, arguments)))
 
     return run_main
 
@@ -365,19 +366,18 @@ def test_whatever_a_file_is_called(main, tmp_path, capsys):
     (folder / "a" / odd_bad).write_text("no sound")
     training = ["--dataset", "folders", "--data-dir", folder, "--epochs", 1]
 
-    train = importlib.import_module("train")
-    original = train.train
+    original = train.fit
 
     def deleting(*arguments):
         model = original(*arguments)
         shutil.rmtree(folder / "b")
         return model
 
-    train.train = deleting
+    train.fit = deleting
     try:
         main("train", *training, *COMMON, "--out", out)
     finally:
-        train.train = original
+        train.fit = original
     assert "1 files left out" in capsys.readouterr().out
     origin = json.loads((out / "preset" / "provenance.json").read_text())
     files = {name: each["files"] for name, each in origin["corpus"].items()}
@@ -431,10 +431,9 @@ def test_what_there_is_to_resume(refusal, tmp_path):
     assert "nothing to resume" in line and "\n" not in line
 
 
-def test_every_config_of_the_repository_is_known(monkeypatch):
+def test_every_config_of_the_repository_is_known():
     from audio_tf.runs.settings import read_config
 
-    monkeypatch.syspath_prepend(TRAINING)
     configs = sorted((TRAINING / "configs").glob("*.py"))
     assert configs
     for config in configs:
@@ -442,7 +441,7 @@ def test_every_config_of_the_repository_is_known(monkeypatch):
         script = re.search(
             rf"python training/(\w+)\.py --config {name}", config.read_text()
         )[1]
-        module = importlib.import_module(script)
+        module = importlib.import_module(f"audio_tf.runs.{script}")
         settings_class = getattr(module, f"{script.capitalize()}Settings")
         assert settings_class(**read_config(config, settings_class))
 

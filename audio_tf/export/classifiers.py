@@ -1,0 +1,40 @@
+"""A classifier from whatever a user names: a preset, or what was exported."""
+
+import os
+
+from audio_tf.ops.checks import closest
+
+
+def load_classifier(name):
+    """Loads a classifier from a preset, or from what `audio-tf export` wrote.
+
+    Args:
+        name: str, folder or address of a preset, folder of a SavedModel, or
+            file of another format.
+
+    Returns:
+        `AudioClassifier`, or `export.runtimes.StoredClassifier`, which scores
+        alike.
+
+    Raises:
+        ValueError: if there is neither, or the model is untrained.
+    """
+    from audio_tf.export import formats, saved_model_folder
+    from audio_tf.models import AudioClassifier, list_sizes
+
+    suffixes = [each.suffix for each in formats.FORMATS.values() if each.suffix]
+    if name.endswith(tuple(suffixes)) or saved_model_folder(name) is not None:
+        return formats.load(name)
+    if name in list_sizes():
+        raise ValueError(
+            f"{name!r} is an architecture without trained weights. Train it, "
+            "and pass the preset folder that training writes."
+        )
+    known = AudioClassifier.presets
+    if "://" not in name and not os.path.exists(name) and name not in known:
+        raise ValueError(
+            "--model is no preset, no folder of one and no exported model"
+            f"{closest(name, [*known, *list_sizes()])}. "
+            f"Received: --model {name}"
+        )
+    return AudioClassifier.from_preset(name)

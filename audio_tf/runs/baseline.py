@@ -1,0 +1,228 @@
+"""What ten lines of scikit-learn reach: the row beside every accuracy.
+
+    audio-tf baseline --dataset esc10 --data-dir ESC-10 \\
+        --train-folds 1 2 3 --val-folds 4 --split val --report baseline.json
+
+A clip becomes the means and standard deviations of its MFCC and their first
+and second slopes. A random forest and a logistic regression learn them on the
+split `train`. Prints each figure of the split --split as mean and standard
+deviation over --seeds; --report gets all of them as JSON.
+"""
+
+import collections
+import dataclasses
+import os
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    StandardScaler,
+)
+
+from audio_tf import data, files, layers, metrics
+from audio_tf.console import errors_in_one_line
+from audio_tf.data.cache import read_entry
+from audio_tf.runs import provenance
+from audio_tf.runs.settings import (
+    POSITIVE,
+    SEED,
+    ReportSettings,
+    parse,
+    setting,
+)
+
+FEATURE_BATCH = 16
+
+
+@dataclasses.dataclass
+class BaselineSettings(ReportSettings):
+    """What is learned and what of it is evaluated."""
+
+    sample_rate_hz: int = setting(
+        16_000, "rate of the waveform", check=POSITIVE
+    )
+    coefficients: int = setting(20, "MFCC of a frame", check=POSITIVE)
+    trees: int = setting(500, "trees of the forest", check=POSITIVE)
+    seeds: list[int] = setting([0, 1, 2], "seeds whose mean counts", check=SEED)
+
+    def check(self):
+        super().check()
+        if not self.seeds:
+            raise ValueError("--seeds must name a seed. Received: none")
+
+
+def forest(settings, seed, one_label):
+    """A random forest, which takes several labels a clip as it is."""
+    return RandomForestClassifier(
+        settings.trees, random_state=seed, n_jobs=os.cpu_count()
+    )
+
+
+def logistic(settings, seed, one_label):
+    """Logistic regression on features of mean 0 and deviation 1.
+
+    It leaves out the slopes, which help the forest: on fold 4 of ESC-10 it is
+    right in 0.85 of the clips without and 0.78 with them.
+    """
+    regression = LogisticRegression(C=0.1, max_iter=2_000)
+    return make_pipeline(
+        FunctionTransformer(lambda x: x[:, : 2 * settings.coefficients]),
+        StandardScaler(),
+        regression if one_label else MultiOutputClassifier(regression),
+    )
+
+
+# A classifier by name; `draws` says whether a seed makes a difference.
+Baseline = collections.namedtuple("Baseline", ["make", "draws"])
+BASELINES = {
+    "forest": Baseline(forest, draws=True),
+    "logistic": Baseline(logistic, draws=False),
+}
+
+
+def features(clips, settings):
+    """Means and deviations of MFCC and slopes, `(clips, 6 coefficients)`.
+
+    Those of the MFCC come first, then of their first and second slopes.
+    """
+    mfcc = layers.MFCC(
+        settings.coefficients,
+        sample_rate_hz=settings.sample_rate_hz,
+        window_s=0.025,
+        hop_s=0.01,
+        fft_size=2 ** int(np.ceil(np.log2(0.025 * settings.sample_rate_hz))),
+    )
+    slopes, pooling = layers.Deltas(), layers.StatisticsPooling()
+    rows = np.argsort(clips.lengths, kind="stable")
+    found = np.zeros((len(clips), 6 * settings.coefficients), "float32")
+    for start in range(0, len(rows), FEATURE_BATCH):
+        batch = rows[start : start + FEATURE_BATCH]
+        lengths = clips.lengths[batch].astype("int32")
+        waveform = np.zeros((len(batch), lengths[-1]), "float32")
+        for samples, row in zip(waveform, batch, strict=True):
+            samples[: clips.lengths[row]] = read_entry(clips.entries[row])
+        x, mask = mfcc(waveform, lengths), mfcc.frame_mask(waveform, lengths)
+        first = slopes(x, mask=mask)
+        second = slopes(first, mask=mask)
+        found[batch] = np.concatenate(
+            [pooling(each, mask=mask) for each in (x, first, second)], axis=1
+        )
+    return found
+
+
+def fit_and_score(make, train, inputs):
+    """Learns on the split `train` and scores other clips.
+
+    Args:
+        make: function that returns a new classifier, for clips of one label
+            each if its argument is True and of any number if False.
+        train: pair of features and multi-hot targets.
+        inputs: features of the clips to score, `(clips, dim)`.
+
+    Returns:
+        float32 `(clips, classes)`. A class that all clips of `train` have, or
+        none, has its share of them as its score.
+    """
+    x, targets = train
+    scores = np.tile(targets.mean(axis=0), (len(inputs), 1))
+    if (targets.sum(axis=1) == 1).all() and targets.any(axis=0).sum() > 1:
+        model = make(True).fit(x, targets.argmax(axis=1))
+        scores[:, model.classes_] = model.predict_proba(inputs)
+        return scores
+    varied = np.flatnonzero(targets.any(axis=0) & ~targets.all(axis=0))
+    if len(varied):
+        # Twice, if there is but one: a forest of one label answers otherwise.
+        varied = np.resize(varied, max(2, len(varied)))
+        model = make(False).fit(x, targets[:, varied])
+        shares = model.predict_proba(inputs)
+        scores[:, varied] = np.stack([share[:, 1] for share in shares], axis=1)
+    return scores
+
+
+def summary(reports):
+    """Mean and standard deviation of each figure over the seeds' reports."""
+    figures = {}
+    for name in metrics.METRICS:
+        values = [report[name] for report in reports]
+        if None in values:
+            continue
+        figures[name] = {
+            "mean": float(np.mean(values)),
+            "deviation": float(np.std(values)),
+            "values": values,
+        }
+    return figures
+
+
+def run(settings):
+    """Prints the figures, and writes them if asked."""
+    corpora = settings.load()
+    clips = {
+        split: data.prepare(
+            corpora[split],
+            settings.sample_rate_hz,
+            name=split,
+            **settings.prepare_arguments(),
+        )
+        for split in dict.fromkeys(("train", settings.split))
+    }
+    inputs = {split: features(clips[split], settings) for split in clips}
+    targets = {split: clips[split].corpus.targets() for split in clips}
+    result = {}
+    for name, baseline in BASELINES.items():
+        reports = []
+        for seed in settings.seeds if baseline.draws else settings.seeds[:1]:
+            scores = fit_and_score(
+                lambda one_label, seed=seed, make=baseline.make: make(
+                    settings, seed, one_label
+                ),
+                (inputs["train"], targets["train"]),
+                inputs[settings.split],
+            )
+            reports.append(
+                metrics.evaluate(
+                    targets[settings.split],
+                    scores,
+                    corpora["train"].vocabulary,
+                )
+            )
+        result[name] = summary(reports)
+        for figure, values in result[name].items():
+            print(
+                f"{name:10} {figure:14} {values['mean']:.4f} "
+                f"+- {values['deviation']:.4f}"
+            )
+    if settings.report is not None:
+        record = provenance.corpus_record(
+            {split: clips[split].corpus for split in clips},
+            settings.file_root(),
+        )
+        facts = {
+            **provenance.run_facts(settings),
+            "corpus": provenance.corpus_facts(record),
+        }
+        files.write_json(settings.report, {**facts, "figures": result})
+    for split in clips:
+        if clips[split].failures:
+            print(data.describe(clips[split].failures))
+
+
+def main(argv=None, prog=None):
+    """Learns and scores the baselines as flags say.
+
+    Args:
+        argv: list of str, the flags; those of the process if `None`.
+        prog: str, the program's name in usage and errors; the script's if
+            `None`.
+    """
+    settings = parse(BaselineSettings, __doc__, argv, prog=prog)
+    with errors_in_one_line(argv, prog=prog):
+        run(settings)
+
+
+if __name__ == "__main__":
+    main()

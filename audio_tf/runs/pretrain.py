@@ -1,0 +1,419 @@
+"""Pre-train an Audio ALBERT to fill in masked frames of unlabelled speech.
+
+    audio-tf pretrain --config training/configs/librispeech_ssl.py \\
+        --data-dir LibriSpeech --attention full --out runs/full
+    audio-tf pretrain --out runs/full --resume
+
+The folder --out gets config.json, history.csv, last.keras, TensorBoard logs
+with pictures of what is filled in, and preset/, the encoder from waveform to
+frames, which training/probe.py, AudioClassifier and `audio-tf inspect` take;
+it is written anew with the pictures.
+"""
+
+import dataclasses
+import pathlib
+import sys
+
+import keras
+
+from audio_tf import data, files, layers, models, optimizers
+from audio_tf.audio import RESAMPLER
+from audio_tf.console import errors_in_one_line
+from audio_tf.runs import callbacks, distribution, provenance
+from audio_tf.runs.reconstruction import ReconstructionPictures
+from audio_tf.runs.settings import (
+    POSITIVE,
+    RATE,
+    ModelSettings,
+    SpeechSettings,
+    flag,
+    parse,
+    setting,
+    shared,
+)
+
+PICTURED = 4
+# What may differ when a run goes on.
+FREE_SETTINGS = ("data_dir", "cache_dir", "picture_every")
+
+
+@dataclasses.dataclass
+class PretrainSettings(ModelSettings, SpeechSettings):
+    """What a run is made of; the defaults are the paper's setting."""
+
+    target: str = setting(
+        "spectrogram",
+        "what is rebuilt, the linear spectrogram or the input",
+        ["spectrogram", "input"],
+    )
+    model: str = shared("model", "audio_albert_6")
+    masking: str = setting(
+        "paper", "policy of masking", layers.MASKING_POLICIES
+    )
+    masking_kwargs: dict = setting({}, "further arguments of the masking")
+    optimizer: str = setting(
+        "lamb", "reading of the paper's LAMB", optimizers.PRETRAINING
+    )
+    learning_rate: float = shared("learning_rate", 5e-5)
+    warmup: float = setting(
+        0.1, "share of the steps before the peak", check=RATE
+    )
+    clip_norm: float = setting(
+        10.0, "norm that gradients are clipped to", check=POSITIVE
+    )
+    steps: int = setting(500_000, "updates of the weights", check=POSITIVE)
+    batch_size: int = shared("batch_size", 50)
+    accumulate: int = setting(
+        1, "parts that the batch of a step is computed in", check=POSITIVE
+    )
+    buckets: int = shared("buckets", 5)
+    save_every: int = setting(1000, "steps between checkpoints", check=POSITIVE)
+    picture_every: int = setting(
+        10, "checkpoints between pictures, presets", check=POSITIVE
+    )
+    feature_cache: bool = setting(
+        False, "compute features once; else with each batch, from the waveform"
+    )
+    distribution: str = setting(
+        "none", "over what batches are spread", distribution.STRATEGIES
+    )
+    out: str = shared("out", "runs/pretrain")
+
+    def check(self):
+        super().check()
+        for divisor, whole in (
+            ("save_every", "steps"),
+            ("accumulate", "batch_size"),
+        ):
+            sizes = getattr(self, divisor), getattr(self, whole)
+            if sizes[1] % sizes[0]:
+                raise ValueError(
+                    f"{flag(divisor)} must divide {flag(whole)}. "
+                    f"Received: {sizes[0]} and {sizes[1]}"
+                )
+        backend = keras.backend.backend()
+        if not self.feature_cache and backend != "tensorflow":
+            raise ValueError(
+                "Features in the input pipeline need TensorFlow; others take "
+                f"--feature-cache. Received: backend {backend}"
+            )
+        spread = self.distribution != "none"
+        if spread and self.accumulate > 1 and backend == "tensorflow":
+            # Keras updates within a condition, where replicas cannot meet.
+            raise ValueError(
+                "On TensorFlow --accumulate goes with one device only. "
+                f"Received: --accumulate {self.accumulate}, "
+                f"--distribution {self.distribution}"
+            )
+
+    def target_layer(self):
+        """The `SpeechFeatures` of what is rebuilt, `None` for the input."""
+        if self.target == "input":
+            return None
+        options = self.feature_layer().options
+        timing = ("window_s", "hop_s", "fft_size", "stack")
+        return layers.SpeechFeatures(
+            "paper_target",
+            self.sample_rate_hz,
+            {name: options[name] for name in timing},
+            dtype="float32",
+            name="target_features",
+        )
+
+
+def build(settings):
+    """A new model, compiled."""
+    features, target = settings.feature_layer(), settings.target_layer()
+    with settings.naming_flags():
+        backbone = models.AudioAlbertBackbone.from_preset(
+            settings.model,
+            feature_dim=features.dim,
+            **settings.model_options(),
+        )
+    model = models.MaskedAcousticModel(
+        backbone,
+        target_dim=target and target.dim,
+        masking=settings.masking,
+        masking_kwargs=settings.masking_kwargs,
+        compile=False,
+    )
+    model.compile(
+        optimizers.create(
+            settings.optimizer,
+            optimizers.WarmupLinearDecay(
+                settings.learning_rate,
+                # Keras' schedules count parts of batches.
+                warmup_steps=round(settings.warmup * settings.steps)
+                * settings.accumulate,
+                total_steps=settings.steps * settings.accumulate,
+            ),
+            global_clipnorm=settings.clip_norm,
+            gradient_accumulation_steps=settings.accumulate
+            if settings.accumulate > 1
+            else None,
+        ),
+        jit_compile=settings.jit_compile,
+    )
+    return model
+
+
+class Batches:
+    """Features, and targets where they are not the features, in batches.
+
+    Args:
+        clips: `Clips` of a split.
+        settings: the settings.
+        max_frames: int, steps of the longest utterance that the model takes,
+            or `None` for any.
+    """
+
+    def __init__(self, clips, settings, max_frames=None):
+        self.settings = settings
+        self.layers = [settings.feature_layer()]
+        if settings.target != "input":
+            self.layers.append(settings.target_layer())
+        steps = int(self.layers[0].step_lengths(clips.lengths.max()))
+        if max_frames is not None and steps > max_frames:
+            raise ValueError(
+                f"The longest utterance has {steps} steps; see --max-s and "
+                "--made-for-frames. Received: a model that takes "
+                f"{max_frames}"
+            )
+        sources = [clips]
+        if settings.feature_cache:
+            cache_dir = settings.prepare_arguments()["cache_dir"]
+            sources = [
+                data.cache_features(clips, layer, cache_dir)
+                for layer in self.layers
+            ]
+        self.clips = clips
+        self.utterances = [
+            data.Utterances(source, buckets=settings.buckets)
+            for source in sources
+        ]
+        self.size = settings.batch_size // settings.accumulate
+        # Devices share a batch evenly.
+        self.full_batches = settings.distribution != "none"
+        devices = distribution.num_devices()
+        if self.size % devices:
+            raise ValueError(
+                f"{devices} devices must share a batch evenly. "
+                f"Received: {self.size} utterances"
+            )
+
+    def __len__(self):
+        """Batches of one pass."""
+        return self.utterances[0].num_batches(self.size, self.full_batches)
+
+    def dataset(self, **options):
+        import tensorflow as tf
+
+        parts = [
+            each.dataset(self.size, full_batches=self.full_batches, **options)
+            for each in self.utterances
+        ]
+        if not self.settings.feature_cache:
+            # Spectra of a batch are gigabytes: few at a time.
+            return parts[0].map(self.compute, num_parallel_calls=2).prefetch(2)
+        if len(parts) == 1:
+            return parts[0]
+        return tf.data.Dataset.zip(*parts).map(
+            lambda inputs, target: (inputs, target["features"])
+        )
+
+    def some(self, count):
+        """Features of some utterances of middling length."""
+        batch = next(iter(self.dataset(first_batch=len(self) // 2)))
+        features = batch[0] if isinstance(batch, tuple) else batch
+        return {name: value[:count] for name, value in features.items()}
+
+    def training(self, first):
+        """Endless batches in the order of the seed, from number `first`."""
+        return self.dataset(
+            shuffle=True,
+            seed=self.settings.seed,
+            first_epoch=first // len(self),
+            first_batch=first % len(self),
+        )
+
+    def compute(self, inputs):
+        """Features and targets of a batch of waveforms."""
+        lengths = inputs["lengths"]
+        parts = [layer(inputs["waveform"], lengths) for layer in self.layers]
+        lengths = self.layers[0].step_lengths(lengths)
+        inputs = {"features": parts[0], "lengths": lengths}
+        return inputs if len(parts) == 1 else (inputs, parts[1])
+
+
+class Presets(keras.callbacks.Callback):
+    """Writes the encoder as a preset, whole or not at all.
+
+    Args:
+        settings: the settings.
+        out: folder of the run.
+        facts: dict for the preset's `provenance.json`.
+    """
+
+    def __init__(self, settings, out, facts):
+        super().__init__()
+        self.settings = settings
+        self.out = out
+        self.facts = facts
+
+    def on_epoch_end(self, epoch, logs=None):
+        settings = self.settings
+        done = (epoch + 1) * settings.save_every
+        last = done == settings.steps
+        if not last and (epoch + 1) % settings.picture_every:
+            return
+        write_preset(self.model, settings, self.out, self.facts, done)
+
+
+def write_preset(model, settings, out, facts, done):
+    """`preset/` of the run after `done` steps."""
+    encoder = models.SpeechEncoder(model.backbone, settings.feature_layer())
+    facts = {**facts, "steps_done": done, "steps": settings.steps}
+    with files.whole_folder(out / "preset") as new:
+        encoder.save_to_preset(str(new))
+        files.write_json(new / "provenance.json", facts)
+
+
+def fit(settings, model, batches, out, facts):
+    """Trains a new or a resumed model to the last step.
+
+    Args:
+        settings: `PretrainSettings`.
+        model: compiled `MaskedAcousticModel`.
+        batches: dict of `Batches` by split, as `load_batches` returns it.
+        out: `pathlib.Path`, the folder of the run.
+        facts: dict for the preset's `provenance.json`.
+    """
+    micro_batches = settings.save_every * settings.accumulate
+    done = callbacks.epochs_done(out / "last.keras")
+    callbacks.rewind_history(out / "history.csv", done)
+    hooks = [
+        # Or the last good checkpoint would be overwritten.
+        keras.callbacks.TerminateOnNaN(raise_error=True),
+        callbacks.EpochSeeds(settings.seed),
+        keras.callbacks.TensorBoard(out / "logs", write_graph=False),
+        callbacks.History(out / "history.csv"),
+        ReconstructionPictures(
+            batches.get("val", batches["train"]).some(PICTURED),
+            out / "logs" / "pictures",
+            settings.picture_every,
+            settings.feature_layer().stacking.size,
+        ),
+        callbacks.LastCheckpoint(out / "last.keras"),
+        Presets(settings, out, facts),
+    ]
+    model.fit(
+        batches["train"].training(done * micro_batches),
+        validation_data=batches["val"].dataset() if "val" in batches else None,
+        steps_per_epoch=micro_batches,
+        initial_epoch=done,
+        epochs=settings.steps // settings.save_every,
+        callbacks=hooks,
+        shuffle=False,  # The dataset has its own order for each pass.
+        verbose=1 if sys.stdout.isatty() else 2,
+    )
+
+
+def load_batches(settings, corpora, max_frames):
+    """Batches of the splits that are there.
+
+    Args:
+        settings: the settings.
+        corpora: dict of `SpeechCorpus` by split.
+        max_frames: as `Batches` takes it.
+
+    Returns:
+        Pair of a dict of `Batches` by split, `train` and perhaps `val`, and
+        a dict of the reason by path of each file left out.
+    """
+    batches, failures = {}, {}
+    for split, corpus in corpora.items():
+        clips = settings.prepare(corpus, split)
+        failures |= clips.failures
+        each = Batches(clips, settings, max_frames)
+        print(
+            f"{split}: {len(clips)} utterances, {len(each)} batches, "
+            f"{clips.lengths.sum() / clips.sample_rate_hz / 3600:.2f} h"
+        )
+        if len(each):
+            batches[split] = each
+    if failures:
+        print(data.describe(failures))
+    if "train" not in batches:
+        raise ValueError(
+            f"No batch of {each.size} is full, as devices need. "
+            f"Received: {settings.buckets} buckets"
+        )
+    return batches, failures
+
+
+def run(settings, out):
+    """A whole run, within the scope of its devices."""
+    keras.utils.set_random_seed(settings.seed)
+    last = out / "last.keras"
+    # What is wrong with it is known before hours of decoding.
+    model = keras.saving.load_model(last) if last.is_file() else None
+    if model is None:
+        model = build(settings)
+        model.summary()
+    corpora = {
+        split: corpus
+        for split, corpus in settings.load().items()
+        if split in ("train", "val") and len(corpus)
+    }
+    root = settings.file_root()
+    record = provenance.corpus_record(corpora, root)
+    provenance.check_corpus(out, record)
+    batches, failures = load_batches(
+        settings, corpora, model.backbone.max_frames
+    )
+    record = provenance.leave_out(record, root, failures)
+    provenance.check_corpus(out, record)
+    built = provenance.model_facts(model.backbone)
+    facts = {
+        **provenance.run_facts(settings),
+        "model": built,
+        "corpus": provenance.corpus_facts(record),
+        "resampler": RESAMPLER,
+    }
+    provenance.begin_run(out, settings, record, model=built)
+    done = callbacks.epochs_done(last) * settings.save_every
+    if done < settings.steps:
+        fit(settings, model, batches, out, facts)
+    elif not (out / "preset").exists():
+        write_preset(model, settings, out, facts, done)
+    print(f"\npreset: {out / 'preset'}")
+
+
+def main(argv=None, prog=None):
+    """Pre-trains as flags say.
+
+    Args:
+        argv: list of str, the flags; those of the process if `None`.
+        prog: str, the program's name in usage and errors; the script's if
+            `None`.
+    """
+    settings, _ = parse(
+        PretrainSettings,
+        __doc__,
+        argv,
+        resumable=True,
+        free=FREE_SETTINGS,
+        prog=prog,
+    )
+    out = pathlib.Path(settings.out)
+    with (
+        errors_in_one_line(argv, lambda: callbacks.kept(out), prog),
+        # Devices are found before anything is computed.
+        distribution.scope(settings.distribution),
+    ):
+        keras.mixed_precision.set_global_policy(settings.precision)
+        run(settings, out)
+
+
+if __name__ == "__main__":
+    main()

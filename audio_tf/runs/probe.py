@@ -1,0 +1,466 @@
+"""Probe frozen features: do they tell speakers and phonemes?
+
+    audio-tf probe --model runs/full/preset --data-dir LibriSpeech \\
+        --train-subsets train-clean-100 --train-list train_split.txt \\
+        --test-list test_split.txt --by-time \\
+        --alignment converted_aligned_phones.txt --out runs/full/probes
+    audio-tf probe --dataset fsdd --data-dir fsdd --features s3prl \\
+        --sample-rate-hz 8000 --out runs/mel
+    audio-tf probe --out runs/mel --resume
+
+Without --model the features themselves are probed, the papers' mel baseline;
+with it the features are the model's. They are computed once and cached. The
+folder --out gets config.json and probes.json, whose figures of a task are
+those of the epoch that was best on the validation split, tested once.
+--resume trains the tasks that are not in probes.json.
+"""
+
+import dataclasses
+import json
+import pathlib
+import sys
+import time
+import zlib
+
+import keras
+import numpy as np
+
+from audio_tf import attention, data, files
+from audio_tf.analysis import probes
+from audio_tf.audio import RESAMPLER
+from audio_tf.console import errors_in_one_line
+from audio_tf.models import AudioBackbone, SpeechEncoder
+from audio_tf.ops.weights import weights_sha256
+from audio_tf.runs import provenance
+from audio_tf.runs.settings import (
+    POSITIVE,
+    RATE,
+    SpeechSettings,
+    flag,
+    parse,
+    setting,
+    shared,
+)
+
+SPLITS = ("train", "val", "test")
+
+
+@dataclasses.dataclass
+class ProbeSettings(SpeechSettings):
+    """What is probed and how; the defaults are s3prl's branch AlbertNew's."""
+
+    model: str | None = shared(
+        "model", None, unless_given="none: the features are probed"
+    )
+    layer: str | None = setting(
+        None,
+        "hidden state of the model, from 0, the embedding; `features` for "
+        "what goes into it",
+        unless_given="the model's output",
+    )
+    tasks: list[str] = setting(probes.PAPER_PROBES, "probes", probes.PROBES)
+    epochs: int = shared("epochs", 40)
+    batch_size: int = shared("batch_size", 25)
+    learning_rate: float = shared("learning_rate", 1e-3)
+    hidden_dim: int = setting(
+        768, "units of a probe's hidden layers", check=POSITIVE
+    )
+    hidden_dropout: float = setting(
+        0.0, "dropout rate of a probe's hidden layers", check=RATE
+    )
+    val_share: float = setting(
+        0.1,
+        "share of train for validation, where there is no such split",
+        check=RATE,
+    )
+    test_share: float = setting(
+        0.0,
+        "share of train for the test, where there is no such split",
+        check=RATE,
+    )
+    by_time: bool = setting(
+        False, "take the phone at the middle of a frame, if rates do not fit"
+    )
+    buckets: int = shared("buckets", 5)
+    out: str = shared("out", "runs/probe")
+
+    def check(self):
+        super().check()
+        if not self.tasks:
+            raise ValueError("--tasks must name a probe. Received: none")
+        if self.layer is None or self.layer == "features":
+            return
+        if not self.layer.isdecimal():
+            raise ValueError(
+                "--layer must be a number or `features`. "
+                f"Received: --layer {self.layer}"
+            )
+        if self.model is None:
+            raise ValueError(
+                f"--layer needs --model. Received: --layer {self.layer}"
+            )
+
+
+# What may differ when a run goes on.
+FREE_SETTINGS = ("tasks", "data_dir", "cache_dir")
+
+
+def load_features(settings):
+    """What is probed.
+
+    Returns:
+        Triple of the features, the settings with those of the model in
+        place, and facts about the model, `None` without one.
+
+    Raises:
+        ValueError: if there is no such layer, or settings contradict the
+            model.
+    """
+    if settings.model is None:
+        return settings.feature_layer(), settings, None
+    encoder = AudioBackbone.from_preset(settings.model, trainable=False)
+    if not isinstance(encoder, SpeechEncoder):
+        raise ValueError(
+            "--model must be the preset of a SpeechEncoder. "
+            f"Received: {settings.model}, a {type(encoder).__name__}"
+        )
+    own = {
+        "features": encoder.features.preset,
+        "sample_rate_hz": encoder.features.sample_rate_hz,
+        "features_options": encoder.features.options,
+    }
+    for name, given in settings.those_given(own).items():
+        value = own[name]
+        fits = given == value
+        if name == "features_options":
+            fits = given.items() <= value.items()
+        if not fits:
+            raise ValueError(
+                f"The model has {name}={value}. Received: {flag(name)} {given}"
+            )
+    print(
+        f"features of the model: {own['features']}, "
+        f"{own['sample_rate_hz']} Hz, {encoder.features.dim} a step"
+    )
+    facts = {
+        **provenance.model_facts(encoder),
+        "weights_sha256": weights_sha256(encoder.weights),
+    }
+    origin = pathlib.Path(settings.model, "provenance.json")
+    if origin.is_file():
+        facts["provenance"] = json.loads(origin.read_text())
+    attention.fold(encoder)
+    features = encoder.features
+    if settings.layer is None:
+        features = probes.FrozenFeatures(encoder)
+    elif settings.layer != "features":
+        features = probes.FrozenFeatures(encoder, int(settings.layer))
+    return features, settings.replace(**own), facts
+
+
+def load_splits(settings):
+    """Dict of `SpeechCorpus` by split, what is not there drawn from train.
+
+    Raises:
+        ValueError: if a split is not there and none of train is to be it.
+    """
+    corpora = settings.load()
+    for split in ("test", "val"):
+        share = getattr(settings, f"{split}_share")
+        if split in corpora and len(corpora[split]):
+            continue
+        held = []
+        if share:
+            rest, held = corpora["train"].hold_out(share, settings.seed)
+        if not len(held) or not len(rest):
+            raise ValueError(
+                f"There is no split {split!r}; --{split}-share draws it from "
+                f"train. Received: --{split}-share {share}, "
+                f"{len(corpora['train'])} utterances"
+            )
+        corpora[split], corpora["train"] = held, rest
+    return {split: corpora[split] for split in SPLITS}
+
+
+def check_lengths(features, frames, clips):
+    """Raises a `ValueError` if a clip is longer than the model takes."""
+    limit = getattr(features, "max_steps", None)
+    longest = max(int(each.lengths.max()) for each in clips.values())
+    steps = int(frames.lengths(longest))
+    if limit is not None and steps > limit:
+        raise ValueError(
+            f"The model takes {limit} steps; --max-s leaves longer "
+            f"utterances out. Received: {steps} steps"
+        )
+
+
+def phonemes(task):
+    return probes.PROBES[task].targets == "frame_labels"
+
+
+def with_phones(clips, split):
+    """The clips whose frames have labels.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    labels = clips.corpus.frame_labels or []
+    rows = [row for row, each in enumerate(labels) if each is not None]
+    if not rows:
+        raise ValueError(
+            f"No utterance of the split {split!r} has phones, see "
+            f"--alignment. Received: {len(clips)} utterances"
+        )
+    return clips.select(rows)
+
+
+def unseen_speakers(utterances):
+    """How many utterances of a split are of speakers that train lacks.
+
+    Raises:
+        ValueError: if all are: a probe knows the speakers of train.
+    """
+    train = utterances["train"].clips.corpus.speakers
+    unseen = {}
+    for split in ("val", "test"):
+        speakers = utterances[split].clips.corpus.speakers
+        unseen[split] = int(np.sum(~np.isin(speakers, train)))
+        if unseen[split] == len(speakers):
+            raise ValueError(
+                f"No speaker of the split {split!r} is in train; splits of "
+                "the same speakers are wanted, by lists or by "
+                f"--{split}-share. Received: {len(speakers)} utterances"
+            )
+    return unseen
+
+
+def task_splits(task, clips, settings, frames=None):
+    """The utterances of a task, and what is to be known of them.
+
+    Args:
+        task: a key of `PROBES`.
+        clips: dict of `Clips` by split.
+        frames: `Frames`, for `Clips`.
+
+    Returns:
+        Pair of a dict of `Utterances` by split and a dict for the report.
+
+    Raises:
+        ValueError: if targets are missing or do not fit the frames.
+    """
+    known = clips
+    if phonemes(task):
+        known = {split: with_phones(clips[split], split) for split in clips}
+    utterances = {
+        split: data.Utterances(
+            each,
+            probes.PROBES[task].targets,
+            frames,
+            settings.buckets,
+            settings.by_time,
+        )
+        for split, each in known.items()
+    }
+    if phonemes(task):
+        left_out = {
+            split: len(clips[split]) - len(known[split]) for split in clips
+        }
+        facts = {"utterances_without_phones": left_out}
+    else:
+        # They count as wrong, as they are.
+        facts = {"utterances_of_unseen_speakers": unseen_speakers(utterances)}
+    return utterances, facts
+
+
+def num_classes(task, utterances):
+    """Speakers of the corpus, or its phones."""
+    corpora = [each.clips.corpus for each in utterances.values()]
+    if not phonemes(task):
+        return len(corpora[0].vocabulary)
+    if corpora[0].label_names is not None:
+        return len(corpora[0].label_names)
+    return 1 + max(
+        int(labels.max())
+        for corpus in corpora
+        for labels in corpus.frame_labels
+    )
+
+
+def run_task(task, clips, settings):
+    """Trains and tests one probe; the same whatever was run before it.
+
+    Returns:
+        Dict for the report.
+    """
+    began = time.monotonic()
+    keras.utils.set_random_seed(zlib.crc32(f"{settings.seed} {task}".encode()))
+    utterances, _ = task_splits(task, clips, settings)
+    classes = num_classes(task, utterances)
+    probe = probes.create(
+        task,
+        utterances["train"].dim,
+        classes,
+        settings.hidden_dim,
+        settings.hidden_dropout,
+    )
+    report = probes.train(
+        probe,
+        utterances,
+        settings.epochs,
+        settings.batch_size,
+        settings.learning_rate,
+        settings.seed,
+        verbose=1 if sys.stdout.isatty() else 2,
+    )
+    targets = np.concatenate(
+        [np.atleast_1d(each) for each in utterances["test"].targets]
+    )
+    return {
+        **report,
+        # What the most frequent class of the test would get.
+        "chance": float(np.bincount(targets).max() / len(targets)),
+        "num_classes": classes,
+        "utterances": {split: len(each) for split, each in utterances.items()},
+        "frames": {
+            split: int(each.clips.lengths.sum())
+            for split, each in utterances.items()
+        },
+        "parameters": probe.count_params(),
+        "seconds": round(time.monotonic() - began, 2),
+    }
+
+
+def earlier_tasks(path, weights):
+    """Tasks that are done, of a run that goes on.
+
+    Args:
+        path: the report.
+        weights: checksum of the model's weights, `None` without a model.
+
+    Raises:
+        ValueError: if the model has changed since.
+    """
+    if not path.is_file():
+        return {}
+    done = json.loads(path.read_text())
+    before = done["model"] and done["model"]["weights_sha256"]
+    if before != weights:
+        raise ValueError(
+            f"The model is not that of {path}. Received: weights with the "
+            f"checksum {weights}, then {before}"
+        )
+    return done["tasks"]
+
+
+def describe(tasks):
+    """A table of the figures, a line a task."""
+    columns = ("test_accuracy", "val_accuracy", "chance")
+    lines = [
+        f"{'task':<16}{'test':>9}{'val':>9}{'chance':>9}{'classes':>9}"
+        f"{'epoch':>7}{'s':>9}"
+    ]
+    for task, report in tasks.items():
+        shares = "".join(f"{report[name]:9.4f}" for name in columns)
+        lines.append(
+            f"{task:<16}{shares}{report['num_classes']:>9}"
+            f"{report['best_epoch']:>7}{report['seconds']:>9.1f}"
+        )
+    return "\n".join(lines)
+
+
+def run(asked, out, resume):
+    """Probes all tasks that are not done.
+
+    Args:
+        asked: the settings.
+        out: folder of the run.
+        resume: bool, whether the run has begun before.
+    """
+    path = out / "probes.json"
+    features, settings, model = load_features(asked)
+    corpora, root = load_splits(settings), settings.file_root()
+    record = provenance.corpus_record(corpora, root)
+    provenance.check_corpus(out, record)
+    weights = model and model["weights_sha256"]
+    tasks = earlier_tasks(path, weights) if resume else {}
+    clips = {
+        split: settings.prepare(corpus, split)
+        for split, corpus in corpora.items()
+    }
+    failures = {}
+    for each in clips.values():
+        failures |= each.failures
+    record = provenance.leave_out(record, root, failures)
+    provenance.check_corpus(out, record)
+    todo = [task for task in settings.tasks if task not in tasks]
+    if not todo:
+        print(describe(tasks))
+        return
+    # Whatever does not fit, before hours of features.
+    frames = data.Frames.of(features)
+    check_lengths(features, frames, clips)
+    facts = {
+        task: task_splits(task, clips, settings, frames)[1] for task in todo
+    }
+    for task, found in facts.items():
+        for what, counts in found.items():
+            if any(counts.values()):
+                print(f"{task}: {what.replace('_', ' ')}: {counts}")
+    if failures:
+        print(data.describe(failures))
+    provenance.begin_run(out, asked, record, model=model)
+    origin = {
+        **provenance.run_facts(settings),
+        "corpus": provenance.corpus_facts(record),
+        "resampler": RESAMPLER,
+        "files_left_out": len(failures),
+    }
+    cache_dir = settings.prepare_arguments()["cache_dir"]
+    for split, each in clips.items():
+        if all(map(phonemes, todo)):
+            # No features for what no task sees.
+            each = with_phones(each, split)
+        clips[split] = data.cache_features(each, features, cache_dir)
+    for task in todo:
+        print(f"\n{task}")
+        tasks[task] = {**run_task(task, clips, settings), **facts[task]}
+        files.write_json(path, {"tasks": tasks, "model": model, **origin})
+    print(f"\n{describe(tasks)}")
+
+
+def main(argv=None, prog=None):
+    """Probes as flags say.
+
+    Args:
+        argv: list of str, the flags; those of the process if `None`.
+        prog: str, the program's name in usage and errors; the script's if
+            `None`.
+    """
+    settings, resume = parse(
+        ProbeSettings,
+        __doc__,
+        argv,
+        resumable=True,
+        free=FREE_SETTINGS,
+        prog=prog,
+    )
+    out = pathlib.Path(settings.out)
+    with errors_in_one_line(argv, lambda: kept(out), prog):
+        try:
+            run(settings, out, resume)
+        except ValueError as error:
+            message = str(error).replace("`by_time=True`", flag("by_time"))
+            raise ValueError(message) from error
+
+
+def kept(out):
+    """One text on the tasks that an unfinished run has done."""
+    path = out / "probes.json"
+    if not path.is_file():
+        return ""
+    done = list(json.loads(path.read_text())["tasks"])
+    return f"{path} has {', '.join(done)}; --resume goes on"
+
+
+if __name__ == "__main__":
+    main()

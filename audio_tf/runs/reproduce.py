@@ -1,0 +1,466 @@
+"""Rebuild the tables of the papers on a corpus of your own.
+
+    audio-tf reproduce ssl \\
+        --pretrain-config training/configs/librispeech_ssl.py \\
+        --probe-config training/configs/librispeech_probe.py \\
+        --alignment converted_aligned_phones.txt \\
+        --train-list train_split.txt --test-list test_split.txt \\
+        --data-dir LibriSpeech --out runs/table2
+
+`ssl` is Table 2 of "Input-independent Attention Weights Are Expressive
+Enough" (arXiv 2006.05174): an Audio ALBERT is pre-trained with each attention,
+frozen, and probed for speakers and phones. Each row is two commands, which are
+printed. Rows that are finished are kept: the same command goes on where it
+stopped. --out gets table2.md, table2.json and a folder for each row. The table
+says of each row whether its attention was causal; `"causal"` in the config of
+the pre-training holds that equal where the attentions can be.
+"""
+
+import dataclasses
+import json
+import pathlib
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+
+from audio_tf import files
+from audio_tf.console import errors_in_one_line
+from audio_tf.corpora import SPEECH
+from audio_tf.runs.settings import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    SEED,
+    Settings,
+    check_out,
+    flag,
+    parse,
+    read_config,
+    setting,
+    shared,
+)
+
+TASKS = ("speaker", "frame_speaker", "phoneme_1hidden", "phoneme_2hidden")
+
+# The paper's row, its accuracies in the order of TASKS, and its Table 1's
+# seconds of inference.
+TABLE_2 = {
+    "features": ("Baseline (Mel)", (0.0060, 0.0033, 0.5246, 0.5768), None),
+    "full": ("Baseline (QK)", (0.9926, 0.9824, 0.6460, 0.6887), 146.8),
+    "shared_qk": ("Baseline (Q)", (0.9898, 0.9622, 0.5893, 0.6345), 143.4),
+    "sparse_strided": (
+        "Sparse (Strided)",
+        (0.9786, 0.9039, 0.6048, 0.6450),
+        143.4,
+    ),
+    "sparse_fixed": ("Sparse (Fixed)", (0.9597, 0.7960, 0.6069, 0.6846), 143.4),
+    "sign_alsh": ("Sign-ALSH", (0.9716, 0.8237, 0.5863, 0.6393), 268.9),
+    "xbox": ("XBOX", (0.9639, 0.7994, 0.5860, 0.6262), 235.5),
+    "xbox_qnf": ("XBOX (QNF)", (0.9667, 0.7958, 0.5819, 0.6241), 240.2),
+    "simple_lsh": ("Simple LSH", (0.9628, 0.7370, 0.5771, 0.6189), 236.2),
+    "simple_alsh": ("Simple ALSH", (0.9678, 0.7999, 0.5783, 0.6214), 235.7),
+    "dense_synthesizer": (
+        "SYN. (Dense)",
+        (0.9660, 0.9027, 0.6180, 0.6287),
+        111.0,
+    ),
+    "dense_synthesizer_per_head": (
+        "SYN. (Dense+M)",
+        (0.9509, 0.9135, 0.6073, 0.6471),
+        130.5,
+    ),
+    "random_synthesizer": (
+        "SYN. (Random)",
+        (0.9803, 0.8868, 0.5820, 0.6237),
+        116.8,
+    ),
+    "crafted_synthesizer": ("Ours", (0.9842, 0.9855, 0.6157, 0.6492), 116.8),
+}
+# Settings of `audio-tf probe`.
+PROBE_FLAGS = ("alignment", "train_list", "val_list", "test_list")
+# What times are relative to.
+BASELINE = "full"
+# What the mel baseline has to be told, where the others know it of the model.
+FEATURE_SETTINGS = ("features", "features_options", "sample_rate_hz")
+
+
+@dataclasses.dataclass
+class SslSettings(Settings):
+    """What the table is made of."""
+
+    layouts = SPEECH
+
+    pretrain_config: str | None = setting(
+        None, "settings of audio-tf pretrain", unless_given="needed"
+    )
+    probe_config: str | None = setting(
+        None, "settings of audio-tf probe", unless_given="needed"
+    )
+    data_dir: str | None = shared("data_dir", None)
+    cache_dir: str | None = shared("cache_dir", None)
+    alignment: str | None = shared("alignment", None)
+    train_list: str | None = shared("train_list", None)
+    val_list: str | None = shared("val_list", None)
+    test_list: str | None = shared("test_list", None)
+    rows: list[str] = setting(
+        list(TABLE_2), "attentions, or `features`, of the rows", TABLE_2
+    )
+    seeds: list[int] = setting([0], "seeds whose mean counts", check=SEED)
+    time_model: str = setting("audio_albert_6", "size whose inference is timed")
+    time_length: int = setting(
+        500, "steps of the clip that is timed, as in Table 1", check=POSITIVE
+    )
+    repeats: int = setting(
+        7, "timed turns of each model, 0 for none", check=NOT_NEGATIVE
+    )
+    out: str = shared("out", "runs/table2")
+
+    def check(self):
+        super().check()
+        for name in ("pretrain_config", "probe_config", "data_dir"):
+            if name not in self.given:
+                raise ValueError(f"{flag(name)} is needed. Received: none")
+        for name in ("rows", "seeds"):
+            if not getattr(self, name):
+                raise ValueError(f"{flag(name)} must not be empty")
+
+    def script_settings(self):
+        """Settings of both scripts, checked as they would check them.
+
+        Returns:
+            Pair of `PretrainSettings` and `ProbeSettings`.
+        """
+        from audio_tf.runs.pretrain import PretrainSettings
+        from audio_tf.runs.probe import ProbeSettings
+
+        places = self.those_given(("data_dir", "cache_dir"))
+        pretraining = read_config(self.pretrain_config, PretrainSettings)
+        probing = read_config(self.probe_config, ProbeSettings)
+        return (
+            PretrainSettings(**{**pretraining, **places}),
+            ProbeSettings(
+                **{**probing, **places, **self.those_given(PROBE_FLAGS)}
+            ),
+        )
+
+
+def run(module, *flags):
+    """Runs a module of `audio_tf.runs` in a new process, and prints how.
+
+    Args:
+        module: str, `"pretrain"` or `"probe"`.
+        *flags: its flags; anything that has a `str`.
+
+    Raises:
+        subprocess.CalledProcessError: if it fails.
+    """
+    command = ["python", "-m", f"audio_tf.runs.{module}", *map(str, flags)]
+    print("$", shlex.join(command), flush=True)
+    subprocess.run([sys.executable, *command[1:]], check=True)
+
+
+def resumed(out):
+    """The flag that goes on with a run, if there is one."""
+    return ["--resume"] if (out / "config.json").is_file() else []
+
+
+def as_flags(values):
+    """Flags of settings, from a dict of those that were given."""
+    flags = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            value = json.dumps(value)
+        flags += [flag(name), value]
+    return flags
+
+
+def pretrain(attention, seed, settings):
+    """Pre-trains a row, unless that is done, and returns its preset."""
+    out = pathlib.Path(settings.out, attention, f"pretrain_{seed}")
+    if not pretrained(out / "preset"):
+        run(
+            "pretrain",
+            *("--config", settings.pretrain_config),
+            *("--attention", attention, "--seed", seed),
+            *as_flags(settings.those_given(("data_dir", "cache_dir"))),
+            *("--out", out, *resumed(out)),
+        )
+    return out / "preset"
+
+
+def pretrained(preset):
+    """Whether a preset is that of the last step."""
+    file = preset / "provenance.json"
+    if not file.is_file():
+        return False
+    facts = json.loads(file.read_text())
+    return facts["steps_done"] == facts["steps"]
+
+
+def probe(attention, seed, settings):
+    """Probes a row, unless that is done."""
+    out = pathlib.Path(settings.out, attention, f"probe_{seed}")
+    if finished(out):
+        return
+    if attention == "features":
+        pretraining, _ = settings.script_settings()
+        flags = as_flags(pretraining.those_given(FEATURE_SETTINGS))
+    else:
+        flags = ["--model", pretrain(attention, seed, settings)]
+    places = ("data_dir", "cache_dir", *PROBE_FLAGS)
+    run(
+        "probe",
+        *("--config", settings.probe_config, *flags),
+        *("--tasks", *TASKS, "--seed", seed),
+        *as_flags(settings.those_given(places)),
+        *("--out", out, *resumed(out)),
+    )
+
+
+def finished(out):
+    """Whether the report of probes has all tasks."""
+    return set(TASKS) <= set(read_report(out)["tasks"])
+
+
+def read_report(out):
+    """The report of a folder of probes, without tasks if there is none."""
+    file = out / "probes.json"
+    return json.loads(file.read_text()) if file.is_file() else {"tasks": {}}
+
+
+def inference_s(settings):
+    """Seconds of inference per clip of Table 1's 500 steps, by attention.
+
+    The models are of `--time-model`'s size with random weights, on which time
+    does not depend; tables are folded. They take turns, so that what else the
+    machine does meets them alike, and the median of the turns counts.
+    """
+    file = pathlib.Path(settings.out, "inference.json")
+    pretraining, _ = settings.script_settings()
+    asked = {
+        "model": settings.time_model,
+        "length": settings.time_length,
+        "repeats": settings.repeats,
+        "options": pretraining.those_given(("causal",)),
+    }
+    if not file.is_file() or json.loads(file.read_text())["asked"] != asked:
+        # Memory of an accelerator must be free for the rows.
+        subprocess.run(
+            [sys.executable, "-m", __spec__.name, "time"]
+            + [str(file), json.dumps(asked)],
+            check=True,
+        )
+    return json.loads(file.read_text())["seconds"]
+
+
+def time_inference(file, asked):
+    """Writes the file of `inference_s`, in a process of its own."""
+    import numpy as np
+
+    from audio_tf import attention, models
+
+    length, built = asked["length"], {}
+    for name in TABLE_2:
+        if name == "features":
+            continue
+        built[name] = models.AudioAlbertBackbone.from_preset(
+            asked["model"],
+            attention=name,
+            made_for_frames=length,
+            **asked["options"],
+        )
+        attention.fold(built[name])
+    dim = built[BASELINE].feature_dim
+    clip = np.random.default_rng(0).normal(size=(1, length, dim))
+    clip = clip.astype("float32")
+    seconds = {name: [] for name in built}
+    for turn in range(asked["repeats"] + 1):
+        for name, model in built.items():
+            start = time.perf_counter()
+            model.predict_on_batch(clip)
+            # The first call compiles.
+            if turn:
+                seconds[name].append(time.perf_counter() - start)
+    medians = {name: statistics.median(each) for name, each in seconds.items()}
+    files.write_json(file, {"asked": asked, "seconds": medians})
+
+
+def row_facts(name, reports, seconds):
+    """Measured figures of a row: means over seeds, and each seed's.
+
+    Args:
+        name: a key of `TABLE_2`.
+        reports: list of the reports of probes, one a seed.
+        seconds: dict of the seconds of inference by attention.
+    """
+    accuracies = {
+        task: [report["tasks"][task]["test_accuracy"] for report in reports]
+        for task in TASKS
+    }
+    means = {task: statistics.fmean(accuracies[task]) for task in TASKS}
+    label, paper, paper_s = TABLE_2[name]
+    model = reports[0]["model"]
+    return {
+        "row": label,
+        "causal": model and model["causal"],
+        "test_accuracy": means,
+        "average": statistics.fmean(means.values()),
+        "by_seed": accuracies,
+        "inference_s": seconds.get(name),
+        "paper": dict(zip(TASKS, paper, strict=True)),
+        "paper_average": statistics.fmean(paper),
+        "paper_inference_s": paper_s,
+    }
+
+
+CAUSAL_CELLS = {None: "-", True: "yes", False: "no"}
+
+
+def format_table(rows):
+    """A Markdown table, measured figures before the paper's.
+
+    Args:
+        rows: dict of `row_facts` by attention.
+    """
+    lines = [
+        f"| attention | causal | {' | '.join(TASKS)} | average | inference |",
+        "|---|" + "---|" * (len(TASKS) + 3),
+    ]
+    baseline = rows.get(BASELINE, {})
+    for name, row in rows.items():
+        cells = [f"{row['row']} `{name}`", CAUSAL_CELLS[row["causal"]]]
+        cells += [
+            f"{row['test_accuracy'][task]:.4f} ({row['paper'][task]:.4f})"
+            for task in TASKS
+        ]
+        cells.append(f"{row['average']:.4f} ({row['paper_average']:.4f})")
+        time_cell = "-"
+        if row["inference_s"] and baseline.get("inference_s"):
+            ours = row["inference_s"] / baseline["inference_s"]
+            paper = row["paper_inference_s"] / baseline["paper_inference_s"]
+            time_cell = f"{ours:.2f} ({paper:.2f})"
+        lines.append(f"| {' | '.join([*cells, time_cell])} |")
+    return "\n".join(lines)
+
+
+def finished_reports(settings):
+    """Reports of all seeds that are finished, in lists by row.
+
+    Raises:
+        ValueError: if two are of different corpora, which cannot be compared.
+    """
+    reports, corpora = {}, {}
+    for name in TABLE_2:
+        for seed in settings.seeds:
+            out = pathlib.Path(settings.out, name, f"probe_{seed}")
+            if finished(out):
+                report = read_report(out)
+                reports.setdefault(name, []).append(report)
+                corpora[str(out)] = report["corpus"]
+    for out, corpus in corpora.items():
+        first = next(iter(corpora))
+        if corpus != corpora[first]:
+            raise ValueError(
+                f"The corpus of {out} is not that of {first}. Received: "
+                f"{corpus}, then {corpora[first]}"
+            )
+    return reports
+
+
+def write_table(settings, seconds):
+    """Writes and returns the table of all rows that have finished seeds."""
+    rows = {
+        name: row_facts(name, reports, seconds)
+        for name, reports in finished_reports(settings).items()
+    }
+    table, out = format_table(rows), pathlib.Path(settings.out)
+    files.write_text(out / "table2.md", table + "\n")
+    files.write_json(out / "table2.json", rows)
+    return table
+
+
+def reproduce_ssl(settings):
+    """Runs all rows, and ends with 1 if one has failed."""
+    begin(settings)
+    seconds = inference_s(settings) if settings.repeats else {}
+    failed = []
+    for name in TABLE_2:
+        if name not in settings.rows:
+            continue
+        for seed in settings.seeds:
+            try:
+                probe(name, seed, settings)
+            except subprocess.CalledProcessError as error:
+                # Hours of other rows must not be lost with this one.
+                failed.append(shlex.join(map(str, error.cmd)))
+            table = write_table(settings, seconds)
+    print("\nmeasured (paper); inference relative to full attention")
+    print(table)
+    if failed:
+        print(f"\n{len(failed)} runs failed:", *failed, sep="\n  ")
+        raise SystemExit(1)
+
+
+def begin(settings):
+    """Makes the folder of the table, once configs and corpus stand.
+
+    Raises:
+        ValueError: if the folder has rows of another setting.
+    """
+    out = pathlib.Path(settings.out)
+    pretraining, probing = settings.script_settings()
+    probing.load()
+    asked = {
+        "pretrain_config": pretraining.those_given(pretraining.given),
+        "probe_config": probing.those_given(probing.given),
+        "data_dir": str(pathlib.Path(settings.data_dir).resolve()),
+    }
+    for name in ("pretrain_config", "probe_config"):
+        for place in ("data_dir", "cache_dir"):
+            asked[name].pop(place, None)
+    # As it comes out of the file.
+    asked = json.loads(json.dumps(asked))
+    file = out / "config.json"
+    if file.is_file() and json.loads(file.read_text()) != asked:
+        raise ValueError(
+            f"{out} holds rows of other configs or data; choose another --out"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    files.write_json(file, asked)
+
+
+TABLES = {"ssl": (SslSettings, reproduce_ssl)}
+
+
+def main(argv=None, prog=None):
+    """Rebuilds the table that the first argument names.
+
+    Args:
+        argv: list of str, the table and its flags; those of the process if
+            `None`.
+        prog: str, the program's name in usage and errors; the script's if
+            `None`.
+    """
+    table, *flags = (sys.argv[1:] if argv is None else argv) or [""]
+    if table == "time":
+        file, asked = flags
+        time_inference(file, json.loads(asked))
+        return
+    if table not in TABLES:
+        helped = table in ("-h", "--help")
+        print(__doc__, file=sys.stdout if helped else sys.stderr)
+        sys.exit(
+            0
+            if helped
+            else f"The table must be one of {list(TABLES)}. Received: {table!r}"
+        )
+    settings_class, reproduce = TABLES[table]
+    settings = parse(settings_class, __doc__, flags, prog=prog)
+    with errors_in_one_line(flags, prog=prog):
+        check_out(settings.out)
+        reproduce(settings)
+
+
+if __name__ == "__main__":
+    main()

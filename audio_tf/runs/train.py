@@ -1,0 +1,320 @@
+"""Train an audio classifier from files to a preset and a SavedModel.
+
+    audio-tf train --config training/configs/demo.py
+    audio-tf train --dataset fsd50k --data-dir FSD50K --out runs/fsd
+    audio-tf train --out runs/fsd --resume
+
+The folder --out gets config.json, history.csv, last.keras and best.keras,
+TensorBoard logs, the best model as a KerasHub preset, its figures on the test
+split (test.json), and with --export a SavedModel for TensorFlow Serving.
+"""
+
+import dataclasses
+import pathlib
+import sys
+
+import keras
+
+from audio_tf import data, files, metrics
+from audio_tf.audio import RESAMPLER
+from audio_tf.console import errors_in_one_line
+from audio_tf.models import AudioClassifier
+from audio_tf.runs import callbacks, provenance
+from audio_tf.runs.settings import (
+    LOSSES,
+    MODELS_OWN,
+    NOT_NEGATIVE,
+    NOT_POSITIVE,
+    POSITIVE,
+    DataSettings,
+    ModelSettings,
+    flag,
+    parse,
+    setting,
+    shared,
+)
+
+# What may differ when a run goes on.
+FREE_SETTINGS = ("data_dir", "cache_dir", "export")
+
+
+@dataclasses.dataclass
+class TrainSettings(ModelSettings, DataSettings):
+    """What a run is made of.
+
+    The defaults are the recipe of "Audio Transformers" (arXiv 2105.00335),
+    section 4; its model is of `audio_tf.models`.
+    """
+
+    model_arguments = (*ModelSettings.model_arguments, "filterbank")
+
+    model: str = shared("model", "audio_transformer_small")
+    filterbank: str | None = setting(
+        None, "front end at first", ["random", "mel"], unless_given=MODELS_OWN
+    )
+    loss: str = setting("huber", "any loss of Keras by name", LOSSES)
+    learning_rate: float = shared("learning_rate", 1e-3)
+    schedule: str = setting(
+        "constant", "course of the learning rate", ["constant", "cosine"]
+    )
+    warmup_epochs: int = setting(
+        0,
+        "epochs of linear warm-up",
+        check=NOT_NEGATIVE,
+        only=("schedule", ["cosine"]),
+    )
+    batch_size: int = shared("batch_size", 32)
+    epochs: int = shared("epochs", 90)
+    chunk_s: float | None = setting(
+        None,
+        "seconds per chunk, 0 for whole clips",
+        check=NOT_NEGATIVE,
+        unless_given=MODELS_OWN,
+    )
+    hop_s: float | None = setting(
+        None,
+        "seconds from chunk to chunk",
+        check=POSITIVE,
+        unless_given="as long as a chunk",
+    )
+    silence_db: float | None = setting(
+        None,
+        "peak in dB below which chunks are left out, for example -60; 0 to "
+        "keep all",
+        check=NOT_POSITIVE,
+        unless_given=MODELS_OWN,
+    )
+    jitter: bool = setting(False, "draw the place of chunks anew each epoch")
+    monitor: str = setting(
+        "val_mAP",
+        "figure of the best epoch, if there is a validation split",
+        metrics.monitors(),
+    )
+    export: bool = setting(False, "also write a SavedModel")
+    out: str = shared("out", "runs/train")
+
+    def check(self):
+        super().check()
+        if not self.train_folds:
+            raise ValueError("--train-folds must name a fold. Received: none")
+        if self.warmup_epochs and self.warmup_epochs >= self.epochs:
+            raise ValueError(
+                "--warmup-epochs must be below --epochs. Received: "
+                f"{self.warmup_epochs} of {self.epochs}"
+            )
+
+    def head_options(self):
+        """Dict of the arguments of `AudioClassifier` that were given."""
+        given = self.those_given(("chunk_s", "silence_db"))
+        return {name: value or None for name, value in given.items()}
+
+    def check_chunks(self, classifier):
+        """Raises a `ValueError` if clips stay whole that are to be cut."""
+        if classifier.chunk_s is not None:
+            return
+        for name in ("hop_s", "jitter"):
+            if name in self.given:
+                raise ValueError(
+                    f"{flag(name)} applies to chunks, and the model takes "
+                    f"whole clips. Received: {name}={getattr(self, name)!r}"
+                )
+
+
+def build(settings, labels):
+    """A new classifier; of a preset it has all but the head."""
+    with settings.naming_flags():
+        classifier = AudioClassifier.from_preset(
+            settings.model,
+            labels=labels,
+            # Head and backbone both have a dropout; a flag is the backbone's.
+            backbone_kwargs=settings.model_options(),
+            **settings.head_options(),
+        )
+    classifier.summary()
+    print(f"a new head for {len(labels)} labels: {provenance.shown(labels)}")
+    return classifier
+
+
+def compile(classifier, settings, steps_per_epoch):
+    """Gives a new classifier its loss and its optimizer."""
+    learning_rate = settings.learning_rate
+    if settings.schedule == "cosine":
+        warmup_steps = settings.warmup_epochs * steps_per_epoch
+        learning_rate = keras.optimizers.schedules.CosineDecay(
+            initial_learning_rate=learning_rate / max(1, warmup_steps),
+            decay_steps=settings.epochs * steps_per_epoch - warmup_steps,
+            alpha=0.01,
+            warmup_target=learning_rate,
+            warmup_steps=warmup_steps,
+        )
+    classifier.compile(
+        keras.optimizers.Adam(learning_rate),
+        settings.loss,
+        jit_compile=settings.jit_compile,
+    )
+
+
+def fit(settings, classifier, chunks, out):
+    """Trains a new or a resumed model to the last epoch.
+
+    Args:
+        settings: `TrainSettings`.
+        classifier: `AudioClassifier`; compiled here if it is new.
+        chunks: dict of `Chunks` by split, as `load_chunks` returns it.
+        out: `pathlib.Path`, the folder of the run.
+
+    Returns:
+        The `AudioClassifier` to keep: the best by `settings.monitor` where
+        there is a validation split, else the last.
+    """
+    steps = chunks["train"].num_batches(settings.batch_size)
+    last, best = out / "last.keras", out / "best.keras"
+    if not last.is_file():
+        compile(classifier, settings, steps)
+    first_epoch = callbacks.epochs_done(last)
+    best_so_far = callbacks.rewind_history(
+        out / "history.csv", first_epoch, settings.monitor
+    )
+    hooks = [
+        # Or the last good checkpoint would be overwritten.
+        keras.callbacks.TerminateOnNaN(raise_error=True),
+        callbacks.EpochSeeds(settings.seed),
+    ]
+    if "val" in chunks:
+        hooks += [
+            callbacks.ClipValidation(chunks["val"]),
+            callbacks.BestCheckpoint(best, settings.monitor, best_so_far),
+        ]
+    hooks += [
+        keras.callbacks.TensorBoard(out / "logs", write_graph=False),
+        callbacks.History(out / "history.csv"),
+        callbacks.LastCheckpoint(last),
+    ]
+    if first_epoch < settings.epochs:
+        classifier.fit(
+            chunks["train"].dataset(
+                settings.batch_size,
+                shuffle=True,
+                seed=settings.seed,
+                jitter=settings.jitter,
+                first_epoch=first_epoch,
+            ),
+            steps_per_epoch=steps,
+            initial_epoch=first_epoch,
+            epochs=settings.epochs,
+            callbacks=hooks,
+            shuffle=False,  # The dataset has its own order for each epoch.
+            verbose=1 if sys.stdout.isatty() else 2,
+        )
+    return keras.saving.load_model(best if best.is_file() else last)
+
+
+def load_chunks(settings, corpora, classifier):
+    """Dict of `Chunks` by split, and the failures of all."""
+    chunks, failures = {}, {}
+    for split, corpus in corpora.items():
+        if not len(corpus):
+            continue
+        clips = data.prepare(
+            corpus,
+            classifier.sample_rate_hz,
+            name=split,
+            **settings.prepare_arguments(),
+        )
+        failures |= clips.failures
+        chunks[split] = data.Chunks(
+            clips,
+            classifier.chunk_s,
+            settings.hop_s if split == "train" else None,
+            classifier.silence_db,
+        )
+        print(
+            f"{split}: {len(clips)} clips, {len(chunks[split])} chunks, "
+            f"{chunks[split].silent} silent ones left out"
+        )
+    if "val" not in chunks and "monitor" in settings.given:
+        raise ValueError(
+            "--monitor needs a validation split. Received: "
+            f"{settings.monitor}, splits {list(chunks)}"
+        )
+    return chunks, failures
+
+
+def run(settings, out):
+    """A whole run, from the corpus to the preset."""
+    keras.utils.set_random_seed(settings.seed)
+    keras.mixed_precision.set_global_policy(settings.precision)
+    corpora = settings.load()
+    record = provenance.corpus_record(corpora, settings.file_root())
+    # Before all is decoded.
+    provenance.check_corpus(out, record)
+    if (out / "last.keras").is_file():
+        classifier = keras.saving.load_model(out / "last.keras")
+    else:
+        classifier = build(settings, corpora["train"].vocabulary)
+    settings.check_chunks(classifier)
+    chunks, failures = load_chunks(settings, corpora, classifier)
+    record = provenance.leave_out(record, settings.file_root(), failures)
+    provenance.check_corpus(out, record)
+    model = provenance.model_facts(classifier.backbone)
+    provenance.begin_run(out, settings, record, model=model)
+
+    classifier = fit(settings, classifier, chunks, out)
+
+    report = None
+    if "test" in chunks:
+        test = chunks["test"]
+        report = metrics.evaluate(
+            test.targets,
+            data.score_clips(classifier, test, verbose=0),
+            classifier.labels,
+        )
+        files.write_json(
+            out / "test.json", {**report, "causal": model["causal"]}
+        )
+        print("\ntest split, clip scores are means over chunks")
+        print(metrics.format_report(report))
+    origin = {
+        **provenance.run_facts(settings),
+        "model": model,
+        "corpus": provenance.corpus_facts(record),
+        "resampler": RESAMPLER,
+        "labels": classifier.labels,
+        "test": report,
+    }
+    with files.whole_folder(out / "preset") as new:
+        classifier.save_to_preset(str(new))
+        files.write_json(new / "provenance.json", origin)
+    print(f"\npreset: {out / 'preset'}")
+    if settings.export:
+        from audio_tf.export import export
+
+        folder = out / "saved_model"
+        print(f"SavedModel: {export(classifier, folder, provenance=origin)}")
+    if failures:
+        print(data.describe(failures))
+
+
+def main(argv=None, prog=None):
+    """Trains as flags say.
+
+    Args:
+        argv: list of str, the flags; those of the process if `None`.
+        prog: str, the program's name in usage and errors; the script's if
+            `None`.
+    """
+    settings, _ = parse(
+        TrainSettings,
+        __doc__,
+        argv,
+        resumable=True,
+        free=FREE_SETTINGS,
+        prog=prog,
+    )
+    out = pathlib.Path(settings.out)
+    with errors_in_one_line(argv, lambda: callbacks.kept(out), prog):
+        run(settings, out)
+
+
+if __name__ == "__main__":
+    main()
