@@ -307,7 +307,7 @@ def add_files(command):
 
 def add_formats(command):
     """Adds what is written beside a SavedModel, and how it is compared."""
-    from audio_tf.corpora.sound import CORPORA
+    from audio_tf.corpora import CORPORA
     from audio_tf.export import formats
 
     command.add_argument(
@@ -399,7 +399,7 @@ def find_files(paths):
     Raises:
         FileNotFoundError: if a folder holds no audio.
     """
-    from audio_tf.corpora.sound import list_files
+    from audio_tf.corpora import list_files
 
     files = list_files(paths)
     once = {}

@@ -36,7 +36,7 @@ def run(arguments):
     Returns:
         The exit status: 1 if files were left out.
     """
-    from audio_tf.corpora.sound import list_files
+    from audio_tf.corpora import list_files
 
     # Before the work, in case that there is no matplotlib.
     figures.new_figure(1, 1)

@@ -11,8 +11,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.corpora.alignments import PADDING_LABEL
 from audio_tf.data.feature_cache import own_config
+from audio_tf.data.frame_labels import PADDING_LABEL
 from audio_tf.layers import FrameMask, MaskedMean
 from audio_tf.models import inputs as model_inputs
 

@@ -1,50 +1,51 @@
-"""Corpora: which files there are, and what they are labelled with."""
+"""Corpora: which files there are, and which labels they have.
 
-from audio_tf.corpora.alignments import (
-    PADDING_LABEL,
+Nothing is decoded and no TensorFlow is imported here. `CORPORA` and `SPEECH`
+in `tables.py` name the corpora that commands and scripts can read.
+"""
+
+from audio_tf.corpora.audio_files import audio_below, list_files
+from audio_tf.corpora.class_folders import read_folders
+from audio_tf.corpora.corpus import SPLITS, Corpus
+from audio_tf.corpora.csv_file import read_csv
+from audio_tf.corpora.esc import read_esc
+from audio_tf.corpora.fsd50k import read_fsd50k
+from audio_tf.corpora.layouts import Layout
+from audio_tf.corpora.librispeech import (
+    LIBRISPEECH_SUBSETS,
+    read_librispeech,
+    read_librispeech_speakers,
+)
+from audio_tf.corpora.phones import (
     PHONE_RATE_HZ,
-    align_labels,
     read_phone_names,
     read_phones,
     read_utterance_list,
 )
-from audio_tf.corpora.layouts import Layout
-from audio_tf.corpora.sound import (
-    CORPORA,
-    Corpus,
-    load_corpus,
-    read_csv,
-    read_esc,
-    read_folders,
-    read_fsd50k,
-)
-from audio_tf.corpora.speech import SpeechCorpus
-from audio_tf.corpora.speech_readers import (
+from audio_tf.corpora.speech_corpus import SpeechCorpus
+from audio_tf.corpora.speech_folder import read_speech_folder
+from audio_tf.corpora.spoken_digits import (
     FSDD_OFFICIAL_SPLITS,
     FSDD_SPLITS,
-    LIBRISPEECH_SUBSETS,
-    SPEECH,
-    load_speech,
     read_fsdd,
-    read_librispeech,
-    read_librispeech_speakers,
-    read_speech_folder,
-    read_tfds_librispeech,
 )
 from audio_tf.corpora.synthetic import write_synthetic_corpus
+from audio_tf.corpora.tables import CORPORA, SPEECH, load_corpus, load_speech
+from audio_tf.corpora.tfds_librispeech import read_tfds_librispeech
 
 __all__ = [
     "CORPORA",
     "FSDD_OFFICIAL_SPLITS",
     "FSDD_SPLITS",
     "LIBRISPEECH_SUBSETS",
-    "PADDING_LABEL",
     "PHONE_RATE_HZ",
     "SPEECH",
+    "SPLITS",
     "Corpus",
     "Layout",
     "SpeechCorpus",
-    "align_labels",
+    "audio_below",
+    "list_files",
     "load_corpus",
     "load_speech",
     "read_csv",

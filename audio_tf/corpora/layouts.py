@@ -1,8 +1,7 @@
-"""Layouts of corpora: what reads one, what its reader takes, what it is.
+"""What a line of a table of corpora says: who reads it, what that takes.
 
-A table of them is a dict of `Layout` by name. Choices, help texts and the
-check of what was given are all made from it, so that a layout is one function
-and one entry.
+A table of corpora is a dict of `Layout` by name, see `tables`. Choices, help
+texts and the check of what was given are all made from it.
 """
 
 import dataclasses
@@ -17,8 +16,8 @@ class Layout:
     """One way in which a corpus lies on disk.
 
     Attributes:
-        read: function of `data_dir` and, by keyword, of what else it takes,
-            to a dict of `Corpus` by split.
+        read: function of `data_dir` and, by keyword, of further options, that
+            returns a dict of `Corpus` by split. It decodes nothing.
         meaning: str, what lies where, in a few words for help texts.
         makes_its_own: bool, whether `read` writes the corpus where it is
             missing, so that nobody has to name a folder.
@@ -30,12 +29,12 @@ class Layout:
 
     @property
     def takes(self):
-        """Names of the arguments of `read` beside the first, a tuple."""
+        """Names of the options of `read`, all but its first, a tuple."""
         return tuple(inspect.signature(self.read).parameters)[1:]
 
 
 def find(layouts, dataset):
-    """The `Layout` of a name.
+    """Returns the `Layout` of a name.
 
     Raises:
         ValueError: if there is none; it names the nearest.
@@ -49,12 +48,12 @@ def find(layouts, dataset):
 
 
 def takers(layouts, option):
-    """Names of the layouts that take an option, in the table's order."""
+    """Lists the names of the layouts that take an option, in table order."""
     return [name for name in layouts if option in layouts[name].takes]
 
 
 def describe(layouts):
-    """One text with the name and the meaning of each layout."""
+    """Returns one text with the name and the meaning of each layout."""
     return "; ".join(
         f"{name}: {layout.meaning}" for name, layout in layouts.items()
     )
@@ -66,7 +65,7 @@ def load(layouts, dataset, data_dir, options):
     Args:
         layouts: dict of `Layout` by name.
         dataset: str, the name.
-        data_dir: the folder, or the file where the layout is one.
+        data_dir: path of the folder, or of the file where the layout is one.
         options: dict of further arguments of the layout's reader.
 
     Returns:

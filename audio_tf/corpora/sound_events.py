@@ -5,20 +5,19 @@ of one second holds all the labels of its clip.
 """
 
 import numpy as np
-from scipy import signal
 
 # The highest partials stay below 4 kHz.
 MIN_SAMPLE_RATE_HZ = 8_000
 
 
 def beep(rng, num_samples, sample_rate_hz):
-    """A steady pure tone."""
+    """Makes a steady pure tone."""
     frequency_hz = np.full(num_samples, _log_uniform(rng, 1_000.0, 2_400.0))
     return _normalized(_oscillator(rng, frequency_hz, sample_rate_hz))
 
 
 def tremolo(rng, num_samples, sample_rate_hz):
-    """A pure tone, its amplitude modulated to silence."""
+    """Makes a pure tone, its amplitude modulated to silence."""
     frequency_hz = np.full(num_samples, _log_uniform(rng, 300.0, 900.0))
     rate_hz = np.full(num_samples, rng.uniform(6.0, 14.0))
     envelope = 0.5 + 0.5 * _oscillator(rng, rate_hz, sample_rate_hz)
@@ -27,7 +26,7 @@ def tremolo(rng, num_samples, sample_rate_hz):
 
 
 def siren(rng, num_samples, sample_rate_hz):
-    """A tone of slowly swinging frequency."""
+    """Makes a tone of slowly swinging frequency."""
     rate_hz = np.full(num_samples, rng.uniform(1.5, 4.0))
     swing = _oscillator(rng, rate_hz, sample_rate_hz)
     center_hz = rng.uniform(800.0, 1_200.0)
@@ -36,19 +35,19 @@ def siren(rng, num_samples, sample_rate_hz):
 
 
 def chirp_up(rng, num_samples, sample_rate_hz):
-    """Repeated rising sweeps."""
+    """Makes repeated rising sweeps."""
     low_hz, high_hz = rng.uniform(200.0, 400.0), rng.uniform(1_200.0, 2_000.0)
     return _sweeps(rng, num_samples, sample_rate_hz, low_hz, high_hz)
 
 
 def chirp_down(rng, num_samples, sample_rate_hz):
-    """Repeated falling sweeps."""
+    """Makes repeated falling sweeps."""
     low_hz, high_hz = rng.uniform(900.0, 1_500.0), rng.uniform(3_000.0, 3_800.0)
     return _sweeps(rng, num_samples, sample_rate_hz, high_hz, low_hz)
 
 
 def white_noise_burst(rng, num_samples, sample_rate_hz):
-    """White noise, switched on and off."""
+    """Makes white noise, switched on and off."""
     time_s = np.arange(num_samples) / sample_rate_hz
     period_s = rng.uniform(0.2, 0.4)
     is_on = time_s % period_s < rng.uniform(0.3, 0.6) * period_s
@@ -56,7 +55,7 @@ def white_noise_burst(rng, num_samples, sample_rate_hz):
 
 
 def rumble(rng, num_samples, sample_rate_hz):
-    """Steady low-passed noise."""
+    """Makes steady low-passed noise."""
     cutoff_hz = rng.uniform(80.0, 250.0)
     return _filtered_noise(
         rng, num_samples, sample_rate_hz, cutoff_hz, "lowpass"
@@ -64,7 +63,7 @@ def rumble(rng, num_samples, sample_rate_hz):
 
 
 def hiss(rng, num_samples, sample_rate_hz):
-    """Steady high-passed noise."""
+    """Makes steady high-passed noise."""
     cutoff_hz = rng.uniform(2_000.0, 3_000.0)
     return _filtered_noise(
         rng, num_samples, sample_rate_hz, cutoff_hz, "highpass"
@@ -72,7 +71,9 @@ def hiss(rng, num_samples, sample_rate_hz):
 
 
 def click_train(rng, num_samples, sample_rate_hz):
-    """Regular clicks of a few samples."""
+    """Makes regular clicks of a few samples."""
+    from scipy import signal
+
     audio = np.zeros(num_samples)
     period = sample_rate_hz / rng.uniform(12.0, 30.0)
     # The fade of a short clip must not silence its only click.
@@ -87,7 +88,7 @@ def click_train(rng, num_samples, sample_rate_hz):
 
 
 def bell(rng, num_samples, sample_rate_hz):
-    """Repeated strokes of decaying, inharmonic partials."""
+    """Makes repeated strokes of decaying, inharmonic partials."""
     base_hz = rng.uniform(450.0, 700.0)
     decay_s = rng.uniform(0.1, 0.3)
 
@@ -103,7 +104,9 @@ def bell(rng, num_samples, sample_rate_hz):
 
 
 def buzz(rng, num_samples, sample_rate_hz):
-    """A steady low tone of a square or sawtooth wave."""
+    """Makes a steady low tone of a square or sawtooth wave."""
+    from scipy import signal
+
     time_s = np.arange(num_samples) / sample_rate_hz
     wave = (signal.square, signal.sawtooth)[rng.integers(2)]
     phase = 2 * np.pi * (rng.uniform(70.0, 180.0) * time_s + rng.random())
@@ -111,7 +114,7 @@ def buzz(rng, num_samples, sample_rate_hz):
 
 
 def crickets(rng, num_samples, sample_rate_hz):
-    """A high tone in groups of quick pulses."""
+    """Makes a high tone in groups of quick pulses."""
     time_s = np.arange(num_samples) / sample_rate_hz
     frequency_hz = np.full(num_samples, rng.uniform(2_800.0, 3_700.0))
     pulses_per_s = rng.uniform(22.0, 40.0)
@@ -123,7 +126,7 @@ def crickets(rng, num_samples, sample_rate_hz):
 
 
 def water_drops(rng, num_samples, sample_rate_hz):
-    """Irregular short blips of falling pitch."""
+    """Makes irregular short blips of falling pitch."""
     high_hz, low_hz = rng.uniform(1_800.0, 2_800.0), rng.uniform(600.0, 1_000.0)
     length_s = rng.uniform(0.03, 0.06)
 
@@ -137,7 +140,7 @@ def water_drops(rng, num_samples, sample_rate_hz):
 
 
 def knock(rng, num_samples, sample_rate_hz):
-    """Repeated dull thuds."""
+    """Makes repeated dull thuds."""
     frequency_hz = rng.uniform(150.0, 350.0)
     decay_s = rng.uniform(0.012, 0.03)
 
@@ -226,7 +229,7 @@ def _from_db(level_db):
 
 
 def _decay(decay_s, sample_rate_hz):
-    """The factor by which one sample decays to the next."""
+    """Returns the factor by which one sample decays to the next."""
     return np.exp(-1.0 / (decay_s * sample_rate_hz))
 
 
@@ -235,7 +238,7 @@ def _normalized(audio):
 
 
 def _oscillator(rng, frequency_hz, sample_rate_hz):
-    """A sine of the frequencies `(num_samples,)`, at a random phase."""
+    """Makes a sine of the frequencies `(num_samples,)`, at a random phase."""
     cycles = np.cumsum(frequency_hz) / sample_rate_hz
     return np.sin(2 * np.pi * (cycles + rng.random()))
 
@@ -253,6 +256,8 @@ def _sweeps(rng, num_samples, sample_rate_hz, start_hz, stop_hz):
 
 
 def _filtered_noise(rng, num_samples, sample_rate_hz, cutoff_hz, kind):
+    from scipy import signal
+
     sections = signal.butter(
         4, cutoff_hz, kind, fs=sample_rate_hz, output="sos"
     )
@@ -278,11 +283,11 @@ def _repeated(
     Returns:
         Float32 array `(num_samples,)` with a peak of 1.
     """
-    sound = stroke(np.arange(round(length_s * sample_rate_hz)) / sample_rate_hz)
+    one = stroke(np.arange(round(length_s * sample_rate_hz)) / sample_rate_hz)
     audio = np.zeros(num_samples)
     onset = 0
     while onset < num_samples:
-        part = sound[: num_samples - onset]
+        part = one[: num_samples - onset]
         audio[onset : onset + len(part)] += part * rng.uniform(0.7, 1.0)
         wait_s = period_s * (1.0 + rng.uniform(-jitter, jitter))
         onset += round(wait_s * sample_rate_hz)
@@ -290,7 +295,7 @@ def _repeated(
 
 
 def _loudest_rms(audio, sample_rate_hz):
-    """The RMS of the loudest 20 ms.
+    """Returns the RMS of the loudest 20 ms.
 
     Equal peaks would drown a click in noise, an equal RMS over the clip would
     let it tower above a tone.
@@ -309,7 +314,7 @@ def _faded(audio, sample_rate_hz):
 
 
 def draw_events(rng, max_events, first_event):
-    """The names of a clip's events, drawn before any of its samples."""
+    """Draws the names of a clip's events, before any of its samples."""
     num_events = rng.integers(1, max_events + 1)
     names = [str(name) for name in rng.permutation(list(EVENTS))]
     if first_event is not None:
@@ -319,6 +324,7 @@ def draw_events(rng, max_events, first_event):
 
 
 def check_ranges(sample_rate_hz, min_duration_s, max_duration_s, max_events):
+    """Raises a `ValueError` that names the first argument out of range."""
     if sample_rate_hz < MIN_SAMPLE_RATE_HZ:
         raise ValueError(
             f"`sample_rate_hz` must be at least {MIN_SAMPLE_RATE_HZ}. "

@@ -6,9 +6,8 @@ import json
 import pathlib
 
 import numpy as np
-import soundfile
-from tqdm import auto as tqdm_auto
 
+from audio_tf.corpora.csv_file import read_csv
 from audio_tf.corpora.sound_events import (
     EVENTS,
     check_ranges,
@@ -19,6 +18,22 @@ from audio_tf.corpora.sound_events import (
 # Part of the record: another recipe under the same arguments is another
 # corpus. Raise it when a sound changes.
 RECIPE = 1
+
+
+def read_synthetic(data_dir, seed=0):
+    """Reads the synthetic corpus, after writing it where it is not there.
+
+    Args:
+        data_dir: the folder.
+        seed: int, seed of the corpus.
+
+    Returns:
+        Dict of `Corpus` by split: train, val, test.
+
+    Raises:
+        ValueError: if the folder holds a corpus of another seed.
+    """
+    return read_csv(write_synthetic_corpus(data_dir, seed=seed))
 
 
 def write_synthetic_corpus(
@@ -34,19 +49,20 @@ def write_synthetic_corpus(
 ):
     """Writes a corpus of synthetic clips, or completes one.
 
-    Writes `audio/<split>_<number>.wav` (16-bit PCM), then `synthetic.csv`
-    (`filename,labels,split`, where `filename` is relative to the CSV's folder
-    and `labels` is comma separated), then `synthetic.json`, the record of the
-    arguments. A clip depends on the seed, its number and the arguments alone.
-    The events take turns as a clip's first, so that every split of at least
-    `len(EVENTS)` clips holds them all. What is already there is kept.
+    It writes `audio/<split>_<number>.wav` (mono, 16-bit PCM), then
+    `synthetic.csv` (`filename,labels,split`, where `filename` is relative to
+    the CSV's folder and `labels` is comma separated), then `synthetic.json`,
+    the record of the arguments. A clip depends on the seed, its number and
+    the arguments alone. The events take turns as a clip's first, so that
+    every split of at least `len(EVENTS)` clips holds them all. Files that are
+    there are kept; one with another content is an error that names it.
 
     Args:
         directory: path, made where missing.
         num_clips: int, over all splits.
         seed: int, not negative.
         sample_rate_hz: int, at least 8000.
-        min_duration_s: float, the shortest duration.
+        min_duration_s: float, at least 0.1, the shortest duration.
         max_duration_s: float, the longest duration.
         splits: dict from a split's name to its share; the shares sum to 1.
         max_events: int, the most events of a clip.
@@ -82,7 +98,9 @@ def write_synthetic_corpus(
         _check_same_arguments(found, record, directory)
     (directory / "audio").mkdir(parents=True, exist_ok=True)
     rows = []
-    for number, split, first_event in tqdm_auto.tqdm(
+    from tqdm.auto import tqdm
+
+    for number, split, first_event in tqdm(
         _clip_plan(splits, num_clips),
         desc="Synthetic corpus",
         unit="clip",
@@ -108,7 +126,7 @@ def write_synthetic_corpus(
 
 
 def _clip_plan(splits, num_clips):
-    """List of `(number, split, first_event)`, numbered across the splits."""
+    """Lists `(number, split, first_event)`, numbered across the splits."""
     bounds = np.rint(num_clips * np.cumsum([0.0, *splits.values()]))
     events = list(EVENTS)
     return [
@@ -119,6 +137,8 @@ def _clip_plan(splits, num_clips):
 
 
 def _wav_bytes(audio, sample_rate_hz):
+    import soundfile
+
     buffer = io.BytesIO()
     soundfile.write(
         buffer, audio, sample_rate_hz, format="WAV", subtype="PCM_16"
@@ -135,7 +155,7 @@ def _csv_bytes(rows):
 
 
 def _write_once(path, content):
-    """Writes a new file whole or not at all; an equal one is left alone."""
+    """Writes a new file whole or not at all, and leaves an equal one alone."""
     if path.exists():
         if path.read_bytes() != content:
             raise ValueError(

@@ -10,15 +10,18 @@ from audio_tf.data.clips import (
     prepare,
 )
 from audio_tf.data.feature_cache import cache_features
+from audio_tf.data.frame_labels import PADDING_LABEL, align_labels
 from audio_tf.data.utterances import Frames, Utterances, limit_lengths
 
 __all__ = [
     "DECODERS",
+    "PADDING_LABEL",
     "AudioCache",
     "Chunks",
     "Clips",
     "Frames",
     "Utterances",
+    "align_labels",
     "cache_features",
     "decode_dataset",
     "default_cache_dir",

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from audio_tf.corpora.alignments import PADDING_LABEL, align_labels
 from audio_tf.data.chunks import Chunks
+from audio_tf.data.frame_labels import PADDING_LABEL, align_labels
 from audio_tf.ops.checks import check_sizes
 
 

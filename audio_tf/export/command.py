@@ -67,8 +67,7 @@ def check(arguments):
         ImportError: if a converter is not installed.
         ValueError: if an argument is wrong; it names the flag.
     """
-    from audio_tf.corpora import layouts
-    from audio_tf.corpora.sound import CORPORA
+    from audio_tf.corpora import CORPORA, layouts
 
     wanted = wanted_formats(arguments)
     taken = {

@@ -26,8 +26,14 @@ import typing
 import keras
 
 from audio_tf import attention, console
-from audio_tf.corpora import CORPORA, SPEECH, layouts, load_corpus, load_speech
-from audio_tf.corpora.sound import SPLITS
+from audio_tf.corpora import (
+    CORPORA,
+    SPEECH,
+    SPLITS,
+    layouts,
+    load_corpus,
+    load_speech,
+)
 from audio_tf.data import DECODERS, default_cache_dir, limit_lengths, prepare
 from audio_tf.layers import SpeechFeatures
 from audio_tf.ops.checks import closest

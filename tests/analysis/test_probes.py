@@ -15,8 +15,8 @@ from scripts import kill_once_there, run
 
 from audio_tf import data, models
 from audio_tf.analysis import probes
-from audio_tf.corpora import PADDING_LABEL, SpeechCorpus, read_speech_folder
-from audio_tf.data import cache
+from audio_tf.corpora import SpeechCorpus, read_speech_folder
+from audio_tf.data import PADDING_LABEL, cache
 from audio_tf.layers import SpeechFeatures
 from audio_tf.runs import probe
 

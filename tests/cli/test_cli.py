@@ -18,7 +18,7 @@ if keras.backend.backend() != "tensorflow":
 
 import audio_tf
 from audio_tf import attention, cli, export
-from audio_tf.corpora.sound import audio_below
+from audio_tf.corpora import audio_below
 from audio_tf.models import AudioClassifier, list_sizes
 
 LABELS = ["dog", "rain", "siren"]

@@ -11,7 +11,15 @@ import sys
 import numpy as np
 import pytest
 
-from audio_tf.corpora import CORPORA, Layout, load_corpus, sound
+from audio_tf import corpora
+from audio_tf.corpora import (
+    CORPORA,
+    Layout,
+    class_folders,
+    load_corpus,
+    synthetic,
+)
+from audio_tf.corpora import corpus as corpus_module
 from audio_tf.runs import settings
 
 VOCABULARY = """\
@@ -48,7 +56,7 @@ def names(corpus):
 
 
 def test_fsd50k_splits_labels_and_targets(tmp_path):
-    splits = sound.read_fsd50k(write_fsd50k(tmp_path))
+    splits = corpora.read_fsd50k(write_fsd50k(tmp_path))
     assert {split: len(corpus) for split, corpus in splits.items()} == {
         "train": 2,
         "val": 1,
@@ -77,7 +85,7 @@ def test_fsd50k_splits_labels_and_targets(tmp_path):
 
 def test_fsd50k_takes_a_str_and_a_byte_order_mark(tmp_path):
     write_fsd50k(tmp_path, "\ufeff" + DEV, "\ufeff" + EVAL)
-    splits = sound.read_fsd50k(str(tmp_path))
+    splits = corpora.read_fsd50k(str(tmp_path))
     assert names(splits["train"]) == ["64760.wav", "16401.wav"]
 
 
@@ -88,7 +96,7 @@ def test_fsd50k_label_not_in_the_vocabulary(tmp_path, name):
     # Row 2 of both files is the first below the header.
     message = rf"{name}\.csv, row 2: .*vocabulary of 5.*\['Musik'\]"
     with pytest.raises(ValueError, match=message) as caught:
-        sound.read_fsd50k(tmp_path)
+        corpora.read_fsd50k(tmp_path)
     truth = tmp_path / "FSD50K.ground_truth"
     assert str(truth / f"{name}.csv") in str(caught.value)
 
@@ -96,7 +104,7 @@ def test_fsd50k_label_not_in_the_vocabulary(tmp_path, name):
 def test_fsd50k_unknown_label_in_a_later_row(tmp_path):
     write_fsd50k(tmp_path, DEV.replace("16399,Bird", "16399,Brid"))
     with pytest.raises(ValueError, match=r"dev\.csv, row 3: .*\['Brid'\]"):
-        sound.read_fsd50k(tmp_path)
+        corpora.read_fsd50k(tmp_path)
 
 
 @pytest.mark.parametrize("split", ["validation", "eval", "Train", "test", ""])
@@ -104,12 +112,12 @@ def test_fsd50k_bad_split(tmp_path, split):
     write_fsd50k(tmp_path, DEV.replace("/m/015p6,val", f"/m/015p6,{split}"))
     message = rf"dev\.csv, row 3: .*train or val.*'{split}'"
     with pytest.raises(ValueError, match=message):
-        sound.read_fsd50k(tmp_path)
+        corpora.read_fsd50k(tmp_path)
 
 
 def test_fsd50k_eval_is_the_test_split_whatever_its_columns(tmp_path):
     text = "fname,labels,mids,split\n7,Bird,/m/015p6,train\n"
-    splits = sound.read_fsd50k(write_fsd50k(tmp_path, eval=text))
+    splits = corpora.read_fsd50k(write_fsd50k(tmp_path, eval=text))
     assert names(splits["test"]) == ["7.wav"]
     assert len(splits["train"]) == 2
 
@@ -117,7 +125,7 @@ def test_fsd50k_eval_is_the_test_split_whatever_its_columns(tmp_path):
 def test_fsd50k_row_that_is_too_short(tmp_path):
     write_fsd50k(tmp_path, eval=EVAL + "53\n")
     with pytest.raises(ValueError, match=r"eval\.csv, row 4"):
-        sound.read_fsd50k(tmp_path)
+        corpora.read_fsd50k(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["dev", "eval", "vocabulary"])
@@ -126,7 +134,7 @@ def test_fsd50k_missing_csv(tmp_path, name):
     path = tmp_path / "FSD50K.ground_truth" / f"{name}.csv"
     path.unlink()
     with pytest.raises(FileNotFoundError) as caught:
-        sound.read_fsd50k(tmp_path)
+        corpora.read_fsd50k(tmp_path)
     assert str(caught.value) == f"{path}: no such file"
 
 
@@ -139,26 +147,26 @@ def test_fsd50k_missing_column(tmp_path, name, column):
     write_fsd50k(tmp_path, **{name: text})
     message = rf"{name}\.csv: .*{column}.*Received: \[.*'other'"
     with pytest.raises(ValueError, match=message):
-        sound.read_fsd50k(tmp_path)
+        corpora.read_fsd50k(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["dev", "eval"])
 def test_fsd50k_empty_csv(tmp_path, name):
     write_fsd50k(tmp_path, **{name: ""})
     with pytest.raises(ValueError, match=rf"{name}\.csv: .*Received: None"):
-        sound.read_fsd50k(tmp_path)
+        corpora.read_fsd50k(tmp_path)
 
 
 def test_fsd50k_csv_of_a_header_alone(tmp_path):
     write_fsd50k(tmp_path, eval="fname,labels,mids\n")
     with pytest.raises(ValueError, match=r"eval\.csv: no rows"):
-        sound.read_fsd50k(tmp_path)
+        corpora.read_fsd50k(tmp_path)
 
 
 def test_fsd50k_label_twice_in_the_vocabulary(tmp_path):
     write_fsd50k(tmp_path, vocabulary=VOCABULARY + "5,Bird,/m/015p6\n")
     with pytest.raises(ValueError, match=r"vocabulary\.csv: .*twice"):
-        sound.read_fsd50k(tmp_path)
+        corpora.read_fsd50k(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +179,7 @@ def mini_fsd50k(shared_data, tmp_path_factory):
 
 
 def test_real_clips_in_the_layout_of_fsd50k(mini_fsd50k, shared_data):
-    splits = sound.load_corpus("fsd50k", mini_fsd50k)
+    splits = corpora.load_corpus("fsd50k", mini_fsd50k)
     folds = collections.Counter(
         line.split(",")[1]
         for line in (shared_data / "esc10/esc10.csv").read_text().split()[1:]
@@ -204,7 +212,7 @@ def test_targets_of_real_clips(mini_fsd50k):
         columns = {label: int(index) for index, label, _ in csv.reader(file)}
     with open(truth / "eval.csv", newline="") as file:
         rows = list(csv.reader(file))[1:]
-    test = sound.read_fsd50k(mini_fsd50k)["test"]
+    test = corpora.read_fsd50k(mini_fsd50k)["test"]
     assert names(test) == [f"{fname}.wav" for fname, _, _ in rows]
     for target, (_, labels, _) in zip(test.targets(), rows, strict=True):
         expected = sorted(columns[label] for label in labels.split(","))
@@ -234,7 +242,7 @@ def write_esc50(folder):
 
 
 def test_esc50_as_released(tmp_path):
-    splits = sound.read_esc(write_esc50(tmp_path), FOLDS)
+    splits = corpora.read_esc(write_esc50(tmp_path), FOLDS)
     audio = tmp_path / "audio"
     assert splits["train"].files == [
         audio / "1-100032-A-0.wav",
@@ -265,19 +273,19 @@ def test_esc10_within_esc50(tmp_path, spelling):
     path = tmp_path / "meta" / "esc50.csv"
     path.write_text(path.read_text().replace("True", spelling))
     folds = {"train": [1, 3], "val": [2], "test": [5]}
-    splits = sound.read_esc(tmp_path, folds, only_esc10=True)
+    splits = corpora.read_esc(tmp_path, folds, only_esc10=True)
     assert names(splits["train"]) == ["1-100032-A-0.wav", "3-116765-A-41.wav"]
     assert names(splits["val"]) == ["2-110389-A-0.wav"]
     assert names(splits["test"]) == ["5-119720-A-12.wav"]
     vocabulary = ["chainsaw", "dog", "crackling_fire"]
     assert splits["test"].vocabulary == vocabulary
-    loaded = sound.load_corpus("esc10", tmp_path, folds=folds)
+    loaded = corpora.load_corpus("esc10", tmp_path, folds=folds)
     assert loaded == splits
 
 
 def test_esc_without_folds_in_a_split(tmp_path):
     folds = {"train": [1, 2], "val": [], "test": [4]}
-    splits = sound.read_esc(write_esc50(tmp_path), folds)
+    splits = corpora.read_esc(write_esc50(tmp_path), folds)
     assert len(splits["val"]) == 0
     assert splits["val"].targets().shape == (0, 6)
     assert names(splits["test"]) == ["4-119648-F-48.wav"]
@@ -296,13 +304,13 @@ def test_esc_fold_in_two_splits_or_unknown(tmp_path, folds):
     write_esc50(tmp_path)
     message = r"one of \[1, 2, 3, 4, 5\] and in one split only.*Received:"
     with pytest.raises(ValueError, match=message) as caught:
-        sound.read_esc(tmp_path, folds)
+        corpora.read_esc(tmp_path, folds)
     assert str(folds) in str(caught.value)
 
 
 def test_esc_without_a_csv(tmp_path):
     with pytest.raises(FileNotFoundError, match="esc50.csv") as caught:
-        sound.read_esc(tmp_path, FOLDS)
+        corpora.read_esc(tmp_path, FOLDS)
     assert str(tmp_path) in str(caught.value)
 
 
@@ -311,7 +319,7 @@ def test_real_esc10(shared_data):
     with open(folder / "esc10.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     folds = {"train": [1, 3], "val": [2], "test": [4]}
-    splits = sound.load_corpus("esc10", folder, folds=folds)
+    splits = corpora.load_corpus("esc10", folder, folds=folds)
     for split, numbers in folds.items():
         corpus = splits[split]
         expected = [row for row in rows if int(row["fold"]) in numbers]
@@ -343,7 +351,7 @@ b/4.wav,,val
 
 
 def test_csv_with_splits(tmp_path):
-    splits = sound.read_csv(write_csv(tmp_path, WITH_SPLITS))
+    splits = corpora.read_csv(write_csv(tmp_path, WITH_SPLITS))
     assert list(splits) == ["train", "val", "test"]
     train = splits["train"]
     assert train.files == [tmp_path / "a/1.wav", tmp_path / "b/3.flac"]
@@ -360,7 +368,7 @@ def test_csv_with_splits(tmp_path):
 def test_csv_with_an_unknown_split(tmp_path, split):
     path = write_csv(tmp_path, WITH_SPLITS.replace("val", split))
     with pytest.raises(ValueError, match=rf"Received: \['{split}'\]") as caught:
-        sound.read_csv(path)
+        corpora.read_csv(path)
     assert str(path) in str(caught.value)
 
 
@@ -373,7 +381,7 @@ def write_unsplit(folder, count):
     "count, sizes", [(53, (43, 5, 5)), (101, (81, 10, 10)), (7, (7, 0, 0))]
 )
 def test_csv_without_splits(tmp_path, count, sizes):
-    splits = sound.read_csv(write_unsplit(tmp_path, count), seed=3)
+    splits = corpora.read_csv(write_unsplit(tmp_path, count), seed=3)
     assert tuple(len(corpus) for corpus in splits.values()) == sizes
     drawn = sum((names(corpus) for corpus in splits.values()), [])
     assert len(drawn) == count
@@ -389,11 +397,11 @@ def test_csv_draw_is_the_seeds(tmp_path):
     drawn = {
         seed: {
             split: tuple(names(corpus))
-            for split, corpus in sound.read_csv(path, seed=seed).items()
+            for split, corpus in corpora.read_csv(path, seed=seed).items()
         }
         for seed in range(5)
     }
-    again = sound.load_corpus("csv", path, seed=3)
+    again = corpora.load_corpus("csv", path, seed=3)
     assert drawn[3] == {
         split: tuple(names(corpus)) for split, corpus in again.items()
     }
@@ -408,7 +416,7 @@ def test_csv_draw_is_the_seeds(tmp_path):
 def test_csv_with_a_vocabulary_file(tmp_path, text):
     path = write_csv(tmp_path, WITH_SPLITS)
     vocabulary = write_csv(tmp_path, text, "vocabulary.csv")
-    splits = sound.load_corpus("csv", path, vocabulary=vocabulary)
+    splits = corpora.load_corpus("csv", path, vocabulary=vocabulary)
     assert splits["val"].vocabulary == ["wind", "rain", "snow", "dog"]
     assert splits["train"].targets().tolist() == [[1, 1, 0, 0], [0, 1, 0, 1]]
 
@@ -417,31 +425,31 @@ def test_csv_label_not_in_the_vocabulary(tmp_path):
     path = write_csv(tmp_path, WITH_SPLITS)
     message = r"clips\.csv, row 2: .*vocabulary of 2.*Received: \['wind'\]"
     with pytest.raises(ValueError, match=message):
-        sound.read_csv(path, ["dog", "rain"])
+        corpora.read_csv(path, ["dog", "rain"])
 
 
 def test_label_twice_in_the_vocabulary_file(tmp_path):
     path = write_csv(tmp_path, WITH_SPLITS)
     vocabulary = write_csv(tmp_path, "dog\nrain\nwind\ndog\n", "words.txt")
     with pytest.raises(ValueError, match=r"words\.txt: .*twice"):
-        sound.load_corpus("csv", path, vocabulary=vocabulary)
+        corpora.load_corpus("csv", path, vocabulary=vocabulary)
 
 
 def test_missing_vocabulary_file(tmp_path):
     path = write_csv(tmp_path, WITH_SPLITS)
     with pytest.raises(FileNotFoundError, match=r"none\.txt: no such file"):
-        sound.load_corpus("csv", path, vocabulary=tmp_path / "none.txt")
+        corpora.load_corpus("csv", path, vocabulary=tmp_path / "none.txt")
 
 
 def test_missing_csv(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.csv: no such file"):
-        sound.read_csv(tmp_path / "none.csv")
+        corpora.read_csv(tmp_path / "none.csv")
 
 
 def test_csv_row_that_is_too_short(tmp_path):
     path = write_csv(tmp_path, "filename,labels\na.wav,dog\nb.wav\n")
     with pytest.raises(ValueError, match=r"clips\.csv"):
-        sound.read_csv(path)
+        corpora.read_csv(path)
 
 
 def touch(*paths):
@@ -460,7 +468,7 @@ def test_folders_with_splits(tmp_path):
         tmp_path / "test/dog/6.wav",
         tmp_path / "test/rain/7.wav",
     )
-    splits = sound.read_folders(tmp_path)
+    splits = corpora.read_folders(tmp_path)
     train = splits["train"]
     assert train.files == [
         tmp_path / "train/dog/3.ogg",
@@ -481,22 +489,22 @@ def test_audio_below_a_folder(tmp_path):
         (tmp_path / name).touch()
     found = [
         file.relative_to(tmp_path).as_posix()
-        for file in sound.audio_below(str(tmp_path))
+        for file in corpora.audio_below(str(tmp_path))
     ]
     assert found == ["a/c.FLAC", "a/deeper/a.mp3", "b.wav"]
     # The top has no class.
     with pytest.raises(ValueError, match="1 files beside them.* b.wav"):
-        sound.read_class_folders(tmp_path)
+        class_folders.read_class_folders(tmp_path)
     (tmp_path / "b.wav").unlink()
-    labels = sound.read_class_folders(tmp_path).labels
+    labels = class_folders.read_class_folders(tmp_path).labels
     assert labels == [["a"], ["a"]]
     with pytest.raises(FileNotFoundError, match="none: no such folder"):
-        sound.audio_below(tmp_path / "none")
+        corpora.audio_below(tmp_path / "none")
 
 
 def test_folders_with_train_alone(tmp_path):
     touch(tmp_path / "train/rain/1.wav", tmp_path / "train/dog/2.wav")
-    splits = sound.read_folders(tmp_path)
+    splits = corpora.read_folders(tmp_path)
     assert {split: len(corpus) for split, corpus in splits.items()} == {
         "train": 2,
         "val": 0,
@@ -512,7 +520,7 @@ def test_folders_without_splits(tmp_path):
         for number in range(count)
     ]
     touch(*files)
-    splits = sound.read_folders(tmp_path, seed=5)
+    splits = corpora.read_folders(tmp_path, seed=5)
     assert [len(corpus) for corpus in splits.values()] == [43, 5, 5]
     drawn = sum((corpus.files for corpus in splits.values()), [])
     assert sorted(drawn) == sorted(files)
@@ -520,15 +528,15 @@ def test_folders_without_splits(tmp_path):
         assert corpus.vocabulary == ["dog", "rain", "wind"]
         expected = [[file.parent.name] for file in corpus.files]
         assert corpus.labels == expected
-    assert sound.load_corpus("folders", tmp_path, seed=5) == splits
-    assert sound.load_corpus("folders", tmp_path, seed=6) != splits
+    assert corpora.load_corpus("folders", tmp_path, seed=5) == splits
+    assert corpora.load_corpus("folders", tmp_path, seed=6) != splits
 
 
 @pytest.mark.parametrize("split", ["val", "test"])
 def test_folder_of_a_class_that_train_lacks(tmp_path, split):
     touch(tmp_path / "train/rain/1.wav", tmp_path / split / "snow/2.wav")
     with pytest.raises(ValueError, match=r"Received: \['snow'\]") as caught:
-        sound.read_folders(tmp_path)
+        corpora.read_folders(tmp_path)
     assert str(tmp_path / split) in str(caught.value)
 
 
@@ -537,18 +545,18 @@ def test_folder_without_audio(tmp_path, inside):
     (tmp_path / inside).mkdir(parents=True, exist_ok=True)
     touch(tmp_path / "readme.txt")
     with pytest.raises(FileNotFoundError, match="no audio") as caught:
-        sound.read_folders(tmp_path)
+        corpora.read_folders(tmp_path)
     assert str(tmp_path) in str(caught.value)
 
 
 def test_missing_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="none: no such folder"):
-        sound.read_folders(tmp_path / "none")
+        corpora.read_folders(tmp_path / "none")
 
 
 def test_unknown_layout(tmp_path):
     with pytest.raises(ValueError, match="Received: dataset='esc51'") as caught:
-        sound.load_corpus("esc51", tmp_path)
+        corpora.load_corpus("esc51", tmp_path)
     known = ["synthetic", "fsd50k", "esc10", "esc50", "folders", "csv"]
     assert all(f"'{name}'" in str(caught.value) for name in known)
 
@@ -586,19 +594,19 @@ CSV_ERRORS = {
 def test_csv_that_does_not_say_what_it_means(tmp_path, text):
     path = write_csv(tmp_path, text)
     with pytest.raises(ValueError, match=CSV_ERRORS[text]) as caught:
-        sound.read_csv(path)
+        corpora.read_csv(path)
     assert str(path) in str(caught.value)
     assert "Received: " in str(caught.value) or "no " in str(caught.value)
 
 
 def test_csv_as_it_is_meant(tmp_path):
     text = 'filename,labels,split\r\n\r\n"a,b.wav","dog, big cat",train\r\n'
-    splits = sound.read_csv(write_csv(tmp_path, "\ufeff" + text))
+    splits = corpora.read_csv(write_csv(tmp_path, "\ufeff" + text))
     assert names(splits["train"]) == ["a,b.wav"]
     assert splits["train"].labels == [["dog", "big cat"]]
     # Labels of a vocabulary need not occur.
     words = write_csv(tmp_path, "big cat\nrain\ndog\n", "words.txt")
-    splits = sound.read_csv(tmp_path / "clips.csv", words)
+    splits = corpora.read_csv(tmp_path / "clips.csv", words)
     assert splits["train"].targets().tolist() == [[1, 0, 1]]
 
 
@@ -616,17 +624,17 @@ def test_csv_as_it_is_meant(tmp_path):
 def test_vocabulary_that_does_not_fit(tmp_path, words, message):
     path = write_csv(tmp_path, WITH_SPLITS)
     with pytest.raises(ValueError, match=message):
-        sound.read_csv(path, write_csv(tmp_path, words, "words.txt"))
+        corpora.read_csv(path, write_csv(tmp_path, words, "words.txt"))
 
 
 def test_csv_with_names_that_are_no_utf_8(tmp_path):
     path = tmp_path / "clips.csv"
     path.write_bytes(b"filename,labels\ncaf\xe9.wav,dog\n")
-    splits = sound.read_csv(path)
+    splits = corpora.read_csv(path)
     assert splits["train"].files == [tmp_path / os.fsdecode(b"caf\xe9.wav")]
     path.write_bytes(b"filename,labels\na.wav,caf\xe9\n")
     with pytest.raises(ValueError, match=r"text.*'caf\\udce9'"):
-        sound.read_csv(path)
+        corpora.read_csv(path)
 
 
 def test_one_file_in_two_splits_whatever_its_name(tmp_path):
@@ -639,34 +647,36 @@ def test_one_file_in_two_splits_whatever_its_name(tmp_path):
             text = "filename,labels,split\n" + rows.format(name, label, split)
             message = f"a.wav and .*{name} are one file.*{label}"
             with pytest.raises(ValueError, match=message):
-                sound.read_csv(write_csv(tmp_path, text))
+                corpora.read_csv(write_csv(tmp_path, text))
     # One more name, but nothing that contradicts.
     text = "filename,labels,split\n" + rows.format("link.wav", "dog", "train")
-    assert len(sound.read_csv(write_csv(tmp_path, text))["train"]) == 2
+    assert len(corpora.read_csv(write_csv(tmp_path, text))["train"]) == 2
 
 
 def test_files_that_are_one_where_the_file_system_says_so(monkeypatch):
     """As on macOS and Windows, where case makes no other file."""
-    monkeypatch.setattr(sound, "file_identity", lambda file: file.lower())
-    one, two = [sound.Corpus([file], [["x"]], ["x"]) for file in ("A", "a")]
+    monkeypatch.setattr(
+        corpus_module, "file_identity", lambda file: file.lower()
+    )
+    one, two = [corpora.Corpus([file], [["x"]], ["x"]) for file in ("A", "a")]
     with pytest.raises(ValueError, match="A and a are one file"):
-        sound.check_splits("here", {"train": one, "test": two})
+        corpus_module.check_splits("here", {"train": one, "test": two})
 
 
 def test_fsd50k_rows_that_contradict(tmp_path):
     write_fsd50k(tmp_path / "a", DEV + "16399,Music,/m/04rlf,train\n")
     message = r"16399\.wav is listed twice.*train.*Music.*val.*Bird"
     with pytest.raises(ValueError, match=message):
-        sound.read_fsd50k(tmp_path / "a")
+        corpora.read_fsd50k(tmp_path / "a")
     write_fsd50k(tmp_path / "b", DEV + "7,,,train\n")
     with pytest.raises(ValueError, match="row 5: labels must not be empty"):
-        sound.read_fsd50k(tmp_path / "b")
+        corpora.read_fsd50k(tmp_path / "b")
     write_fsd50k(tmp_path / "c", DEV + "7,bird,/m/015p6,Train\n")
     with pytest.raises(ValueError, match="did you mean 'train'"):
-        sound.read_fsd50k(tmp_path / "c")
+        corpora.read_fsd50k(tmp_path / "c")
     write_fsd50k(tmp_path / "d", DEV.replace("fname", "Fname"))
     with pytest.raises(ValueError, match="did you mean 'Fname'"):
-        sound.read_fsd50k(tmp_path / "d")
+        corpora.read_fsd50k(tmp_path / "d")
 
 
 @pytest.mark.parametrize(
@@ -687,13 +697,13 @@ def test_esc_rows_that_contradict(tmp_path, old, new, message):
     assert old in ESC
     path.write_text(ESC.replace(old, new))
     with pytest.raises(ValueError, match=message):
-        sound.read_esc(tmp_path, FOLDS)
+        corpora.read_esc(tmp_path, FOLDS)
 
 
 def test_class_folders_that_are_named_as_splits(tmp_path):
     # Steam engines and whistles: `train` is a class among others.
     touch(tmp_path / "a/train/1.wav", tmp_path / "a/whistle/2.wav")
-    splits = sound.read_folders(tmp_path / "a")
+    splits = corpora.read_folders(tmp_path / "a")
     assert splits["train"].vocabulary == ["train", "whistle"]
     for number, (paths, message) in enumerate(
         [
@@ -711,11 +721,11 @@ def test_class_folders_that_are_named_as_splits(tmp_path):
         folder = tmp_path / str(number)
         touch(*(folder / path for path in paths))
         with pytest.raises(ValueError, match=message) as caught:
-            sound.read_folders(folder)
+            corpora.read_folders(folder)
         assert str(folder) in str(caught.value)
     touch(tmp_path / "b/train/a/1.wav", tmp_path / "b/val/a/1.txt")
     with pytest.raises(FileNotFoundError, match="val: no audio"):
-        sound.read_folders(tmp_path / "b")
+        corpora.read_folders(tmp_path / "b")
 
 
 def test_folders_with_one_file_in_two_splits(tmp_path):
@@ -723,18 +733,18 @@ def test_folders_with_one_file_in_two_splits(tmp_path):
     (tmp_path / "test/dog").mkdir(parents=True)
     (tmp_path / "test/dog/2.wav").symlink_to(tmp_path / "train/dog/1.wav")
     with pytest.raises(ValueError, match="1.wav and .*2.wav are one file"):
-        sound.read_folders(tmp_path)
+        corpora.read_folders(tmp_path)
 
 
 def test_an_option_that_does_not_apply_is_refused_by_name(tmp_path):
     with pytest.raises(ValueError) as caught:
-        sound.load_corpus("esc50", tmp_path, vocabulary="words.txt")
+        corpora.load_corpus("esc50", tmp_path, vocabulary="words.txt")
     assert str(caught.value) == (
         "`vocabulary` does not apply to the layout 'esc50', but to ['csv']. "
         "Received: vocabulary='words.txt'"
     )
     with pytest.raises(TypeError, match="'fold'; did you mean 'folds'"):
-        sound.load_corpus("esc50", tmp_path, fold=[1])
+        corpora.load_corpus("esc50", tmp_path, fold=[1])
 
 
 def test_a_new_layout_is_one_function_and_one_entry(monkeypatch, capsys):
@@ -742,7 +752,7 @@ def test_a_new_layout_is_one_function_and_one_entry(monkeypatch, capsys):
 
     def read_pairs(data_dir, seed=0):
         files = [f"{data_dir}/{seed}.wav"]
-        return {"train": sound.Corpus(files, [["a"]], ["a"])}
+        return {"train": corpora.Corpus(files, [["a"]], ["a"])}
 
     layout = Layout(read_pairs, "files and their labels")
     monkeypatch.setitem(CORPORA, "pairs", layout)
@@ -767,7 +777,7 @@ def test_a_new_layout_is_one_function_and_one_entry(monkeypatch, capsys):
 
 
 def test_default_folds_of_esc(tmp_path):
-    splits = sound.load_corpus("esc50", write_esc50(tmp_path))
+    splits = corpora.load_corpus("esc50", write_esc50(tmp_path))
     assert [len(corpus) for corpus in splits.values()] == [5, 1, 1]
     assert names(splits["test"]) == ["5-119720-A-12.wav"]
 
@@ -776,17 +786,17 @@ def test_synthetic_is_written_where_it_is_missing(tmp_path, monkeypatch):
     def small(directory, seed):
         return original(directory, 23, seed, max_duration_s=0.7, progress=False)
 
-    original = sound.write_synthetic_corpus
-    monkeypatch.setattr(sound, "write_synthetic_corpus", small)
-    splits = sound.load_corpus("synthetic", tmp_path / "one", seed=3)
+    original = synthetic.write_synthetic_corpus
+    monkeypatch.setattr(synthetic, "write_synthetic_corpus", small)
+    splits = corpora.load_corpus("synthetic", tmp_path / "one", seed=3)
     assert sum(len(corpus) for corpus in splits.values()) == 23
     assert all(file.is_file() for file in splits["test"].files)
-    other = sound.load_corpus("synthetic", tmp_path / "two", seed=4)
+    other = corpora.load_corpus("synthetic", tmp_path / "two", seed=4)
     assert other["train"].labels != splits["train"].labels
 
 
 def test_select_keeps_files_and_labels_together():
-    corpus = sound.Corpus(
+    corpus = corpora.Corpus(
         ["a", "b", "c"], [["x"], ["x", "y"], []], ["y", "x", "z"]
     )
     chosen = corpus.select([2, 1])

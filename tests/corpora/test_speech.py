@@ -19,8 +19,6 @@ from audio_tf.audio import AudioError, load_audio
 from audio_tf.corpora import (
     FSDD_OFFICIAL_SPLITS,
     FSDD_SPLITS,
-    PADDING_LABEL,
-    align_labels,
     load_speech,
     read_fsdd,
     read_librispeech,
@@ -30,9 +28,9 @@ from audio_tf.corpora import (
     read_speech_folder,
     read_tfds_librispeech,
     read_utterance_list,
-    tfds_speech,
+    tfds_librispeech,
 )
-from audio_tf.data import cache
+from audio_tf.data import PADDING_LABEL, align_labels, cache
 from audio_tf.layers import SpeechFeatures
 
 # 37 samples a frame make 100 frames a second.
@@ -696,14 +694,14 @@ def test_tfds_newest_version_and_raw_bytes(tmp_path):
         folder = tmp_path / "librispeech" / "default" / version
         folder.mkdir(parents=True)
         (folder / "dataset_info.json").touch()
-    assert tfds_speech.prepared_folder(tmp_path).name == "2.1.10"
+    assert tfds_librispeech.prepared_folder(tmp_path).name == "2.1.10"
     example = {"id": b"5-11-0003", "speech": b"fLaC"}
-    tfds_speech.write_utterance(tmp_path, example, 16_000)
+    tfds_librispeech.write_utterance(tmp_path, example, 16_000)
     path = tmp_path / "5" / "11" / "5-11-0003.flac"
     assert path.read_bytes() == b"fLaC"
     example = {"id": b"5-11-0004", "speech": np.zeros(3, np.int64)}
     with pytest.raises(ValueError, match="5-11-0004: .*int16.*int64"):
-        tfds_speech.write_utterance(tmp_path, example, 16_000)
+        tfds_librispeech.write_utterance(tmp_path, example, 16_000)
     assert len(list(path.parent.iterdir())) == 1
 
 

@@ -393,7 +393,7 @@ def test_progress_bar_is_for_a_terminal_that_wants_it(tmp_path, monkeypatch):
         asked.append(disable)
         return rows
 
-    monkeypatch.setattr(synthetic.tqdm_auto, "tqdm", bar)
+    monkeypatch.setattr("tqdm.auto.tqdm", bar)
     for progress in (False, True):
         arguments = {**SMALL, "num_clips": 2, "progress": progress}
         synthetic.write_synthetic_corpus(tmp_path, **arguments)

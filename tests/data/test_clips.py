@@ -22,7 +22,7 @@ from hypothesis import strategies
 
 from audio_tf import data
 from audio_tf.audio import decode
-from audio_tf.corpora import sound
+from audio_tf.corpora import Corpus
 from audio_tf.data import cache
 from audio_tf.data import chunks as chunking
 
@@ -56,7 +56,7 @@ def make_corpus(folder, lengths=LENGTHS):
         [name for bit, name in enumerate(CLASSES) if (row + 1) >> bit & 1]
         for row in range(len(lengths))
     ]
-    return sound.Corpus(files, labels, CLASSES), audio
+    return Corpus(files, labels, CLASSES), audio
 
 
 def prepare(corpus, cache_dir, rate_hz=RATE_HZ, **kwargs):
@@ -290,10 +290,11 @@ def test_entry_that_is_cut_while_it_is_in_use(tmp_path):
 
 OTHER_PROCESS = """
 import sys, warnings
-from audio_tf.data import corpora, pipeline
+from audio_tf.corpora.class_folders import read_class_folders
+from audio_tf.data import prepare
 warnings.simplefilter("ignore")
-splits = corpora.read_class_folders(__import__("pathlib").Path(sys.argv[1]))
-clips = pipeline.prepare(splits, int(sys.argv[3]), sys.argv[2], progress=False)
+corpus = read_class_folders(sys.argv[1])
+clips = prepare(corpus, int(sys.argv[3]), sys.argv[2], progress=False)
 print(clips.lengths.tolist())
 """
 
@@ -461,7 +462,7 @@ def test_prepared_clips_have_the_rate_wanted(tmp_path):
 def test_bad_files_are_left_out_counted_and_named(tmp_path, place):
     good, audio = make_corpus(tmp_path / "clips")
     bad = write_bad_files(tmp_path)
-    corpus = sound.Corpus(
+    corpus = Corpus(
         good.files[:place] + [*bad] + good.files[place:],
         good.labels[:place] + [["c", "b"]] * len(bad) + good.labels[place:],
         CLASSES,
@@ -651,7 +652,7 @@ def test_no_usable_file(tmp_path):
     bad = write_bad_files(tmp_path)
     missing = tmp_path / "missing.wav"
     files = [*bad, missing]
-    corpus = sound.Corpus(files, [["a"]] * 5, CLASSES)
+    corpus = Corpus(files, [["a"]] * 5, CLASSES)
     with pytest.raises(ValueError, match="None of 5 files is usable") as caught:
         prepare(corpus, tmp_path / "cache")
     text = str(caught.value)
@@ -1376,7 +1377,7 @@ def test_silence_is_left_out_but_for_one_chunk_a_clip(tmp_path):
     for name, audio in clips.items():
         files.append(tmp_path / name)
         soundfile.write(files[-1], audio, rate_hz, subtype="FLOAT")
-    corpus = sound.Corpus(files, [["a"], ["b"], ["c"]], CLASSES)
+    corpus = Corpus(files, [["a"], ["b"], ["c"]], CLASSES)
     prepared = prepare(corpus, tmp_path / "cache", rate_hz)
     every = chunking.Chunks(prepared)
     assert every.silent == 0 and len(every) == 3 + 2 + 2

@@ -1,4 +1,4 @@
-"""Corpora of speech: utterances, their speakers, labels of their frames."""
+"""What a corpus of speech is: utterances, speakers, labels of frames."""
 
 import dataclasses
 import hashlib
@@ -7,8 +7,9 @@ import random
 
 import numpy as np
 
-from audio_tf.corpora import alignments
-from audio_tf.corpora.sound import Corpus
+from audio_tf.corpora import phones
+from audio_tf.corpora.corpus import Corpus
+from audio_tf.corpora.labels import compose_unicode
 
 NAMES_SHOWN = 5
 
@@ -17,17 +18,20 @@ NAMES_SHOWN = 5
 class SpeechCorpus(Corpus):
     """Utterances with speakers and, where given, labels of their frames.
 
-    As a `Corpus` its labels are the speakers, and its vocabulary those of all
-    splits that were read together, sorted as strings.
+    An utterance is a clip of speech. As labels of a `Corpus` it has its
+    speaker, or none if that is not known; the vocabulary has the speakers of
+    all splits that were read together, sorted as strings.
 
     Attributes:
-        utterances: for each file, its name: unique in the corpus.
-        frame_labels: for each file, an integer array `(labels,)`, or `None`
-            if it has none; `None` instead of the list if no file has any.
-        label_rate_hz: float, labels per second.
-        label_names: names of the labels, or `None`.
-        report: dict by what did not fit when the corpus was read, of the
-            names concerned. Splits of one corpus share it.
+        utterances: list of the utterances' names, unique in the corpus.
+        frame_labels: list with an integer array `(labels,)` for each
+            utterance, or `None` for one that has no labels; `None` instead of
+            the list if no utterance has any.
+        label_rate_hz: float, labels per second, or `None` without labels.
+        label_names: list of the labels' names, or `None`.
+        report: dict of lists of names (of utterances or files) by a text that
+            says what did not fit when the corpus was read. All splits of one
+            corpus share it.
     """
 
     utterances: list
@@ -38,7 +42,10 @@ class SpeechCorpus(Corpus):
 
     @property
     def speakers(self):
-        """Index of each speaker in the vocabulary; -1 if not known, int32."""
+        """Index of each speaker in the vocabulary, int32 `(utterances,)`.
+
+        It is -1 for an utterance whose speaker is not known.
+        """
         column = {name: index for index, name in enumerate(self.vocabulary)}
         return np.array(
             [column[names[0]] if names else -1 for names in self.labels],
@@ -46,7 +53,7 @@ class SpeechCorpus(Corpus):
         )
 
     def annotation(self, row):
-        """The speaker, and a checksum of the labels of the frames if any."""
+        """Returns the speaker, and a checksum of the frames' labels if any."""
         labels = self.frame_labels and self.frame_labels[row]
         if labels is None:
             return super().annotation(row)
@@ -54,7 +61,7 @@ class SpeechCorpus(Corpus):
         return [*super().annotation(row), hashlib.sha256(frames).hexdigest()]
 
     def select(self, rows):
-        """The corpus of these files alone, vocabulary unchanged."""
+        """Returns the corpus of these utterances alone; see `Corpus.select`."""
         labels = self.frame_labels
         return dataclasses.replace(
             super().select(rows),
@@ -63,14 +70,17 @@ class SpeechCorpus(Corpus):
         )
 
     def labelled(self):
-        """The utterances whose frames have labels."""
+        """Returns the corpus of the utterances whose frames have labels."""
         labels = self.frame_labels or [None] * len(self)
         return self.select(
             [row for row, each in enumerate(labels) if each is not None]
         )
 
     def describe(self):
-        """One text that counts what did not fit and names some of each."""
+        """Returns a text that counts what did not fit and names some of it.
+
+        It has one line for each entry of the report, none if all did fit.
+        """
         lines = []
         for what, names in self.report.items():
             shown = ", ".join(map(str, names[:NAMES_SHOWN]))
@@ -80,10 +90,11 @@ class SpeechCorpus(Corpus):
         return "\n".join(lines)
 
     def reporting(self, found, strict=False):
-        """The corpus with more in its report; an error if `strict`.
+        """Returns the corpus with more in its report, or raises if `strict`.
 
         Args:
-            found: dict of lists of names by what is the matter with them.
+            found: dict of lists of names by a text that says what is the
+                matter with them; empty lists are passed over.
             strict: bool. If True, any name is a `ValueError`.
         """
         found = {what: names for what, names in found.items() if names}
@@ -97,16 +108,17 @@ class SpeechCorpus(Corpus):
     def with_frame_labels(
         self,
         labels,
-        label_rate_hz=alignments.PHONE_RATE_HZ,
+        label_rate_hz=phones.PHONE_RATE_HZ,
         label_names=None,
         strict=False,
     ):
-        """The same utterances with labels of their frames.
+        """Returns the corpus with labels of the utterances' frames.
 
         Args:
-            labels: dict of integer arrays `(labels,)` by utterance.
+            labels: dict of integer arrays `(labels,)` by the name of the
+                utterance.
             label_rate_hz: float, labels per second.
-            label_names: names of the labels, or `None`.
+            label_names: list of the labels' names, or `None`.
             strict: bool. If True, an utterance without labels, or labels
                 without an utterance, is an error; else the report has it.
 
@@ -149,11 +161,11 @@ class SpeechCorpus(Corpus):
         return corpus.reporting(found, strict)
 
     def split(self, lists, strict=False):
-        """Splits by lists of utterances.
+        """Splits the corpus by lists of utterances.
 
         Args:
-            lists: dict by split of utterances, or of the path of a list as
-                `read_utterance_list` takes it.
+            lists: dict by split of a list of utterances, or of the path of
+                such a list as `read_utterance_list` takes it.
             strict: bool. If True, an utterance in no list, or in a list but
                 not there, is an error; else the report has it.
 
@@ -165,9 +177,9 @@ class SpeechCorpus(Corpus):
         """
         rows = {name: row for row, name in enumerate(self.utterances)}
         lists = {
-            split: alignments.read_utterance_list(names)
+            split: phones.read_utterance_list(names)
             if isinstance(names, str | os.PathLike)
-            else [alignments.normal(name) for name in names]
+            else [compose_unicode(name) for name in names]
             for split, names in lists.items()
         }
         owner = {}
@@ -202,7 +214,10 @@ class SpeechCorpus(Corpus):
 
     @classmethod
     def join(cls, corpora):
-        """Corpora that were read together as one, in their order.
+        """Joins corpora that were read together, in their order.
+
+        Args:
+            corpora: list of `SpeechCorpus`, at least one.
 
         Raises:
             ValueError: if their vocabularies differ.
@@ -237,8 +252,13 @@ class SpeechCorpus(Corpus):
         with CPC's training list: the list is shuffled by a seed, and its end
         is held out.
 
+        Args:
+            share: float from 0 to 1, the share of the utterances that is held
+                out.
+            seed: int, seed of the shuffle.
+
         Returns:
-            Pair of `SpeechCorpus`: the rest and the share.
+            Pair of `SpeechCorpus`: the rest, and the part that is held out.
 
         Raises:
             ValueError: if `share` is not from 0 to 1.
@@ -253,12 +273,15 @@ class SpeechCorpus(Corpus):
         return self.select(order[:cut]), self.select(order[cut:])
 
 
-def collect(found, report=None):
-    """A corpus of utterances found on disk.
+def collect(found):
+    """Makes a corpus of utterances that were found on disk.
 
     Args:
-        found: triples of file, utterance and speaker, `None` if not known.
-        report: dict for the corpus.
+        found: list of triples of the file, the name of the utterance, and the
+            speaker or `None` if that is not known.
+
+    Returns:
+        `SpeechCorpus`, its report empty.
 
     Raises:
         ValueError: if two files are one utterance; it names both.
@@ -277,5 +300,4 @@ def collect(found, report=None):
         [[] if speaker is None else [speaker] for speaker in speakers],
         sorted(set(speakers) - {None}),
         [name for _, name, _ in found],
-        report=report or {},
     )

@@ -1,12 +1,11 @@
-"""LibriSpeech that TFDS has prepared, back to files."""
+"""LibriSpeech that TFDS has prepared, read by way of files."""
 
 import os
 import pathlib
 
-import soundfile
-from tqdm.auto import tqdm
+from audio_tf.corpora.librispeech import read_librispeech, subsets_by_split
 
-# TFDS' names of the splits are the subsets' but for hyphens.
+# TFDS' name of the split by the name of the release's subset.
 TFDS_SPLITS = {
     "train-clean-100": "train_clean100",
     "train-clean-360": "train_clean360",
@@ -18,25 +17,59 @@ TFDS_SPLITS = {
 }
 
 
-def export_librispeech(data_dir, out_dir, subsets=None, progress=True):
-    """Writes utterances that TFDS has prepared in LibriSpeech's own layout.
+def read_tfds_librispeech(
+    data_dir, out_dir, subsets=None, alignment=None, lists=None, strict=False
+):
+    """Reads LibriSpeech that TFDS has prepared, by way of files.
 
-    One utterance at a time, as FLAC, which loses nothing; what is there
-    already is left alone, so that an interrupted run goes on. It reads the
-    records by their description and never runs TFDS' builder, which needs
-    Apache Beam, ffmpeg and tens of gigabytes of memory: if TFDS has not
-    prepared them yet, read the archives' folders with `read_librispeech`.
-    `SPEAKERS.TXT` is not among what TFDS keeps.
+    `export_librispeech` writes the utterances, `read_librispeech` reads them.
+
+    Args:
+        data_dir: TFDS' own folder, the one that holds `librispeech`.
+        out_dir: folder that the utterances are written to as FLAC.
+        subsets: list of subsets, or dict by split of such lists, see
+            `read_librispeech`; `None` for all that are prepared.
+        alignment: path of a phone file, or `None`.
+        lists: dict by split of lists of utterances, or `None`.
+        strict: bool. If True, whatever does not fit is an error instead of
+            an entry in the report.
+
+    Returns:
+        Dict of `SpeechCorpus` by split.
+    """
+    named = None
+    if subsets is not None:
+        splits = subsets_by_split(subsets)
+        named = [each for group in splits.values() for each in group]
+    written = export_librispeech(data_dir, out_dir, named)
+    return read_librispeech(
+        out_dir,
+        written if subsets is None else subsets,
+        alignment,
+        lists,
+        strict,
+    )
+
+
+def export_librispeech(data_dir, out_dir, subsets=None, progress=True):
+    """Writes what TFDS has prepared as files in LibriSpeech's own layout.
+
+    It writes one utterance at a time, 16-bit FLAC at 16 kHz, which loses
+    nothing; a file that is there already is left alone, so that an
+    interrupted run goes on. It reads TFDS' records by their description and
+    never runs TFDS' builder, which needs Apache Beam, ffmpeg and tens of
+    gigabytes of memory: if TFDS has not prepared them yet, unpack the
+    archives and use `read_librispeech`. TFDS does not keep `SPEAKERS.TXT`.
 
     Args:
         data_dir: TFDS' own folder, the one that holds `librispeech`.
         out_dir: folder, made if missing, for a folder `LibriSpeech`.
-        subsets: names as the release has them, such as `"dev-clean"`; all
-            that are prepared if `None`.
+        subsets: list of names as the release has them, such as
+            `"dev-clean"`; `None` for all that are prepared.
         progress: bool, whether to show a progress bar.
 
     Returns:
-        The subsets, a list.
+        List of the subsets that were written.
 
     Raises:
         ImportError: if tensorflow-datasets is not installed.
@@ -45,6 +78,8 @@ def export_librispeech(data_dir, out_dir, subsets=None, progress=True):
             16 kHz.
     """
     folder = prepared_folder(data_dir)
+    from tqdm.auto import tqdm
+
     try:
         import tensorflow_datasets as tfds
     except ImportError as error:
@@ -82,7 +117,7 @@ def export_librispeech(data_dir, out_dir, subsets=None, progress=True):
 
 
 def prepared_folder(data_dir):
-    """The newest version of LibriSpeech in TFDS' folder."""
+    """Returns the folder of the newest LibriSpeech that TFDS has prepared."""
     found = pathlib.Path(data_dir).glob("librispeech/**/dataset_info.json")
     folders = [path.parent for path in found]
     if not folders:
@@ -94,13 +129,23 @@ def prepared_folder(data_dir):
 
 
 def version(name):
-    """`"2.1.10"` as numbers, to compare."""
+    """Turns `"2.1.10"` into numbers, so that versions can be compared."""
     parts = name.split(".")
     return tuple(int(part) if part.isdecimal() else -1 for part in parts)
 
 
 def write_utterance(folder, example, rate_hz):
-    """Writes the samples, or the FLAC bytes, of one example of TFDS."""
+    """Writes one example of TFDS as a file, unless it is there already.
+
+    Args:
+        folder: `pathlib.Path` of the subset.
+        example: dict with `id`, bytes, and `speech`: int16 samples
+            `(samples,)`, or the bytes of a FLAC file.
+        rate_hz: int, rate of the samples.
+
+    Raises:
+        ValueError: if the samples are not int16.
+    """
     name = example["id"].decode()
     speaker, chapter, _ = name.split("-")
     path = folder / speaker / chapter / f"{name}.flac"
@@ -117,6 +162,8 @@ def write_utterance(folder, example, rate_hz):
                 f"{name}: samples must be int16. Received: {speech.dtype}"
             )
         else:
+            import soundfile
+
             soundfile.write(partial, speech, rate_hz, "PCM_16", format="FLAC")
         os.replace(partial, path)
     except BaseException:

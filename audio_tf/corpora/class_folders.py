@@ -1,0 +1,106 @@
+"""A corpus as a folder per class, or as folders of splits with such in them."""
+
+import pathlib
+
+from audio_tf.corpora.audio_files import audio_below
+from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits, draw_splits
+from audio_tf.corpora.labels import check_vocabulary
+from audio_tf.ops.checks import closest
+
+
+def read_folders(data_dir, seed=0):
+    """Reads a folder per class, or train, val and test folders of such.
+
+    Audio in a place that says nothing of its class or split is an error; an
+    audio file that is bad is left out when it is decoded.
+
+    Args:
+        data_dir: the folder. If `train`, `val` or `test` in it has folders
+            of its own with audio, these are the splits, and must be all that
+            has audio; else each folder is a class, one named `train` too,
+            and 80 % of the clips become train, 10 % val and 10 % test.
+        seed: int, seed of that draw.
+
+    Returns:
+        Dict of `Corpus` by split: train, val, test. A split without a folder
+        has no clips.
+
+    Raises:
+        FileNotFoundError: if there is no such folder, no audio in it, or none
+            in a split.
+        ValueError: if audio lies in no folder of a class, or some folders
+            look like splits and others like classes.
+    """
+    data_dir = pathlib.Path(data_dir)
+    depths = {}
+    for file in audio_below(data_dir):
+        folder, *rest = file.relative_to(data_dir).parts
+        depths[folder] = max(len(rest), depths.get(folder, 0))
+    like_splits = [split for split in SPLITS if depths.get(split, 0) > 1]
+    if not like_splits:
+        if depths and set(depths) <= set(SPLITS):
+            raise ValueError(
+                f"{data_dir}: splits need a folder per class in them. "
+                f"Received: {sorted(depths)} with files alone"
+            )
+        corpus = read_class_folders(data_dir)
+        return check_splits(data_dir, draw_splits(corpus, seed))
+    others = sorted(set(depths) - set(SPLITS))
+    if others or "train" not in depths:
+        near = closest(others[0], SPLITS) if others else ""
+        raise ValueError(
+            f"{data_dir}: {like_splits} look like splits, so that train must "
+            f"be there and audio must be in {SPLITS} alone{near}. "
+            f"Received: audio in {sorted(depths)}"
+        )
+    vocabulary = read_class_folders(data_dir / "train").vocabulary
+    return check_splits(
+        data_dir,
+        {
+            split: read_class_folders(data_dir / split, vocabulary)
+            if (data_dir / split).is_dir()
+            else Corpus([], [], vocabulary)
+            for split in SPLITS
+        },
+    )
+
+
+def read_class_folders(data_dir, vocabulary=None):
+    """Reads all audio files below the folders of `data_dir`, each a class.
+
+    Args:
+        data_dir: the folder.
+        vocabulary: list of labels that the names of its folders must be
+            among, or `None` for the names of those that have audio, sorted.
+
+    Returns:
+        `Corpus`.
+
+    Raises:
+        FileNotFoundError: if there is no such folder or no audio.
+        ValueError: if audio lies beside the folders, or a folder is not in
+            the vocabulary.
+    """
+    data_dir = pathlib.Path(data_dir)
+    found = audio_below(data_dir)
+    if not found:
+        raise FileNotFoundError(f"{data_dir}: no audio in folders of classes")
+    names = [file.relative_to(data_dir).parts for file in found]
+    beside = [parts[0] for parts in names if len(parts) == 1]
+    if beside:
+        raise ValueError(
+            f"{data_dir}: audio must be in folders of classes. "
+            f"Received: {len(beside)} files beside them, the first is "
+            f"{beside[0]}"
+        )
+    names = [parts[0] for parts in names]
+    if vocabulary is None:
+        vocabulary = sorted(set(names))
+        check_vocabulary(data_dir, vocabulary)
+    unknown = sorted(set(names) - set(vocabulary))
+    if unknown:
+        raise ValueError(
+            f"{data_dir}: folders that the train split lacks"
+            f"{closest(unknown[0], vocabulary)}. Received: {unknown}"
+        )
+    return Corpus(found, [[name] for name in names], vocabulary)

@@ -1,0 +1,135 @@
+"""What a corpus is, how it is split, and which splits contradict each other."""
+
+import dataclasses
+import os
+
+import numpy as np
+
+from audio_tf.corpora.labels import check_vocabulary
+
+SPLITS = ("train", "val", "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Clips as audio files with labels; nothing of them is decoded here.
+
+    Attributes:
+        files: list of the paths, one a clip.
+        labels: list of the label names of each clip, lists of strings.
+        vocabulary: list of all label names, in the order of a model's scores.
+        frame_labels: `None`, since the labels are of whole clips alone;
+            `SpeechCorpus` may have labels of frames.
+    """
+
+    files: list
+    labels: list
+    vocabulary: list
+
+    frame_labels = None
+
+    def __len__(self):
+        return len(self.files)
+
+    def targets(self):
+        """Returns multi-hot labels, a float32 array `(clips, classes)`."""
+        column = {label: index for index, label in enumerate(self.vocabulary)}
+        targets = np.zeros((len(self), len(self.vocabulary)), "float32")
+        for row, labels in enumerate(self.labels):
+            targets[row, [column[label] for label in labels]] = 1.0
+        return targets
+
+    def annotation(self, row):
+        """Returns all that clip `row` is labelled with, a list of strings.
+
+        Two corpora whose files and annotations are equal are equal data: the
+        checksum of a training run is made from both.
+        """
+        return [str(label) for label in self.labels[row]]
+
+    def select(self, rows):
+        """Returns the corpus of these clips alone, its vocabulary unchanged.
+
+        Args:
+            rows: iterable of int, the indices of the clips, in their new
+                order.
+        """
+        return dataclasses.replace(
+            self,
+            files=[self.files[row] for row in rows],
+            labels=[self.labels[row] for row in rows],
+        )
+
+
+def draw_splits(corpus, seed):
+    """Draws 80 % of the clips for train, 10 % for val and 10 % for test.
+
+    Args:
+        corpus: `Corpus`.
+        seed: int, seed of the draw.
+
+    Returns:
+        Dict of `Corpus` by split; within a split the clips keep their order.
+    """
+    order = np.random.default_rng(seed).permutation(len(corpus))
+    tenth = len(corpus) // 10
+    return {
+        "train": corpus.select(sorted(order[2 * tenth :])),
+        "val": corpus.select(sorted(order[:tenth])),
+        "test": corpus.select(sorted(order[tenth : 2 * tenth])),
+    }
+
+
+def file_identity(file):
+    """Returns a value that two names of one file have in common.
+
+    The file system knows of links, and of names that it does not tell apart
+    by case. Of files that are not there, the names are compared.
+    """
+    try:
+        status = os.stat(file)
+    except (OSError, ValueError):
+        return os.path.abspath(file)
+    return status.st_dev, status.st_ino
+
+
+def check_splits(where, splits):
+    """Returns the splits of a corpus, if they do not contradict each other.
+
+    Files are not opened: a missing or bad one is found by `data.prepare`,
+    which leaves it out and names it.
+
+    Args:
+        where: path of the corpus, for messages.
+        splits: dict of `Corpus` by split.
+
+    Raises:
+        ValueError: if a file is in two splits, whatever its names, is listed
+            twice, or has different labels under two names; if no split has a
+            file, or a label cannot be told from another.
+    """
+    if not any(map(len, splits.values())):
+        raise ValueError(
+            f"{where}: no split has a file. Received: splits {list(splits)}"
+        )
+    listed, known = {}, {}
+    for split, corpus in splits.items():
+        check_vocabulary(where, corpus.vocabulary)
+        for file, labels in zip(corpus.files, corpus.labels, strict=True):
+            place = f"in {split} with {labels}"
+            name = os.path.normpath(file)
+            if name in listed:
+                raise ValueError(
+                    f"{where}: {file} is listed twice. "
+                    f"Received: it {listed[name]} and {place}"
+                )
+            listed[name] = place
+            first = known.setdefault(
+                file_identity(file), (file, split, set(labels), place)
+            )
+            if first[1:3] != (split, set(labels)):
+                raise ValueError(
+                    f"{where}: {first[0]} and {file} are one file. "
+                    f"Received: it {first[3]} and {place}"
+                )
+    return splits

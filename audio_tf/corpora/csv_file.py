@@ -1,0 +1,77 @@
+"""A corpus listed in one CSV of one's own."""
+
+import os
+import pathlib
+
+from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits, draw_splits
+from audio_tf.corpora.labels import (
+    check_vocabulary,
+    read_vocabulary,
+    split_labels,
+)
+from audio_tf.corpora.lists import audio_path, read_rows
+from audio_tf.ops.checks import closest
+
+
+def read_csv(path, vocabulary=None, seed=0):
+    """Reads a corpus listed in a CSV with the header `filename,labels[,split]`.
+
+    A row or a column that does not fit is an error that names it; an audio
+    file that is missing or bad is left out when it is decoded.
+
+    Args:
+        path: the CSV. Filenames are relative to its folder; labels are
+            separated by commas inside the quoted field; an empty field is a
+            clip that has none of them.
+        vocabulary: list of label names, the path of a file that
+            `read_vocabulary` reads, or `None` for all labels that occur,
+            sorted. A label outside it is an error.
+        seed: int. Without a split column, 80 % of the clips become train, 10
+            % val and 10 % test, drawn by this seed.
+
+    Returns:
+        Dict of `Corpus` by split: train, val, test. A split of which there is
+        no row has no clips; fewer than ten clips are all drawn for train.
+
+    Raises:
+        FileNotFoundError: if the CSV or the vocabulary is missing.
+        ValueError: if a row or a column is not as above, or two contradict
+            each other; see `check_splits`.
+    """
+    path = pathlib.Path(path)
+    rows = read_rows(path, ["filename", "labels"], ["split"])
+    if isinstance(vocabulary, str | os.PathLike):
+        vocabulary = read_vocabulary(vocabulary)
+    if vocabulary is None:
+        names = (name for _, row in rows for name in row["labels"].split(","))
+        vocabulary = sorted({name.strip() for name in names} - {""})
+        if not vocabulary:
+            raise ValueError(f"{path}: no row has a label")
+    check_vocabulary(path, vocabulary)
+    known = set(vocabulary)
+    corpus = Corpus(
+        [
+            audio_path(path, number, path.parent, row["filename"])
+            for number, row in rows
+        ],
+        [
+            split_labels(path, number, row["labels"], known, needed=False)
+            for number, row in rows
+        ],
+        list(vocabulary),
+    )
+    if "split" not in rows[0][1]:
+        # Or a file that is listed twice would be drawn into two splits.
+        check_splits(path, {"the file": corpus})
+        return check_splits(path, draw_splits(corpus, seed))
+    chosen = {split: [] for split in SPLITS}
+    for place, (number, row) in enumerate(rows):
+        if row["split"] not in chosen:
+            raise ValueError(
+                f"{path}, row {number}: split must be one of {SPLITS}"
+                f"{closest(row['split'], SPLITS)}. Received: {[row['split']]}"
+            )
+        chosen[row["split"]].append(place)
+    return check_splits(
+        path, {split: corpus.select(places) for split, places in chosen.items()}
+    )

@@ -1,0 +1,94 @@
+"""ESC-50 and its subset ESC-10, split by fold."""
+
+import pathlib
+
+from audio_tf.corpora.corpus import Corpus, check_splits
+from audio_tf.corpora.lists import audio_path, read_rows
+from audio_tf.ops.checks import closest
+
+ESC_FOLDS = {"train": [1, 2, 3], "val": [4], "test": [5]}
+
+
+def read_esc10(data_dir, folds=ESC_FOLDS):
+    """Reads ESC-10; see `read_esc`."""
+    return read_esc(data_dir, folds, only_esc10=True)
+
+
+def read_esc50(data_dir, folds=ESC_FOLDS):
+    """Reads ESC-50; see `read_esc`."""
+    return read_esc(data_dir, folds)
+
+
+def read_esc(data_dir, folds, only_esc10=False):
+    """Reads ESC-50, or its subset ESC-10, by fold.
+
+    It takes the release (`meta/esc50.csv` beside `audio/`) and any folder
+    with `esc10.csv` or `esc50.csv` beside `audio/`. All clips of one
+    recording are in one fold. A row that does not fit is an error that names
+    it; an audio file that is missing or bad is left out when it is decoded.
+
+    Args:
+        data_dir: the folder that holds `audio/`.
+        folds: dict of fold numbers by split, for example
+            `{"train": [1, 2, 3], "val": [], "test": [4]}`.
+        only_esc10: bool, whether to keep the clips of ESC-10 alone.
+
+    Returns:
+        Dict of `Corpus` by split; the vocabulary is in order of the targets.
+
+    Raises:
+        FileNotFoundError: if there is no such list.
+        ValueError: if a fold is in two splits or has no clip, or a category
+            has two targets.
+    """
+    data_dir = pathlib.Path(data_dir)
+    names = ["meta/esc50.csv", "esc50.csv"]
+    if only_esc10:
+        names.insert(0, "esc10.csv")
+    found = [data_dir / name for name in names if (data_dir / name).is_file()]
+    if not found:
+        raise FileNotFoundError(f"{data_dir}: none of {', '.join(names)} there")
+    path = found[0]
+    rows = read_rows(path, ["filename", "fold", "target", "category"])
+    if only_esc10 and path.name != "esc10.csv":
+        header = rows[0][1]
+        if "esc10" not in header:
+            raise ValueError(
+                f"{path}: no column tells what is in ESC-10"
+                f"{closest('esc10', header)}. Received: {list(header)}"
+            )
+        rows = [pair for pair in rows if pair[1]["esc10"].lower() == "true"]
+    order, clips = {}, []
+    for number, row in rows:
+        if not row["fold"].isdecimal() or not row["target"].isdecimal():
+            raise ValueError(
+                f"{path}, row {number}: fold and target must be numbers. "
+                f"Received: {row['fold']!r} and {row['target']!r}"
+            )
+        category, target = row["category"], int(row["target"])
+        if order.setdefault(category, target) != target:
+            raise ValueError(
+                f"{path}, row {number}: {category!r} has target "
+                f"{order[category]} above. Received: {target}"
+            )
+        file = audio_path(path, number, data_dir / "audio", row["filename"])
+        clips.append((int(row["fold"]), file, category))
+    vocabulary = sorted(order, key=order.get)
+    if len(set(order.values())) < len(order):
+        raise ValueError(f"{path}: two categories of one target: {order}")
+    used = [fold for split in folds.values() for fold in split]
+    there = {fold for fold, _, _ in clips}
+    if len(set(used)) != len(used) or not set(used) <= there:
+        raise ValueError(
+            f"Each fold must be one of {sorted(there)} and in one split only, "
+            f"or clips of one recording are on both sides. Received: {folds}"
+        )
+    corpora = {}
+    for split, numbers in folds.items():
+        chosen = [clip for clip in clips if clip[0] in numbers]
+        corpora[split] = Corpus(
+            [file for _, file, _ in chosen],
+            [[category] for _, _, category in chosen],
+            vocabulary,
+        )
+    return check_splits(path, corpora)

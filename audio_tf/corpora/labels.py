@@ -1,0 +1,108 @@
+"""Names of labels: their spelling, vocabularies, lists in a field."""
+
+import unicodedata
+
+from audio_tf.corpora.lists import read_fields
+from audio_tf.ops.checks import closest
+
+
+def compose_unicode(name):
+    """Returns a name in composed Unicode (NFC).
+
+    macOS hands out the names of files decomposed, where a list has them as
+    they were typed.
+    """
+    return unicodedata.normalize("NFC", name)
+
+
+def check_vocabulary(where, vocabulary):
+    """Raises a `ValueError` if labels cannot be told from each other.
+
+    Args:
+        where: path of their file or corpus, for messages.
+        vocabulary: list of labels.
+    """
+    known = {}
+    for label in vocabulary:
+        # Bytes that are no UTF-8 are not printable either.
+        if not label.isprintable() or label != label.strip() or not label:
+            raise ValueError(
+                f"{where}: a label must be text without spaces around it. "
+                f"Received: {label!r}"
+            )
+        spelling = compose_unicode(label).casefold()
+        if spelling in known:
+            raise ValueError(
+                f"{where}: a label occurs twice, or in two spellings. "
+                f"Received: {known[spelling]!r} and {label!r}"
+            )
+        known[spelling] = label
+
+
+def read_vocabulary(path):
+    """Reads a vocabulary: FSD50K's `index,label,mid`, or one label a line.
+
+    Args:
+        path: the file.
+
+    Returns:
+        List of labels, in the file's order.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if a line is neither, indices do not count from 0, or
+            labels cannot be told from each other.
+    """
+    rows = read_fields(path)
+    counted = len(rows) > 0 and len(rows[0][1]) > 1
+    labels = []
+    for number, fields in rows:
+        fits = len(fields) == 1
+        if counted:
+            fits = len(fields) in (2, 3) and fields[0] == str(len(labels))
+        if not fits:
+            raise ValueError(
+                f"{path}, row {number}: must be `index,label,mid`, counted "
+                f"from 0, or one label a line. Received: {fields}"
+            )
+        labels.append(fields[1] if counted else fields[0])
+    if not labels:
+        raise ValueError(f"{path}: no labels")
+    check_vocabulary(path, labels)
+    return labels
+
+
+def split_labels(path, number, field, vocabulary, needed=True):
+    """Splits one comma-separated field into labels of the vocabulary.
+
+    Args:
+        path: the file, for messages.
+        number: int, the row, for messages.
+        field: str.
+        vocabulary: set of the labels that are known.
+        needed: bool, whether there must be a label.
+
+    Returns:
+        List of labels, in the field's order.
+
+    Raises:
+        ValueError: if a label is unknown, empty or there twice, or if there
+            is none where one is needed. The message names file and row, and
+            the nearest known label.
+    """
+    labels = [label.strip() for label in field.split(",")]
+    if labels == [""] and not needed:
+        return []
+    if "" in labels or len(set(labels)) < len(labels):
+        raise ValueError(
+            f"{path}, row {number}: labels must not be empty, and each be "
+            f"there once. Received: {field!r}"
+        )
+    unknown = [label for label in labels if label not in vocabulary]
+    if unknown:
+        raise ValueError(
+            f"{path}, row {number}: label not in the vocabulary of "
+            f"{len(vocabulary)}{closest(unknown[0], vocabulary)}. "
+            f"Received: {unknown}"
+        )
+    return labels

@@ -1,0 +1,130 @@
+"""Text files that list something: rows of a CSV, lines of fields."""
+
+import csv
+import pathlib
+
+from audio_tf.ops.checks import closest
+
+
+def read_fields(path):
+    """Reads a CSV, with or without a header.
+
+    Names of files need not be UTF-8: their bytes become surrogates, as
+    everywhere in Python.
+
+    Args:
+        path: the file.
+
+    Returns:
+        List of pairs of the line number, from 1, and the list of fields;
+        empty lines are passed over.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is no CSV.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    with open(
+        path, newline="", encoding="utf-8-sig", errors="surrogateescape"
+    ) as file:
+        reader = csv.reader(file)
+        try:
+            return [(reader.line_num, fields) for fields in reader if fields]
+        except csv.Error as error:
+            raise ValueError(
+                f"{path}, row {reader.line_num}: not CSV ({error})"
+            ) from error
+
+
+def read_rows(path, columns, optional=None):
+    """Reads a CSV with a header.
+
+    Args:
+        path: the file.
+        columns: names of the columns that it must have.
+        optional: names of the further columns that it may have, or `None` if
+            it may have any, as the files of a release do.
+
+    Returns:
+        List of pairs of the line number and a dict by column.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if a column is missing, unknown or there twice, if there
+            is no row, or one has not as many fields as the header.
+    """
+    rows = read_fields(path)
+    header = rows[0][1] if rows else None
+    names = header or []
+    if optional is not None:
+        known = [*columns, *optional]
+        unknown = [name for name in names if name not in known]
+        near = [f"{name!r}{closest(name, known)}" for name in unknown]
+        if unknown:
+            raise ValueError(
+                f"{path}: unknown column {', '.join(near)}. "
+                f"Received: {header}; known are {known}"
+            )
+    missing = sorted(set(columns) - set(names))
+    if missing or len(set(names)) < len(names):
+        near = closest(missing[0], names) if missing else ""
+        raise ValueError(
+            f"{path}: the header must have {sorted(columns)}, each once{near}. "
+            f"Received: {header}"
+        )
+    if len(rows) == 1:
+        raise ValueError(f"{path}: no rows below the header")
+    for number, fields in rows[1:]:
+        if len(fields) != len(names):
+            few = len(fields) < len(names)
+            raise ValueError(
+                f"{path}, row {number}: "
+                f"{'too few' if few else 'too many'} fields; one that holds "
+                f"commas must be quoted. Received: {fields} for {names}"
+            )
+    return [
+        (number, dict(zip(names, fields, strict=True)))
+        for number, fields in rows[1:]
+    ]
+
+
+def audio_path(path, number, folder, name):
+    """Returns the path of the audio file that a row of a CSV names.
+
+    Args:
+        path: the CSV, for messages.
+        number: int, the row, for messages.
+        folder: `pathlib.Path` that the names are relative to.
+        name: str, the field.
+
+    Raises:
+        ValueError: if the field is empty.
+    """
+    if not name.strip():
+        raise ValueError(f"{path}, row {number}: no name of a file")
+    return folder / name
+
+
+def read_lines(path):
+    """Yields the number, from 1, and the fields of each line that has any.
+
+    Args:
+        path: the file, whose fields are separated by blanks or tabs.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if the file is not UTF-8.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    with open(path, encoding="utf-8-sig") as file:
+        try:
+            for number, line in enumerate(file, start=1):
+                fields = line.split()
+                if fields:
+                    yield number, fields
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not UTF-8 ({error})") from error

@@ -1,0 +1,90 @@
+"""The tables of corpora by name: one line each, all else follows from it.
+
+To add a corpus, write a function from `data_dir` and further options to a
+dict of `Corpus` (of `SpeechCorpus`, for utterances with speakers) by split in
+a file of its own, and add a line here. `--dataset` of the command line and of
+the scripts then takes its name, help texts have its meaning, and an option
+that its function does not take is refused.
+"""
+
+from audio_tf.corpora import layouts
+from audio_tf.corpora.class_folders import read_folders
+from audio_tf.corpora.csv_file import read_csv
+from audio_tf.corpora.esc import read_esc10, read_esc50
+from audio_tf.corpora.fsd50k import read_fsd50k
+from audio_tf.corpora.layouts import Layout
+from audio_tf.corpora.librispeech import read_librispeech
+from audio_tf.corpora.speech_folder import read_speech_folder
+from audio_tf.corpora.spoken_digits import read_fsdd
+from audio_tf.corpora.synthetic import read_synthetic
+from audio_tf.corpora.tfds_librispeech import read_tfds_librispeech
+
+# Clips with labels, for classification.
+CORPORA = {
+    "synthetic": Layout(
+        read_synthetic,
+        "sounds that are made here, to try everything",
+        makes_its_own=True,
+    ),
+    "fsd50k": Layout(read_fsd50k, "the folders of FSD50K as released"),
+    "esc10": Layout(read_esc10, "ESC-10, alone or within ESC-50"),
+    "esc50": Layout(read_esc50, "ESC-50 as released"),
+    "folders": Layout(read_folders, "a folder per class, or splits of such"),
+    "csv": Layout(read_csv, "a file with the header filename,labels[,split]"),
+}
+
+# Utterances with speakers and phones, for pre-training and probes.
+SPEECH = {
+    "librispeech": Layout(
+        read_librispeech, "the folders of LibriSpeech as released"
+    ),
+    "tfds_librispeech": Layout(
+        read_tfds_librispeech, "LibriSpeech that TFDS has prepared"
+    ),
+    "fsdd": Layout(read_fsdd, "spoken digits, with splits of their own"),
+    "folder": Layout(read_speech_folder, "all audio in a folder and below"),
+}
+
+
+def load_corpus(dataset, data_dir, **options):
+    """Reads a corpus of clips by the name of its layout.
+
+    Args:
+        dataset: str, a key of `CORPORA`.
+        data_dir: path of the folder; for `"csv"` of the file.
+        **options: further arguments of the layout's reader, see
+            `Layout.takes`.
+
+    Returns:
+        Dict of `Corpus` by split.
+
+    Raises:
+        TypeError: if no layout takes one of the options.
+        ValueError: if there is no such layout, it does not take an option, or
+            the corpus contradicts itself.
+        FileNotFoundError: if the folder or a list of the corpus is missing;
+            missing audio is found when it is decoded.
+    """
+    return layouts.load(CORPORA, dataset, data_dir, options)
+
+
+def load_speech(dataset, data_dir, **options):
+    """Reads a corpus of speech by the name of its layout.
+
+    Args:
+        dataset: str, a key of `SPEECH`.
+        data_dir: path of the folder.
+        **options: further arguments of the layout's reader, see
+            `Layout.takes`.
+
+    Returns:
+        Dict of `SpeechCorpus` by split.
+
+    Raises:
+        TypeError: if no layout takes one of the options.
+        ValueError: if there is no such layout, it does not take an option, or
+            the corpus contradicts itself.
+        FileNotFoundError: if the folder or a list is missing; missing audio
+            is found when it is decoded.
+    """
+    return layouts.load(SPEECH, dataset, data_dir, options)

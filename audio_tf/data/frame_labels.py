@@ -1,0 +1,81 @@
+"""Labels of an utterance at their own rate, to one label for each frame."""
+
+import math
+
+import numpy as np
+
+# The label of the frames behind an utterance. Pass it to the loss, as
+# `SparseCategoricalCrossentropy(ignore_class=PADDING_LABEL)`.
+PADDING_LABEL = -1
+
+
+def align_labels(
+    labels,
+    label_rate_hz,
+    frame_rate_hz,
+    frames,
+    name="labels",
+    first_s=0.0,
+    by_time=False,
+    tolerance=3,
+):
+    """Returns the label of each frame.
+
+    Frame `i` has its middle at `first_s + i / frame_rate_hz` and takes the
+    label of that moment, number `floor(middle * label_rate_hz)`. With equal
+    rates it is label `i`; where labels are an exact multiple `k` as frequent,
+    label `i * k`. Any other pair of rates is most often a mistake and is
+    refused, unless `by_time` says that it is meant, as for Audio ALBERT's
+    frames of 37.5 ms and CPC's labels of 10 ms.
+
+    At the end, up to `tolerance` labels may lack, and the last is repeated;
+    as many may be left behind the last frame, and are cut. More means another
+    recording or rate. CPC's labels need the default of 3 at a hop of 10 ms,
+    see `corpora.read_phones`.
+
+    Args:
+        labels: integer array `(labels,)`.
+        label_rate_hz: float, labels per second.
+        frame_rate_hz: float, frames per second.
+        frames: int, how many frames there are.
+        name: str, the name of the utterance, for messages.
+        first_s: float, the middle of the first frame in seconds.
+        by_time: bool, whether to take rates that do not divide.
+        tolerance: int, labels that may lack or be left.
+
+    Returns:
+        Array `(frames,)` of the dtype of `labels`.
+
+    Raises:
+        ValueError: if the rates do not fit, with both, or the ends do not,
+            with the utterance and how many it has.
+    """
+    rates = (label_rate_hz, frame_rate_hz)
+    if not all(0 < rate < math.inf for rate in rates):
+        raise ValueError(
+            "Rates must be positive. Received: "
+            f"label_rate_hz={label_rate_hz}, frame_rate_hz={frame_rate_hz}"
+        )
+    labels = np.asarray(labels)
+    ratio = label_rate_hz / frame_rate_hz
+    # A millionth is a frame in hours: rounding of a hop, not another rate.
+    whole = round(ratio) >= 1 and abs(ratio / round(ratio) - 1) <= 1e-6
+    if not whole and not by_time:
+        raise ValueError(
+            f"{name}: labels at {label_rate_hz:.10g} Hz do not fit frames at "
+            f"{frame_rate_hz:.10g} Hz, which they must equal or be a multiple "
+            "of. `by_time=True` takes the label at the middle of each frame."
+        )
+    middles = first_s * label_rate_hz + ratio * np.arange(frames)
+    rows = np.floor(middles + 1e-6).astype(np.int64)
+    needed = rows[-1] + 1 if frames else 0
+    covered = math.ceil(middles[-1] + ratio - 1e-6) if frames else 0
+    lacking, left = needed - len(labels), len(labels) - covered
+    if max(lacking, left) > tolerance or (frames and not len(labels)):
+        raise ValueError(
+            f"{name}: {len(labels)} labels at {label_rate_hz:.10g} Hz "
+            f"({len(labels) / label_rate_hz:.3f} s) for {frames} frames at "
+            f"{frame_rate_hz:.10g} Hz ({frames / frame_rate_hz:.3f} s); at "
+            f"most {tolerance} labels may lack or be left at the end"
+        )
+    return labels[np.minimum(rows, len(labels) - 1)]
