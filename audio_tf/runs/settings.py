@@ -87,8 +87,8 @@ def setting(
     Args:
         default: the value if none is given; `None` if it depends.
         help: str, the text of the flag.
-        choices: sequence or table of all values, or `None`; of a list's
-            items.
+        choices: sequence or table of all values, a function that returns one
+            when it is asked, or `None`; of a list's items.
         check: `Check`, or `None`; of a list's items.
         unless_given: str, what the value is if it is not given and the
             default is `None`.
@@ -265,7 +265,7 @@ def checked(field, value):
     if value is None and kind is not field.type:
         return None
     value = converted(flag(field.name), value, kind)
-    choices, check = field.metadata["choices"], field.metadata["check"]
+    choices, check = choices_of(field), field.metadata["check"]
     for each in value if isinstance(value, list) else [value]:
         if each is None:
             continue
@@ -280,6 +280,12 @@ def checked(field, value):
                 f"Received: {each!r}"
             )
     return value
+
+
+def choices_of(field):
+    """All values of a field as a sequence or table, or `None` for any."""
+    choices = field.metadata["choices"]
+    return choices() if callable(choices) else choices
 
 
 def kind_of(field):
@@ -712,7 +718,7 @@ def add_flags(parser, settings_class):
 
 def help_of(field, settings_class):
     """The help of a flag: meaning, choices, where it applies, default."""
-    text, choices = field.metadata["help"], field.metadata["choices"]
+    text, choices = field.metadata["help"], choices_of(field)
     if field.name == "dataset":
         text += f": {layouts.describe(settings_class.layouts)}"
     elif choices and len(choices) <= MOST_CHOICES:

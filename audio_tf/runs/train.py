@@ -88,7 +88,7 @@ class TrainSettings(ModelSettings, DataSettings):
     monitor: str = setting(
         "val_mAP",
         "figure of the best epoch, if there is a validation split",
-        metrics.monitors(),
+        metrics.monitors,
     )
     export: bool = setting(False, "also write a SavedModel")
     out: str = shared("out", "runs/train")
