@@ -5,6 +5,7 @@ from keras import ops
 
 from audio_tf.attention import functional
 from audio_tf.attention.base import SelfAttention
+from audio_tf.ops import statistics
 from audio_tf.ops.checks import check_flags, check_sizes
 
 # Reformer's: finite, so that a frame alone still sees itself.
@@ -71,7 +72,7 @@ class SharedQKAttention(SelfAttention):
     def project(self, inputs):
         query, key = super().project(inputs)
         if self.normalize_keys:
-            power = functional.to_float32(key)
+            power = statistics.to_float32(key)
             power = ops.mean(ops.square(power), axis=-1, keepdims=True)
             scale = ops.rsqrt(power + KEY_NORM_EPSILON)
             key = key * ops.cast(scale, key.dtype)
@@ -81,7 +82,7 @@ class SharedQKAttention(SelfAttention):
         scores = super().scores(query, key)
         if not self.mask_self:
             return scores
-        scores = functional.to_float32(scores)
+        scores = statistics.to_float32(scores)
         itself = ops.eye(ops.shape(scores)[-1], dtype="bool")
         return ops.where(itself, ops.cast(SELF_SCORE, scores.dtype), scores)
 

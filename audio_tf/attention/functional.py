@@ -1,9 +1,8 @@
 """Attention as pure functions of tensors."""
 
-import keras
 from keras import ops
 
-from audio_tf.ops import masks
+from audio_tf.ops import masks, statistics
 
 # Added to a score, it leaves nothing of it; and it is finite in float32, so
 # that a row of nothing else is no NaN.
@@ -53,12 +52,6 @@ def product_per_head(x, kernel):
     return ops.reshape(product, (-1, 1, length, ops.shape(kernel)[2]))
 
 
-def to_float32(x):
-    """Casts half precision up; float32 and float64 stay as they are."""
-    dtype = keras.backend.standardize_dtype(x.dtype)
-    return ops.cast(x, keras.backend.result_type(dtype, "float32"))
-
-
 def softmax_weights(scores, mask=None):
     """Softmax over the last axis in float32 or better, cast back.
 
@@ -66,7 +59,7 @@ def softmax_weights(scores, mask=None):
     which costs less than another pass over all weights.
     """
     dtype = scores.dtype
-    scores = to_float32(scores)
+    scores = statistics.to_float32(scores)
     if mask is not None:
         scores = scores + ops.where(
             mask, ops.cast(0.0, scores.dtype), ops.cast(EXCLUDED, scores.dtype)
@@ -120,7 +113,7 @@ def mix_with_rest(scores, value, mask, rest, count):
         `(..., T, V)` in the dtype of `scores`, zero where `count` is.
     """
     dtype = scores.dtype
-    scores = ops.where(mask, to_float32(scores), EXCLUDED)
+    scores = ops.where(mask, statistics.to_float32(scores), EXCLUDED)
     chosen = ops.cast(mask, scores.dtype) * ops.ones_like(scores)
     count = ops.cast(count, scores.dtype)
     others = count - ops.sum(chosen, axis=-1, keepdims=True)
@@ -154,7 +147,7 @@ def rest_of(value, mask, causal):
         Sums, `(B, H, T, V)` if causal and else `(B, H, 1, V)`, and counts,
         `(B, 1, T, 1)` or `(B, 1, 1, 1)`.
     """
-    value = to_float32(value)
+    value = statistics.to_float32(value)
     ones = ops.ones_like(value[:, :1, :, :1])
     if mask is not None:
         real = masks.queries(mask)

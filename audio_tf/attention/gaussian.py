@@ -3,40 +3,13 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import functional
 from audio_tf.attention.base import Attention
 from audio_tf.attention.costs import Cost
-from audio_tf.ops import blocks, masks
+from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_positive
 
 # Of equation 8, in the experiments of "Gaussian Adaptive Attention".
 EPSILON = 1e-5
-
-
-def moments(x, axis, real=None, unbiased=False):
-    """Mean and variance over `axis`, of what is real.
-
-    Args:
-        x: floating tensor, zero wherever it is not real.
-        axis: int.
-        real: boolean tensor broadcastable to `x`, or `None`.
-        unbiased: bool. If True, divide by one less than the count, but at
-            least by one.
-
-    Returns:
-        Mean and variance, of size 1 along `axis`; zero where nothing is real.
-    """
-    if real is None:
-        count = ops.cast(ops.shape(x)[axis], x.dtype)
-    else:
-        count = ops.sum(ops.cast(real, x.dtype), axis=axis, keepdims=True)
-    mean = ops.sum(x, axis=axis, keepdims=True) / ops.maximum(count, 1.0)
-    # Not mean(x^2) - mean^2, which cancels and may be negative.
-    deviation = x - mean
-    if real is not None:
-        deviation = ops.where(real, deviation, 0.0)
-    squares = ops.sum(ops.square(deviation), axis=axis, keepdims=True)
-    return mean, squares / ops.maximum(count - float(unbiased), 1.0)
 
 
 class GaussianAttention(Attention):
@@ -173,14 +146,16 @@ class GaussianAttention(Attention):
 
     def transform(self, inputs, mask, training, with_map):
         frames = None if mask is None else ops.expand_dims(mask, -1)
-        x, real = functional.to_float32(self.cut(inputs)), None
+        x, real = statistics.to_float32(self.cut(inputs)), None
         if frames is not None and self.axis == 1:
             real = (
                 self.cut(frames)
                 if self.head_axis == 1
                 else ops.expand_dims(frames, -1)
             )
-        mean, variance = moments(x, self.moment_axis, real, self.unbiased)
+        mean, variance = statistics.moments(
+            x, self.moment_axis, real, self.unbiased
+        )
         deviation = ops.sqrt(variance + self.epsilon)
         weights = self.gaussian(x, mean, deviation, real)
         weights = ops.cast(weights, inputs.dtype)

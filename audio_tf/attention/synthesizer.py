@@ -9,7 +9,7 @@ from keras import ops
 from audio_tf.attention import functional
 from audio_tf.attention import patterns as crafted
 from audio_tf.attention.base import Attention, SelfAttention
-from audio_tf.ops import blocks, masks
+from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_flags, check_sizes
 from audio_tf.ops.weights import declare_parts
 
@@ -241,7 +241,7 @@ class RandomSynthesizerAttention(SelfAttention):
         """
         if self.folded:
             return
-        logits = functional.to_float32(self.table.value)
+        logits = statistics.to_float32(self.table.value)
         weights = functional.softmax_weights(
             logits, self.score_mask(self.max_length)
         )
@@ -313,7 +313,7 @@ class RandomSynthesizerAttention(SelfAttention):
         if self.folded:
             return table
         return functional.softmax_weights(
-            functional.to_float32(table), self.score_mask(length)
+            statistics.to_float32(table), self.score_mask(length)
         )
 
     def mechanism_cost(self, length, dim):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from audio_tf.layers.stages import whole_windows
+from audio_tf.ops import blocks
 
 # Samples that wait for their frame, and frames so far: both fit a float32.
 COUNTS = 2
@@ -56,7 +56,7 @@ class Stream:
         last = tf.reduce_any(last)
         samples = tf.concat([reader.take(waiting, 1)[:, :, 0], waveform], 1)
         size = self.backbone.frame_size
-        used = whole_windows(tf.shape(samples)[1], size, size, last)
+        used = blocks.whole_windows(tf.shape(samples)[1], size, size, last)
         x = self.backbone.embed_next(samples[:, : used * size], past)
         rest = samples[:, used * size :]
 

@@ -12,8 +12,7 @@ import math
 import keras
 from keras import ops
 
-from audio_tf.layers import spectral
-from audio_tf.ops import masks
+from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_sizes, closest
 from audio_tf.ops.layer import Layer
 
@@ -29,27 +28,6 @@ def ratio_from_db(level_db):
     return ops.exp(level_db * (math.log(10.0) / 20.0))
 
 
-def keep_real(waveform, lengths):
-    """Silences what stands behind the end of each clip.
-
-    Args:
-        waveform: tensor `(batch, samples)`.
-        lengths: int32 `(batch,)`.
-    """
-    real = masks.from_lengths(lengths, ops.shape(waveform)[1])
-    return ops.where(real, waveform, 0.0)
-
-
-def power(waveform, lengths):
-    """Mean square of each clip's real samples, `(batch, 1)`; 0 if empty."""
-    total = ops.sum(
-        ops.square(keep_real(waveform, lengths)), axis=1, keepdims=True
-    )
-    return total / ops.cast(
-        ops.expand_dims(ops.maximum(lengths, 1), 1), total.dtype
-    )
-
-
 def take_samples(waveform, positions):
     """Takes `waveform[b, positions[b]]`, positions int32 `(batch, count)`.
 
@@ -60,7 +38,7 @@ def take_samples(waveform, positions):
     waveform = ops.pad(waveform, [[0, 0], [0, 1]])
     positions = ops.clip(positions, 0, ops.shape(waveform)[1] - 1)
     return ops.squeeze(
-        spectral.take_frames(ops.expand_dims(waveform, -1), positions), -1
+        blocks.take_frames(ops.expand_dims(waveform, -1), positions), -1
     )
 
 
@@ -84,7 +62,7 @@ def shift(waveform, lengths, offset, wrap=False):
         positions = ops.mod(positions, ops.maximum(size, 1))
     inside = (positions >= 0) & (positions < size)
     taken = ops.where(inside, take_samples(waveform, positions), 0.0)
-    return keep_real(taken, lengths)
+    return masks.zero_beyond(taken, lengths)
 
 
 def interpolate(
@@ -193,7 +171,7 @@ def change_speed(waveform, lengths, step, start, reach, interpolation):
         waveform, lengths, base, fraction, cutoff, reach, interpolation
     )
     new = ops.minimum(new, samples)
-    return keep_real(waveform, new), new
+    return masks.zero_beyond(waveform, new), new
 
 
 def add_noise(waveform, lengths, noise, snr_db):
@@ -210,11 +188,11 @@ def add_noise(waveform, lengths, noise, snr_db):
     """
     # A root has no gradient at 0.
     floor = 1e-30
-    clip = ops.sqrt(ops.maximum(power(waveform, lengths), floor))
-    other = ops.sqrt(ops.maximum(power(noise, lengths), floor))
+    clip = ops.sqrt(ops.maximum(statistics.power(waveform, lengths), floor))
+    other = ops.sqrt(ops.maximum(statistics.power(noise, lengths), floor))
     factor = clip / other * ratio_from_db(-snr_db)
     factor = ops.where(other > 2.0 * math.sqrt(floor), factor, 0.0)
-    return keep_real(waveform + factor * noise, lengths)
+    return masks.zero_beyond(waveform + factor * noise, lengths)
 
 
 def hide(inputs, start, width, axis, fill):
@@ -389,10 +367,10 @@ class WaveformAugmentation(Augmentation):
     def apply(self, waveform, lengths, training, *further):
         """Calls `augment` in training; `further` are its own tensors."""
         waveform = ops.convert_to_tensor(waveform)
-        lengths = spectral.clip_lengths(waveform, lengths)
+        lengths = masks.real_lengths(waveform, lengths)
         if not training:
             return waveform, lengths
-        x = keep_real(ops.cast(waveform, "float32"), lengths)
+        x = masks.zero_beyond(ops.cast(waveform, "float32"), lengths)
         new, new_lengths = self.augment(x, lengths, *further)
         if self.rate < 1.0:
             chosen = self.chosen(x)
@@ -624,7 +602,7 @@ class RandomCrop(RandomLayer):
 
     def call(self, waveform, lengths=None, training=None):
         waveform = ops.convert_to_tensor(waveform)
-        lengths = spectral.clip_lengths(waveform, lengths)
+        lengths = masks.real_lengths(waveform, lengths)
         if not training:
             return waveform, lengths
         room = ops.expand_dims(ops.maximum(lengths - self.size, 0), 1)
@@ -632,7 +610,7 @@ class RandomCrop(RandomLayer):
         samples = ops.expand_dims(ops.arange(self.size, dtype="int32"), 0)
         lengths = ops.minimum(lengths, self.size)
         taken = take_samples(waveform, samples + start)
-        return keep_real(taken, lengths), lengths
+        return masks.zero_beyond(taken, lengths), lengths
 
     def compute_output_spec(self, waveform, lengths=None, training=None):
         batch, samples = waveform.shape
@@ -675,17 +653,15 @@ class SpectrogramAugmentation(Augmentation):
         inputs = ops.convert_to_tensor(inputs)
         if not training:
             return inputs
-        time = ops.shape(inputs)[1]
         if mask is None:
-            lengths = ops.zeros((ops.shape(inputs)[0],), dtype="int32") + time
-        else:
-            lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
-        real = ops.expand_dims(masks.from_lengths(lengths, time), -1)
-        x = ops.where(real, ops.cast(inputs, "float32"), 0.0)
-        x = self.augment(x, lengths)
+            mask = ops.ones_like(inputs[:, :, 0], dtype="bool")
+        mask = ops.cast(mask, "bool")
+        x = masks.zero_padding(ops.cast(inputs, "float32"), mask)
+        x = self.augment(x, masks.to_lengths(mask))
         if self.rate < 1.0:
-            real = real & ops.expand_dims(self.chosen(inputs), -1)
-        return ops.where(real, ops.cast(x, inputs.dtype), inputs)
+            mask = mask & self.chosen(inputs)
+        changed = ops.expand_dims(mask, -1)
+        return ops.where(changed, ops.cast(x, inputs.dtype), inputs)
 
     def augment(self, inputs, lengths):
         """Changes all clips, `(batch, time, features)`, zeros if not real."""

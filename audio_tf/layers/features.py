@@ -57,12 +57,12 @@ class SpeechFeatures(Layer):
         waveform: floating tensor `(batch, samples)`, full scale 1.
         lengths: integer `(batch,)`, real samples of each clip, or `None`
             where all are real.
-        return_mask: bool. If True, also return the mask of the steps,
-            boolean `(batch, steps)`.
+        return_lengths: bool. If True, also return how many steps of each
+            clip are real, int32 `(batch,)`.
 
     Returns:
         Tensor `(batch, steps, dim)`, computed in float32 and cast to the
-        policy, or a pair with the mask.
+        policy, or a pair with the real steps.
 
     Raises:
         TypeError: if the preset has no such option; it names the closest.
@@ -143,8 +143,8 @@ class SpeechFeatures(Layer):
             if layer is not None:
                 layer.build(shape)
 
-    def call(self, waveform, lengths=None, return_mask=False):
-        lengths = spectral.clip_lengths(waveform, lengths)
+    def call(self, waveform, lengths=None, return_lengths=False):
+        lengths = masks.real_lengths(waveform, lengths)
         waveform = ops.cast(waveform, "float32")
         if self.level_db is not None:
             waveform = spectral.set_level(waveform, lengths, self.level_db)
@@ -157,19 +157,18 @@ class SpeechFeatures(Layer):
         if self.norm is not None:
             x = self.norm.transform(x, lengths)
         x = ops.cast(self.stacking.transform(x, lengths), self.compute_dtype)
-        if not return_mask:
+        if not return_lengths:
             return x
-        lengths = frames.stacked_lengths(lengths, self.stacking.size)
-        return x, masks.from_lengths(lengths, ops.shape(x)[1])
+        return x, frames.stacked_lengths(lengths, self.stacking.size)
 
-    def compute_output_spec(self, waveform, lengths=None, return_mask=False):
+    def compute_output_spec(self, waveform, lengths=None, return_lengths=False):
         x = self.spectrogram.compute_output_spec(waveform)
         batch, steps, _ = self.stacking.compute_output_spec(x).shape
         x = keras.KerasTensor(
             (batch, steps, self.dim), dtype=self.compute_dtype
         )
-        mask = keras.KerasTensor((batch, steps), dtype="bool")
-        return (x, mask) if return_mask else x
+        lengths = keras.KerasTensor((batch,), dtype="int32")
+        return (x, lengths) if return_lengths else x
 
     def get_config(self):
         return {

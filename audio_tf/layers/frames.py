@@ -5,25 +5,11 @@ import math
 import keras
 from keras import ops
 
-from audio_tf.layers import spectral
-from audio_tf.ops import blocks, masks
+from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_flags, check_sizes, is_number
 from audio_tf.ops.layer import Layer
 
 EDGES = ("interp", "nearest")
-
-
-def real_lengths(x, mask):
-    """Real frames of each clip; a mask is True for the first ones."""
-    if mask is not None:
-        mask = ops.sum(ops.cast(mask, "int32"), axis=1)
-    return spectral.clip_lengths(x, mask)
-
-
-def only_real(x, lengths):
-    """Zeros in `(batch, time, dim)` behind the end of each clip."""
-    mask = masks.from_lengths(lengths, ops.shape(x)[1])
-    return ops.where(ops.expand_dims(mask, -1), x, 0.0)
 
 
 def weighted_sums(x, reach, weight):
@@ -61,13 +47,13 @@ def slopes(x, lengths, width=9, edges="interp"):
     x = x - x[:, :1]
     if edges == "nearest":
         positions = ops.arange(frames + 2 * reach, dtype="int32") - reach
-        x = spectral.take_frames(x, spectral.clamp(positions, 0, last))
+        x = blocks.take_frames(x, blocks.clamp(positions, 0, last))
         squares = sum(k * k for k in range(-reach, reach + 1))
         return weighted_sums(x, reach, float) / squares
     # Ones beside the features: sums over `k` alone come out as well.
     x = ops.concatenate([x, ops.ones_like(x[:, :, :1])], axis=-1)
     padding = [[0, 0], [reach, reach], [0, 0]]
-    x = ops.pad(only_real(x, lengths), padding)
+    x = ops.pad(masks.zero_beyond(x, lengths), padding)
     first_moment = weighted_sums(x, reach, float)
     total = weighted_sums(x, reach, lambda k: 1.0)
     squares = weighted_sums(x[:, :, -1:], reach, lambda k: float(k * k))
@@ -79,37 +65,12 @@ def slopes(x, lengths, width=9, edges="interp"):
     fitted = covariance / ops.maximum(variance, 0.5)
     # The fits nearest to the ends count for all frames beyond them. A clip
     # shorter than a fit has one that sees all of it, in its middle.
-    centers = spectral.clamp(
+    centers = blocks.clamp(
         ops.expand_dims(ops.arange(frames, dtype="int32"), 0),
         reach,
         ops.maximum(last // 2, last - reach),
     )
-    return spectral.take_frames(fitted, centers)
-
-
-def standardize(x, lengths, unbiased=False, epsilon=1e-16, min_deviation=1e-4):
-    """Mean 0 and deviation 1 of each feature over the real frames.
-
-    Args:
-        x: float32 `(batch, time, dim)`.
-        lengths: int32 `(batch,)`, real frames of each clip.
-        unbiased: bool, divide the variance by one less than the frames.
-        epsilon: float, added to the deviation.
-        min_deviation: float, what smaller deviations count as.
-
-    Returns:
-        `(batch, time, dim)`, zeros behind the end of a clip.
-    """
-    count = ops.cast(ops.reshape(lengths, (-1, 1, 1)), "float32")
-    # What hardly varies keeps its digits for that.
-    x = only_real(x - x[:, :1], lengths)
-    mean = ops.sum(x, axis=1, keepdims=True) / ops.maximum(count, 1.0)
-    x = only_real(x - mean, lengths)
-    squares = ops.sum(ops.square(x), axis=1, keepdims=True)
-    variance = squares / ops.maximum(count - float(unbiased), 1.0)
-    # A root has no gradient at 0, and float32 no square much smaller.
-    least = max(min_deviation**2, 1e-30)
-    return x / (ops.sqrt(ops.maximum(variance, least)) + epsilon)
+    return blocks.take_frames(fitted, centers)
 
 
 def stacked_length(frames, size):
@@ -131,10 +92,10 @@ def stacked_lengths(lengths, size):
 def stack(x, lengths, size):
     """Joins frames: `(B, T, F)` to `(B, max(T // size, 1), size * F)`."""
     dim, count = x.shape[-1], stacked_length(ops.shape(x)[1], size)
-    x = ops.pad(only_real(x, lengths), [[0, 0], [0, size], [0, 0]])
+    x = ops.pad(masks.zero_beyond(x, lengths), [[0, 0], [0, size], [0, 0]])
     x = blocks.narrow(x, 1, 0, count * size)
     x = ops.reshape(x, (-1, count, size * dim))
-    return only_real(x, stacked_lengths(lengths, size))
+    return masks.zero_beyond(x, stacked_lengths(lengths, size))
 
 
 class FrameLayer(Layer):
@@ -145,7 +106,8 @@ class FrameLayer(Layer):
         self.supports_masking = True
 
     def call(self, inputs, mask=None):
-        lengths = real_lengths(inputs, mask)
+        lengths = None if mask is None else masks.to_lengths(mask)
+        lengths = masks.real_lengths(inputs, lengths)
         x = self.transform(ops.cast(inputs, "float32"), lengths)
         return ops.cast(x, self.compute_dtype)
 
@@ -193,7 +155,9 @@ class Deltas(FrameLayer):
         self.edges = edges
 
     def transform(self, x, lengths):
-        return only_real(slopes(x, lengths, self.width, self.edges), lengths)
+        return masks.zero_beyond(
+            slopes(x, lengths, self.width, self.edges), lengths
+        )
 
     def get_config(self):
         return {
@@ -251,7 +215,7 @@ class UtteranceNorm(FrameLayer):
         self.min_deviation = min_deviation
 
     def transform(self, x, lengths):
-        return standardize(
+        return statistics.standardize(
             x, lengths, self.unbiased, self.epsilon, self.min_deviation
         )
 
@@ -297,7 +261,7 @@ class FrameStacking(FrameLayer):
     def compute_mask(self, inputs, mask=None):
         if mask is None:
             return None
-        lengths = stacked_lengths(real_lengths(inputs, mask), self.size)
+        lengths = stacked_lengths(masks.to_lengths(mask), self.size)
         count = stacked_length(ops.shape(inputs)[1], self.size)
         return masks.from_lengths(lengths, count)
 

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.layers import activations
-from audio_tf.ops import masks
+from audio_tf.ops import blocks, masks
 from audio_tf.ops.layer import Layer
 
 
@@ -111,12 +111,13 @@ class FrameMask(Layer):
 
     def call(self, waveform, lengths=None):
         batch, samples = ops.shape(waveform)[0], ops.shape(waveform)[1]
-        frames = (samples + self.frame_size - 1) // self.frame_size
+        frames = blocks.count(samples, self.frame_size)
         if lengths is None:
             return ops.ones((batch, frames), dtype="bool")
         lengths = masks.within(lengths, samples)
-        lengths = (lengths + self.frame_size - 1) // self.frame_size
-        return masks.from_lengths(lengths, frames)
+        return masks.from_lengths(
+            blocks.count(lengths, self.frame_size), frames
+        )
 
     def compute_output_spec(self, waveform, lengths=None):
         batch, samples = waveform.shape
@@ -222,9 +223,8 @@ class WaveformFrontend(Layer):
     def call(self, waveform, lengths=None):
         batch, samples = ops.shape(waveform)[0], ops.shape(waveform)[1]
         if lengths is not None:
-            real = masks.from_lengths(masks.within(lengths, samples), samples)
-            waveform = ops.where(real, waveform, 0.0)
-        frames = (samples + self.patch_size - 1) // self.patch_size
+            waveform = masks.zero_beyond(waveform, lengths)
+        frames = blocks.count(samples, self.patch_size)
         padding = frames * self.patch_size - samples
         waveform = ops.pad(waveform, [[0, 0], [0, padding]])
         patches = ops.reshape(waveform, (batch, frames, self.patch_size))

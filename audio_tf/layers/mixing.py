@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.layers import augment, spectral
+from audio_tf.layers import augment
 from audio_tf.ops import masks
 
 WEIGHTINGS = (None, "a")
@@ -73,10 +73,10 @@ class PairMixing(augment.Augmentation):
     def call(self, waveform, targets, lengths=None, training=None):
         waveform = ops.convert_to_tensor(waveform)
         targets = ops.convert_to_tensor(targets)
-        lengths = spectral.clip_lengths(waveform, lengths)
+        lengths = masks.real_lengths(waveform, lengths)
         if not training:
             return waveform, targets, lengths
-        x = augment.keep_real(ops.cast(waveform, "float32"), lengths)
+        x = masks.zero_beyond(ops.cast(waveform, "float32"), lengths)
         t = ops.cast(targets, "float32")
         partner = ops.squeeze(ops.argsort(self.uniform(x), axis=0), 1)
         other, other_lengths = (

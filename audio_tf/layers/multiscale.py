@@ -3,9 +3,8 @@
 import keras
 from keras import ops
 
-from audio_tf.layers.pooling import real_frames
 from audio_tf.layers.stages import Stage
-from audio_tf.ops import masks
+from audio_tf.ops import blocks, masks
 from audio_tf.ops.layer import Layer
 
 
@@ -37,15 +36,15 @@ def block_average(x, real, window):
         window: int, frames of a block.
     """
     batch, length, dim = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
-    blocks = (length + window - 1) // window
-    padding = [[0, 0], [0, blocks * window - length], [0, 0]]
-    x = ops.reshape(ops.pad(x, padding), (batch, blocks, window, dim))
-    real = ops.reshape(ops.pad(real, padding), (batch, blocks, window, 1))
+    number = blocks.count(length, window)
+    padding = [[0, 0], [0, number * window - length], [0, 0]]
+    x = ops.reshape(ops.pad(x, padding), (batch, number, window, dim))
+    real = ops.reshape(ops.pad(real, padding), (batch, number, window, 1))
     mean = ops.sum(x, axis=2, keepdims=True) / ops.maximum(
         ops.sum(real, axis=2, keepdims=True), 1.0
     )
-    mean = ops.broadcast_to(mean, (batch, blocks, window, dim))
-    return ops.reshape(mean, (batch, blocks * window, dim))[:, :length]
+    mean = ops.broadcast_to(mean, (batch, number, window, dim))
+    return ops.reshape(mean, (batch, number * window, dim))[:, :length]
 
 
 def trailing_average(x, real, window):
@@ -56,16 +55,10 @@ def trailing_average(x, real, window):
     total, count, reach = x, real, 1
     while reach < window:
         # Not in place: on Torch that would change `real` for the next group.
-        total = total + shift(total, reach)
-        count = count + shift(count, reach)
+        total = total + blocks.delay(total, reach)
+        count = count + blocks.delay(count, reach)
         reach *= 2
     return total / ops.maximum(count, 1.0)
-
-
-def shift(x, frames):
-    """Delays `(batch, time, dim)` by `frames`, zeros in front."""
-    length = ops.shape(x)[1]
-    return ops.pad(x, [[0, 0], [frames, 0], [0, 0]])[:, :length]
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -106,7 +99,7 @@ class MultiScaleAverage(Stage, Layer):
         self.causal = causal
 
     def call(self, inputs, mask=None):
-        real = real_frames(inputs, mask)
+        real = masks.factors(inputs, mask)
         if mask is not None:
             inputs = masks.zero_padding(inputs, mask)
         average = trailing_average if self.causal else block_average

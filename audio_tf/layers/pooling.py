@@ -3,16 +3,9 @@
 import keras
 from keras import ops
 
-from audio_tf.layers.stages import Stage, whole_windows
-from audio_tf.ops import masks
+from audio_tf.layers.stages import Stage
+from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.layer import Layer
-
-
-def real_frames(inputs, mask):
-    """The mask as factors: 1 or 0 in `(batch, time, 1)`; 1 without a mask."""
-    if mask is None:
-        return ops.ones_like(inputs[:, :, :1])
-    return ops.expand_dims(ops.cast(mask, inputs.dtype), -1)
 
 
 def window_sums(x, size, stride):
@@ -86,7 +79,7 @@ class TemporalAveragePooling(Stage, Layer):
         return ops.squeeze(counts, -1) > 0.0
 
     def call(self, inputs, mask=None):
-        real = real_frames(inputs, mask)
+        real = masks.factors(inputs, mask)
         if mask is not None:
             inputs = masks.zero_padding(inputs, mask)
         total = window_sums(inputs, self.pool_size, self.strides)
@@ -97,11 +90,11 @@ class TemporalAveragePooling(Stage, Layer):
         return frames - self.stream_outputs(frames) * self.strides
 
     def stream_outputs(self, frames):
-        return whole_windows(frames, self.pool_size, self.strides, False)
+        return blocks.whole_windows(frames, self.pool_size, self.strides, False)
 
     def stream_step(self, seen, count, last):
         del count
-        ready = whole_windows(
+        ready = blocks.whole_windows(
             ops.shape(seen)[1], self.pool_size, self.strides, last
         )
         return self(seen)[:, :ready]
@@ -139,9 +132,8 @@ class MaskedMean(Layer):
         return None
 
     def call(self, inputs, mask=None):
-        dtype = keras.backend.result_type(inputs.dtype, "float32")
-        x = ops.cast(inputs, dtype)
-        real = real_frames(x, mask)
+        x = statistics.to_float32(inputs)
+        real = masks.factors(x, mask)
         if mask is not None:
             x = masks.zero_padding(x, mask)
         mean = ops.sum(x, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)

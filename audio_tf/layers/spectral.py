@@ -18,7 +18,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.layers import mel
-from audio_tf.ops import blocks, masks
+from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_positive, check_sizes, is_number
 from audio_tf.ops.layer import Layer
 
@@ -49,28 +49,6 @@ def half_transform(window_size, fft_size, bins):
     return cos.astype("float32"), sin.astype("float32")
 
 
-def clip_lengths(x, lengths):
-    """Real positions of each clip along axis 1, `int32 (batch,)`.
-
-    `None` stands for all; what is out of range is brought into it.
-    """
-    batch, length = ops.shape(x)[0], ops.shape(x)[1]
-    if lengths is None:
-        return ops.zeros((batch,), dtype="int32") + length
-    return masks.within(lengths, length)
-
-
-def clamp(x, low, high):
-    """`ops.clip` with limits that broadcast; TensorFlow's do not."""
-    return ops.minimum(ops.maximum(x, low), high)
-
-
-def take_frames(x, indices):
-    """Takes `x[b, indices[b]]` from `(batch, time, dim)`."""
-    indices = ops.expand_dims(indices, 1)
-    return ops.squeeze(blocks.gather(ops.expand_dims(x, 1), indices), 1)
-
-
 def extend(waveform, lengths, positions, padding):
     """Samples of each clip at positions that may lie outside of it.
 
@@ -97,10 +75,10 @@ def extend(waveform, lengths, positions, padding):
     else:
         sources = positions
         real = (positions >= 0) & (positions < lengths)
-    sources = clamp(sources, 0, last)
+    sources = blocks.clamp(sources, 0, last)
     # One sample more, so that there is one to take from a batch without any.
     waveform = ops.pad(waveform, [[0, 0], [0, 1]])
-    taken = take_frames(ops.expand_dims(waveform, -1), sources)
+    taken = blocks.take_frames(ops.expand_dims(waveform, -1), sources)
     return ops.where(real, ops.squeeze(taken, -1), 0.0)
 
 
@@ -109,12 +87,9 @@ def set_level(waveform, lengths, level_db):
 
     Silence stays silence; what stands behind a clip becomes zero.
     """
-    real = masks.from_lengths(lengths, ops.shape(waveform)[1])
-    waveform = ops.where(real, waveform, 0.0)
-    power = ops.sum(ops.square(waveform), axis=1, keepdims=True)
-    count = ops.maximum(ops.cast(ops.expand_dims(lengths, 1), "float32"), 1.0)
+    waveform = masks.zero_beyond(waveform, lengths)
     # A root has no gradient at 0.
-    rms = ops.sqrt(ops.maximum(power / count, 1e-30))
+    rms = ops.sqrt(ops.maximum(statistics.power(waveform, lengths), 1e-30))
     return waveform * (10.0 ** (level_db / 20.0) / (rms + 1e-10))
 
 
@@ -220,21 +195,15 @@ class Spectrogram(Layer):
         lengths = masks.within(lengths, 2**31 - 2)
         return ops.where(lengths > 0, 1 + lengths // self.hop_size, 0)
 
-    def frame_mask(self, waveform, lengths=None):
-        """Boolean `(batch, frames)`, True where a frame is real."""
-        real = self.frame_lengths(clip_lengths(waveform, lengths))
-        frames = 1 + ops.shape(waveform)[1] // self.hop_size
-        return masks.from_lengths(real, frames)
-
     def call(self, waveform, lengths=None):
-        mask = ops.expand_dims(self.frame_mask(waveform, lengths), -1)
-        lengths = clip_lengths(waveform, lengths)
+        lengths = masks.real_lengths(waveform, lengths)
         waveform = ops.cast(waveform, "float32")
         if self.pre_emphasis:
-            before = ops.pad(waveform, [[0, 0], [1, 0]])[:, :-1]
+            before = blocks.delay(waveform, 1)
             waveform = waveform - self.pre_emphasis * before
         features = self.features(self.power(self.frames(waveform, lengths)))
-        return ops.cast(ops.where(mask, features, 0.0), self.compute_dtype)
+        features = masks.zero_beyond(features, self.frame_lengths(lengths))
+        return ops.cast(features, self.compute_dtype)
 
     def frames(self, waveform, lengths):
         """All frames but their first sample: `(B, T, window_size - 1)`."""

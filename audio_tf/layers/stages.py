@@ -1,7 +1,5 @@
 """The contract of the layers that a backbone's frames run through."""
 
-from keras import ops
-
 
 class Stage:
     """Mixin of a layer from frames to frames, `(batch, time, dim)`.
@@ -52,16 +50,3 @@ class Stage:
             clip's output.
         """
         raise NotImplementedError  # abstract
-
-
-def whole_windows(length, size, stride, last):
-    """Windows that `length` fills, or, at the end, that it begins.
-
-    Args:
-        length: integer scalar tensor.
-        size, stride: int, of a window and from one to the next.
-        last: boolean scalar tensor, whether nothing follows.
-    """
-    filled = ops.maximum((length - size) // stride + 1, 0)
-    begun = (length + stride - 1) // stride
-    return ops.where(last, begun, filled)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from audio_tf.attention import functional
+from audio_tf.ops import masks, statistics
 from audio_tf.ops.checks import check_sizes
 from audio_tf.ops.layer import Layer
 
@@ -58,11 +59,11 @@ class FramePooling(Layer):
     def call(self, inputs, mask=None):
         if mask is None:
             mask = ops.ones_like(inputs[:, :, 0], dtype="bool")
-        mask = ops.expand_dims(ops.cast(mask, "bool"), -1)
-        inputs = ops.where(mask, inputs, ops.zeros_like(inputs))
-        dtype = keras.backend.result_type(inputs.dtype, "float32")
-        weights = ops.cast(self.weights_of(inputs, mask), dtype)
-        mean, deviation = moments(ops.cast(inputs, dtype), weights)
+        mask = ops.cast(mask, "bool")
+        inputs = masks.zero_padding(inputs, mask)
+        weights = self.weights_of(inputs, ops.expand_dims(mask, -1))
+        x = statistics.to_float32(inputs)
+        mean, deviation = moments(x, ops.cast(weights, x.dtype))
         if self.deviation:
             mean = ops.concatenate([mean, deviation], axis=-1)
         return ops.cast(mean, self.compute_dtype)
@@ -149,7 +150,7 @@ class AttentionPooling(FramePooling):
     def weights_of(self, inputs, mask):
         scores = self.score_dense(self.hidden_dense(inputs))
         scores = ops.transpose(scores, (0, 2, 1))  # (B, H, T)
-        scores = functional.to_float32(scores)
+        scores = statistics.to_float32(scores)
         weights = functional.softmax_weights(
             scores, ops.transpose(mask, (0, 2, 1))
         )

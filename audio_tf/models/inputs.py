@@ -122,7 +122,7 @@ def as_lengths(lengths):
 def lengths_of_mask(mask):
     """Real frames, int32 `(batch,)`, of a mask `(batch, frames)`."""
     if not is_numpy(mask):
-        return ops.sum(ops.cast(mask, "int32"), axis=1)
+        return masks.to_lengths(mask)
     mask = mask.astype("bool")
     if (mask[:, 1:] & ~mask[:, :-1]).any():
         raise ValueError(

@@ -71,10 +71,10 @@ class SpeechEncoder(AudioBackbone):
 
         # === Functional Model ===
         inputs = model_inputs.symbolic("waveform")
-        x, mask = features(
-            inputs["waveform"], lengths=inputs["lengths"], return_mask=True
+        x, lengths = features(
+            inputs["waveform"], lengths=inputs["lengths"], return_lengths=True
         )
-        outputs = dict(encoder({"features": x, "frame_mask": mask}))
+        outputs = dict(encoder({"features": x, "lengths": lengths}))
         if weighted_sum:
             outputs["sequence_output"] = mixture(outputs["hidden_states"])
         super().__init__(inputs=inputs, outputs=outputs, dtype=own, **kwargs)
@@ -129,10 +129,9 @@ class SpeechEncoder(AudioBackbone):
         return [name for name in super().arguments() if name != "dtype"]
 
     def embed(self, inputs):
-        x, mask = self.features(
-            inputs["waveform"], lengths=inputs["lengths"], return_mask=True
+        x, lengths = self.features(
+            inputs["waveform"], lengths=inputs["lengths"], return_lengths=True
         )
-        lengths = keras.ops.sum(keras.ops.cast(mask, "int32"), axis=1)
         return self.encoder.embed({"features": x, "lengths": lengths})
 
     def get_config(self):

@@ -1,14 +1,14 @@
-"""Time cut into blocks, so that only what is attended to is multiplied.
+"""Pieces of time: slices, positions, blocks and windows.
 
-Lengths may be unknown until run time. What is missing from a whole block is
-filled with zeros (False).
+Lengths may be unknown until run time. A last block that is not full is filled
+up with zeros (False).
 """
 
 from keras import ops
 
 
 def narrow(x, axis, start, count):
-    """`x[start : start + count]` along one axis.
+    """Takes `x[start : start + count]` along one axis.
 
     On TensorFlow the gradient of indexing is ten times slower than this one.
     """
@@ -19,11 +19,31 @@ def narrow(x, axis, start, count):
 
 
 def count(length, size):
-    """Blocks of `size` that hold `length`, an integer or a scalar tensor.
+    """Counts the blocks of `size` that hold `length`: rounds the quotient up.
 
     Not `-(-length // size)`: ONNX rounds integer quotients towards zero.
+
+    Args:
+        length: integer, or integer tensor of any shape.
+        size: int, positions of a block.
     """
     return (length + size - 1) // size
+
+
+def whole_windows(length, size, stride, last):
+    """Counts the windows that are filled or, at the end of a clip, begun.
+
+    Args:
+        length: integer scalar tensor, positions so far.
+        size: int, positions of a window.
+        stride: int, positions from one window to the next.
+        last: boolean scalar tensor, whether nothing follows.
+
+    Returns:
+        Integer scalar tensor.
+    """
+    filled = ops.maximum((length - size) // stride + 1, 0)
+    return ops.where(last, count(length, stride), filled)
 
 
 def cut(x, size):
@@ -32,7 +52,7 @@ def cut(x, size):
 
 
 def windows(x, size, left, right):
-    """Blocks with their surroundings.
+    """Cuts time into blocks and takes each with its surroundings.
 
     Args:
         x: tensor `(B, H, T, V)`.
@@ -63,6 +83,35 @@ def join(x, length):
     shape = ops.shape(x)
     x = ops.reshape(x, (-1, x.shape[1], shape[2] * shape[3], shape[4]))
     return narrow(x, 2, 0, length)
+
+
+def delay(x, frames):
+    """Moves `(batch, time, ...)` later by an int of frames, zeros in front."""
+    padding = [[0, 0]] * len(x.shape)
+    padding[1] = [frames, 0]
+    return ops.pad(x, padding)[:, : ops.shape(x)[1]]
+
+
+def clamp(x, low, high):
+    """Does what `ops.clip` does with limits that broadcast to `x`.
+
+    TensorFlow's `ops.clip` takes scalars alone.
+    """
+    return ops.minimum(ops.maximum(x, low), high)
+
+
+def take_frames(x, indices):
+    """Takes frames, other ones for each clip.
+
+    Args:
+        x: tensor `(batch, time, dim)`.
+        indices: int32 tensor `(batch, count)`, each in `[0, time)`.
+
+    Returns:
+        `x[b, indices[b]]`, `(batch, count, dim)`.
+    """
+    indices = ops.expand_dims(indices, 1)
+    return ops.squeeze(gather(ops.expand_dims(x, 1), indices), 1)
 
 
 def gather(x, indices):

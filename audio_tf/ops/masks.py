@@ -1,4 +1,8 @@
-"""Boolean attention masks; True means "may be attended to"."""
+"""Which positions are real, and which may be attended to.
+
+Masks are boolean and True where a position counts. `from_lengths` and
+`to_lengths` are the two directions between a mask and the lengths of clips.
+"""
 
 import keras
 from keras import ops
@@ -8,15 +12,45 @@ def from_lengths(lengths, max_length):
     """Marks the first `lengths[b]` positions of each row.
 
     Args:
-        lengths: integer tensor `(batch,)`.
+        lengths: integer tensor `(batch,)`; lengths beyond the width count as
+            all of it, negative ones as 0.
         max_length: integer or scalar tensor, the width of the mask.
 
     Returns:
         Boolean tensor `(batch, max_length)`.
     """
     positions = ops.arange(max_length, dtype="int32")
-    lengths = ops.cast(lengths, "int32")
+    lengths = within(lengths, max_length)
     return ops.expand_dims(positions, 0) < ops.expand_dims(lengths, 1)
+
+
+def to_lengths(mask):
+    """Counts the real positions of each row, which must come first.
+
+    Args:
+        mask: boolean tensor `(batch, time)`.
+
+    Returns:
+        Int32 tensor `(batch,)`.
+    """
+    return ops.sum(ops.cast(mask, "int32"), axis=1)
+
+
+def real_lengths(x, lengths=None):
+    """Completes the lengths of clips and brings them into range.
+
+    Args:
+        x: tensor `(batch, time, ...)`.
+        lengths: integer tensor `(batch,)`, the real positions of each clip
+            along axis 1, or `None` where all are real.
+
+    Returns:
+        Int32 tensor `(batch,)`, each in `[0, time]`.
+    """
+    batch, length = ops.shape(x)[0], ops.shape(x)[1]
+    if lengths is None:
+        return ops.zeros((batch,), dtype="int32") + length
+    return within(lengths, length)
 
 
 def within(lengths, max_length):
@@ -62,16 +96,46 @@ def queries(mask):
 
 
 def zero_padding(x, mask):
-    """Zeros in place of padded frames, whatever they hold, NaN too.
+    """Puts zeros in place of padding, whatever it holds, NaN too.
 
     Args:
-        x: floating tensor `(batch, time, dim)`.
-        mask: boolean `(batch, time)`, True where a frame is real.
+        x: floating tensor `(batch, time, ...)`.
+        mask: boolean `(batch, time)`, True where a position is real.
 
     Returns:
-        Tensor like `x`; no gradient passes to padded frames.
+        Tensor like `x`; no gradient passes to padding.
     """
-    return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), x.dtype))
+    for _ in range(len(x.shape) - 2):
+        mask = ops.expand_dims(mask, -1)
+    return ops.where(mask, x, ops.zeros((), x.dtype))
+
+
+def zero_beyond(x, lengths):
+    """Puts zeros behind the end of each clip, as `zero_padding` does.
+
+    Args:
+        x: floating tensor `(batch, time, ...)`.
+        lengths: integer `(batch,)`, the real positions of each clip.
+
+    Returns:
+        Tensor like `x`.
+    """
+    return zero_padding(x, from_lengths(lengths, ops.shape(x)[1]))
+
+
+def factors(x, mask=None):
+    """Turns a mask into numbers that multiply frames.
+
+    Args:
+        x: floating tensor `(batch, time, dim)`, whose dtype the factors have.
+        mask: boolean `(batch, time)`, or `None` where all frames are real.
+
+    Returns:
+        Tensor `(batch, time, 1)`, 1 where a frame is real and else 0.
+    """
+    if mask is None:
+        return ops.ones_like(x[:, :, :1])
+    return ops.expand_dims(ops.cast(mask, x.dtype), -1)
 
 
 def combine(*masks):

@@ -698,19 +698,3 @@ def test_the_mask_of_keras_is_taken_and_passed_on(rng):
     y = layer(masked)
     np.testing.assert_array_equal(y, layer(x, mask=padding()))
     np.testing.assert_array_equal(y._keras_mask, padding())
-
-
-def test_masks_combine():
-    real = np.array([[True, True, False]])
-    np.testing.assert_array_equal(
-        masks.combine(None, real, masks.causal(3)),
-        [[True, False, False], [True, True, False], [True, True, False]],
-    )
-    assert masks.combine(None, None) is None
-
-
-def test_mask_from_lengths():
-    np.testing.assert_array_equal(
-        masks.from_lengths(np.array([0, 2, 5]), 3),
-        [[False] * 3, [True, True, False], [True] * 3],
-    )

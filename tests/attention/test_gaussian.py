@@ -17,7 +17,6 @@ from keras import ops
 from audio_tf.attention.gaussian import (
     BiSkewedGaussianAttention,
     SkewedGaussianAttention,
-    moments,
 )
 from audio_tf.attention.gaussian_adaptive import (
     GaussianAdaptiveAttention,
@@ -555,11 +554,3 @@ def test_any_lengths_heads_and_masks(lengths, heads, axes, kind, seed):
     np.testing.assert_allclose(numpy(y), wanted, atol=2e-5, rtol=1e-3)
     if kind != "package":
         assert np.all(numpy(weights) <= 1.0)
-
-
-def test_moments_of_nothing_are_zero():
-    x = np.zeros((B, 7, 5), "float32")
-    mask = np.zeros((B, 7, 1), bool)
-    for unbiased in (False, True):
-        for value in moments(ops.convert_to_tensor(x), 1, mask, unbiased):
-            assert np.all(numpy(value) == 0.0)

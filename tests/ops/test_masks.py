@@ -1,0 +1,67 @@
+"""Lengths and masks, in both directions, against numpy."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from audio_tf.ops import masks
+
+NAN = float("nan")
+
+
+def test_mask_from_lengths():
+    for dtype in ("int8", "int32", "int64", "uint64"):
+        np.testing.assert_array_equal(
+            masks.from_lengths(np.array([0, 2, 5], dtype), 3),
+            [[False] * 3, [True, True, False], [True] * 3],
+            err_msg=dtype,
+        )
+    np.testing.assert_array_equal(
+        masks.from_lengths(np.array([-1, 2**40 + 1]), 2),
+        [[False] * 2, [True] * 2],
+    )
+
+
+def test_mask_and_lengths_are_inverse():
+    lengths = np.arange(6, dtype="int32")
+    found = masks.to_lengths(masks.from_lengths(lengths, 5))
+    np.testing.assert_array_equal(found, lengths)
+    assert found.dtype == "int32"
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (3, 5, 2)])
+def test_real_lengths_are_complete_and_in_range(shape):
+    x = np.zeros(shape)
+    np.testing.assert_array_equal(masks.real_lengths(x), [5, 5, 5])
+    np.testing.assert_array_equal(
+        masks.real_lengths(x, np.array([-3, 2, 2**33])), [0, 2, 5]
+    )
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (2, 5, 3), (2, 5, 3, 2)])
+def test_padding_becomes_zero_whatever_it_holds(shape, rng):
+    x = rng.standard_normal(shape).astype("float16")
+    expected = x.copy()
+    x[1, 2:], expected[1, 2:] = NAN, 0.0
+    found = masks.zero_beyond(ops.convert_to_tensor(x), np.array([5, 2]))
+    np.testing.assert_array_equal(found, expected)
+    mask = masks.from_lengths(np.array([5, 2]), 5)
+    np.testing.assert_array_equal(masks.zero_padding(x, mask), expected)
+
+
+def test_factors_are_the_mask_as_numbers():
+    x = np.zeros((1, 3, 7), "float16")
+    mask = np.array([[True, True, False]])
+    found = masks.factors(ops.convert_to_tensor(x), mask)
+    np.testing.assert_array_equal(found, [[[1.0], [1.0], [0.0]]])
+    assert found.dtype == "float16"
+    np.testing.assert_array_equal(masks.factors(x), np.ones((1, 3, 1)))
+
+
+def test_masks_combine():
+    real = np.array([[True, True, False]])
+    np.testing.assert_array_equal(
+        masks.combine(None, real, masks.causal(3)),
+        [[True, False, False], [True, True, False], [True, True, False]],
+    )
+    assert masks.combine(None, None) is None
