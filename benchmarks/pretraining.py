@@ -33,7 +33,7 @@ import soundfile  # noqa: E402
 from attention import peak_mib, resident_mib  # noqa: E402
 
 from audio_tf.runs import pretrain  # noqa: E402
-from audio_tf.runs.settings import read_config  # noqa: E402
+from audio_tf.runs.flags import read_config  # noqa: E402
 
 # Settings of pre-training that bear on the cost of one step.
 PAPER = {

@@ -8,11 +8,10 @@ import tensorflow as tf
 from tqdm.auto import tqdm
 
 from audio_tf.audio import decode
+from audio_tf.audio.decode import DECODERS
 from audio_tf.data.cache import AudioCache, source_size, write_error
 from audio_tf.ops.checks import check_sizes, closest
 from audio_tf.terminal import printable
-
-DECODERS = ("soundfile", "tfio")
 
 
 def decode_dataset(files, sample_rate_hz, decoder="soundfile"):

@@ -203,7 +203,7 @@ def labelled_chunks(model, arguments):
     """
     from audio_tf import data
     from audio_tf.runs import provenance
-    from audio_tf.runs.settings import DataSettings
+    from audio_tf.runs.corpus_settings import DataSettings
 
     folds = {}
     if arguments.test_folds is not None:

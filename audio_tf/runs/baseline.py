@@ -27,13 +27,9 @@ from audio_tf import data, files, layers, metrics
 from audio_tf.console import errors_in_one_line
 from audio_tf.data.cache import read_entry
 from audio_tf.runs import provenance
-from audio_tf.runs.settings import (
-    POSITIVE,
-    SEED,
-    ReportSettings,
-    parse,
-    setting,
-)
+from audio_tf.runs.corpus_settings import ReportSettings
+from audio_tf.runs.flags import parse
+from audio_tf.runs.settings import POSITIVE, SEED, setting
 
 FEATURE_BATCH = 16
 

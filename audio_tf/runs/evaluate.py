@@ -13,11 +13,9 @@ from audio_tf import data, files, metrics
 from audio_tf.console import errors_in_one_line
 from audio_tf.export import load_classifier
 from audio_tf.runs import provenance
-from audio_tf.runs.settings import (
-    ReportSettings,
-    parse,
-    shared,
-)
+from audio_tf.runs.corpus_settings import ReportSettings
+from audio_tf.runs.flags import parse
+from audio_tf.runs.settings import shared
 
 
 @dataclasses.dataclass

@@ -20,17 +20,11 @@ from audio_tf import data, files, layers, models, optimizers
 from audio_tf.audio import RESAMPLER
 from audio_tf.console import errors_in_one_line
 from audio_tf.runs import callbacks, distribution, provenance
+from audio_tf.runs.corpus_settings import SpeechSettings
+from audio_tf.runs.flags import parse
+from audio_tf.runs.model_settings import ModelSettings
 from audio_tf.runs.reconstruction import ReconstructionPictures
-from audio_tf.runs.settings import (
-    POSITIVE,
-    RATE,
-    ModelSettings,
-    SpeechSettings,
-    flag,
-    parse,
-    setting,
-    shared,
-)
+from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
 
 PICTURED = 4
 # What may differ when a run goes on.

@@ -32,15 +32,9 @@ from audio_tf.console import errors_in_one_line
 from audio_tf.models import AudioBackbone, SpeechEncoder
 from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import provenance
-from audio_tf.runs.settings import (
-    POSITIVE,
-    RATE,
-    SpeechSettings,
-    flag,
-    parse,
-    setting,
-    shared,
-)
+from audio_tf.runs.corpus_settings import SpeechSettings
+from audio_tf.runs.flags import parse
+from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
 
 SPLITS = ("train", "val", "test")
 

@@ -28,15 +28,13 @@ import time
 from audio_tf import files
 from audio_tf.console import errors_in_one_line
 from audio_tf.corpora import SPEECH
+from audio_tf.runs.flags import check_out, parse, read_config
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
     POSITIVE,
     SEED,
     Settings,
-    check_out,
     flag,
-    parse,
-    read_config,
     setting,
     shared,
 )

@@ -12,6 +12,7 @@ split (test.json), and with --export a SavedModel for TensorFlow Serving.
 import dataclasses
 import pathlib
 import sys
+import types
 
 import keras
 
@@ -20,21 +21,25 @@ from audio_tf.audio import RESAMPLER
 from audio_tf.console import errors_in_one_line
 from audio_tf.models import AudioClassifier
 from audio_tf.runs import callbacks, provenance
+from audio_tf.runs.corpus_settings import DataSettings
+from audio_tf.runs.flags import parse
+from audio_tf.runs.model_settings import MODELS_OWN, ModelSettings
 from audio_tf.runs.settings import (
-    LOSSES,
-    MODELS_OWN,
     NOT_NEGATIVE,
     NOT_POSITIVE,
     POSITIVE,
-    DataSettings,
-    ModelSettings,
     flag,
-    parse,
     setting,
     shared,
 )
 
-# What may differ when a run goes on.
+LOSSES = [
+    name
+    for name, loss in vars(keras.losses).items()
+    if isinstance(loss, types.FunctionType)
+    and name not in ("deserialize", "get", "serialize")
+]
+# Settings that may differ when a run goes on.
 FREE_SETTINGS = ("data_dir", "cache_dir", "export")
 
 

@@ -20,7 +20,7 @@ from audio_tf.corpora import (
     synthetic,
 )
 from audio_tf.corpora import corpus as corpus_module
-from audio_tf.runs import settings
+from audio_tf.runs import corpus_settings, flags
 
 VOCABULARY = """\
 0,Accelerating_and_revving_and_vroom,/m/07q2z82
@@ -760,9 +760,9 @@ def test_a_new_layout_is_one_function_and_one_entry(monkeypatch, capsys):
     read = load_corpus("pairs", "there", seed=5)
     assert read["train"].files == ["there/5.wav"]
 
-    def load(*flags):
-        argv = ["--dataset", "pairs", "--data-dir", "there", *flags]
-        return settings.parse(settings.DataSettings, "", argv).load()
+    def load(*given):
+        argv = ["--dataset", "pairs", "--data-dir", "there", *given]
+        return flags.parse(corpus_settings.DataSettings, "", argv).load()
 
     assert load("--seed", "7")["train"].files == ["there/7.wav"]
     with pytest.raises(SystemExit):
@@ -770,7 +770,7 @@ def test_a_new_layout_is_one_function_and_one_entry(monkeypatch, capsys):
     message = "--train-folds applies to --dataset esc10 or esc50 alone"
     assert message in capsys.readouterr().err
     parser = argparse.ArgumentParser()
-    settings.add_flags(parser, settings.DataSettings)
+    flags.add_flags(parser, corpus_settings.DataSettings)
     assert "pairs: files and their labels" in " ".join(
         parser.format_help().split()
     )

@@ -3,6 +3,8 @@
 import dataclasses
 import importlib
 import json
+import subprocess
+import sys
 
 import keras
 import pytest
@@ -10,6 +12,8 @@ import pytest
 if keras.backend.backend() != "tensorflow":
     pytest.skip("settings read corpora by tf.data", allow_module_level=True)
 
+import audio_tf
+from audio_tf.runs import flags as flags_of
 from audio_tf.runs import settings
 
 SCRIPTS = {
@@ -36,7 +40,7 @@ def classes():
 def refusal(settings_class, arguments, capsys, **options):
     """The one line that flags end a script with."""
     with pytest.raises(SystemExit) as stopped:
-        settings.parse(settings_class, "", list(map(str, arguments)), **options)
+        flags_of.parse(settings_class, "", list(map(str, arguments)), **options)
     assert stopped.value.code == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
@@ -150,6 +154,23 @@ MISTAKES = {
 }
 
 
+def test_settings_import_neither_keras_nor_tensorflow():
+    """So that a flag that is wrong is told before seconds of imports."""
+    code = (
+        "import sys, types; "
+        # The package itself is another matter.
+        f"sys.modules['audio_tf'] = package = types.ModuleType('audio_tf'); "
+        f"package.__path__ = {audio_tf.__path__!r}; "
+        "from audio_tf.runs import corpus_settings, flags, model_settings; "
+        "corpus_settings.DataSettings(); "
+        "print({'keras', 'tensorflow'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True
+    )
+    assert done.stdout == "set()\n", done.stderr
+
+
 def test_mistakes_are_one_line_that_names_the_flag(
     classes, capsys, tmp_path, monkeypatch
 ):
@@ -193,7 +214,7 @@ def test_a_config_is_checked_as_flags_are(classes, capsys, tmp_path):
         "        'data_dir': pathlib.Path('x'), 'dataset': 'esc10',\n"
         "        'train_folds': (1, 2)}\n"
     )
-    found = settings.parse(
+    found = flags_of.parse(
         classes["train"], "", ["--config", str(path), "--epochs", "5"]
     )
     assert found.epochs == 5 and found.learning_rate == 1.0

@@ -432,7 +432,7 @@ def test_what_there_is_to_resume(refusal, tmp_path):
 
 
 def test_every_config_of_the_repository_is_known():
-    from audio_tf.runs.settings import read_config
+    from audio_tf.runs.flags import read_config
 
     configs = sorted((TRAINING / "configs").glob("*.py"))
     assert configs

@@ -1,0 +1,297 @@
+"""Groups of settings: how audio is read, labelled and turned into features.
+
+A script's settings are a class that inherits the groups it needs.
+"""
+
+import dataclasses
+import pathlib
+
+from audio_tf.audio.decode import DECODERS
+from audio_tf.corpora import (
+    CORPORA,
+    SPEECH,
+    SPLITS,
+    layouts,
+    load_corpus,
+    load_speech,
+)
+from audio_tf.runs.settings import (
+    FOLD,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SEED,
+    Settings,
+    setting,
+    shared,
+)
+
+# The presets of features that a model may take as its input; `paper_target`
+# is only ever reconstructed.
+FEATURES = ("paper", "s3prl")
+
+
+@dataclasses.dataclass
+class AudioSettings(Settings):
+    """How audio is read from the files of a corpus.
+
+    A subclass has the field `dataset`, whose choices are the keys of its
+    `layouts`.
+    """
+
+    data_dir: str | None = shared("data_dir", None)
+    cache_dir: str | None = shared("cache_dir", None)
+    decoder: str = setting("soundfile", "what decodes audio", DECODERS)
+    strict: bool = setting(False, "stop at the first bad file")
+    seed: int = setting(0, "seed of all that is drawn", check=SEED)
+
+    def check(self):
+        super().check()
+        for field in dataclasses.fields(self):
+            option = field.metadata["option"]
+            if field.name in self.given and option:
+                takers = layouts.takers(self.layouts, option)
+                self.check_applies(field.name, "dataset", takers)
+
+    def prepare_arguments(self):
+        """Returns a dict of keyword arguments of `audio_tf.data.prepare`."""
+        from audio_tf import data
+
+        return {
+            "cache_dir": self.cache_dir or data.default_cache_dir(),
+            "decoder": self.decoder,
+            "strict": self.strict,
+        }
+
+    def corpus_dir(self):
+        """Returns the path of the corpus, a folder or a file.
+
+        Raises:
+            ValueError: if none is given and the layout does not make its own.
+        """
+        if self.data_dir is not None:
+            return pathlib.Path(self.data_dir)
+        if not self.layouts[self.dataset].makes_its_own:
+            raise ValueError(
+                f"--data-dir is needed. Received: --dataset {self.dataset} "
+                "alone"
+            )
+        return pathlib.Path(
+            self.prepare_arguments()["cache_dir"],
+            f"{self.dataset}-{self.seed}",
+        )
+
+    def file_root(self):
+        """Returns the folder that names of files are relative to."""
+        folder = self.corpus_dir()
+        return folder.parent if folder.is_file() else folder
+
+    def taken(self, options):
+        """Returns those of some options that the layout's reader takes.
+
+        Args:
+            options: dict of values by name of the option.
+        """
+        takes = self.layouts[self.dataset].takes
+        return {name: options[name] for name in options if name in takes}
+
+
+@dataclasses.dataclass
+class DataSettings(AudioSettings):
+    """The corpus of labelled clips, and its folds."""
+
+    layouts = CORPORA
+
+    dataset: str = setting("synthetic", "layout of the corpus", CORPORA)
+    vocabulary: str | None = setting(
+        None,
+        "file of the labels in their order",
+        unless_given="the labels that occur, sorted",
+        option="vocabulary",
+    )
+    train_folds: list[int] = setting(
+        [1, 2, 3], "folds for training", check=FOLD, option="folds"
+    )
+    val_folds: list[int] = setting(
+        [4], "folds for validation", check=FOLD, option="folds"
+    )
+    test_folds: list[int] = setting(
+        [5], "folds for the test", check=FOLD, option="folds"
+    )
+
+    def check(self):
+        super().check()
+        names = ("train_folds", "val_folds", "test_folds")
+        used = [fold for name in names for fold in getattr(self, name)]
+        if len(set(used)) < len(used):
+            raise ValueError(
+                "A fold must be in one of --train-folds, --val-folds and "
+                f"--test-folds only. Received: {self.folds()}"
+            )
+
+    def folds(self):
+        """Returns a dict by split of the list of its folds."""
+        return {
+            "train": self.train_folds,
+            "val": self.val_folds,
+            "test": self.test_folds,
+        }
+
+    def load(self):
+        """Reads the corpus.
+
+        Returns:
+            Dict of `Corpus` by split.
+
+        Raises:
+            ValueError: if no folder is given.
+        """
+        options = {
+            "folds": self.folds(),
+            "vocabulary": self.vocabulary,
+            "seed": self.seed,
+        }
+        return load_corpus(
+            self.dataset, self.corpus_dir(), **self.taken(options)
+        )
+
+
+@dataclasses.dataclass
+class ReportSettings(DataSettings):
+    """The split that is scored, and the file that the figures go to."""
+
+    split: str = setting("test", "split that is scored", SPLITS)
+    report: str | None = setting(
+        None, "JSON file for all figures", unless_given="none"
+    )
+
+    def check(self):
+        super().check()
+        if self.report and not pathlib.Path(self.report).parent.is_dir():
+            raise ValueError(
+                "--report must be a file in a folder that is there. "
+                f"Received: {self.report}"
+            )
+
+
+@dataclasses.dataclass
+class SpeechSettings(AudioSettings):
+    """The corpus of speech, and the features that are computed from it."""
+
+    layouts = SPEECH
+
+    dataset: str = setting("librispeech", "layout of the corpus", SPEECH)
+    train_subsets: list[str] = setting(
+        ["train-clean-360"], "subsets for training", option="subsets"
+    )
+    val_subsets: list[str] = setting(
+        [], "subsets for validation", option="subsets"
+    )
+    test_subsets: list[str] = setting(
+        [], "subsets for the test", option="subsets"
+    )
+    train_list: str | None = shared("train_list", None)
+    val_list: str | None = shared("val_list", None)
+    test_list: str | None = shared("test_list", None)
+    alignment: str | None = shared("alignment", None)
+    features: str = setting("paper", "preset of features", FEATURES)
+    features_options: dict = setting({}, "values that replace the preset's")
+    sample_rate_hz: int = setting(
+        16_000, "rate of the waveform", check=POSITIVE
+    )
+    min_s: float = setting(
+        0.0,
+        "seconds below which utterances are left out",
+        check=NOT_NEGATIVE,
+    )
+    max_s: float = setting(
+        37.5, "seconds above which utterances are left out", check=POSITIVE
+    )
+
+    def load(self):
+        """Reads the corpus, and prints what it says of itself.
+
+        Returns:
+            Dict of `SpeechCorpus` by split, which has `train`.
+
+        Raises:
+            ValueError: if no folder is given, or there is no split `train`.
+        """
+        corpora = self.read()
+        if "train" not in corpora:
+            raise ValueError(
+                "There is no split `train`; see --train-list and "
+                f"--train-subsets. Received: splits {list(corpora)}"
+            )
+        report = corpora["train"].describe()
+        if report:
+            print(report)
+        return corpora
+
+    def read(self):
+        """Reads the splits as the corpus defines them.
+
+        Returns:
+            Dict of `SpeechCorpus` by split, before any limit on length.
+        """
+        lists = {
+            "train": self.train_list,
+            "val": self.val_list,
+            "test": self.test_list,
+        }
+        lists = {split: path for split, path in lists.items() if path}
+        options = {
+            "subsets": {
+                "train": self.train_subsets,
+                "val": self.val_subsets,
+                "test": self.test_subsets,
+            },
+            "lists": lists or None,
+            "alignment": self.alignment,
+            "seed": self.seed,
+            "strict": self.strict,
+            "out_dir": self.export_dir(),
+        }
+        return load_speech(
+            self.dataset, self.corpus_dir(), **self.taken(options)
+        )
+
+    def export_dir(self):
+        """Returns the folder that a TFDS corpus is written to as files."""
+        return pathlib.Path(
+            self.prepare_arguments()["cache_dir"], "librispeech"
+        )
+
+    def file_root(self):
+        if self.taken({"out_dir": None}):
+            return self.export_dir()
+        return super().file_root()
+
+    def prepare(self, corpus, name):
+        """Decodes a split, and leaves out what is too short or too long.
+
+        Args:
+            corpus: `SpeechCorpus` of the split.
+            name: str, name of the split for the progress bar.
+
+        Returns:
+            `Clips` at `sample_rate_hz`.
+        """
+        from audio_tf import data
+
+        clips = data.prepare(
+            corpus, self.sample_rate_hz, name=name, **self.prepare_arguments()
+        )
+        return data.limit_lengths(clips, self.min_s, self.max_s)
+
+    def feature_layer(self):
+        """Makes the layer `SpeechFeatures` of what goes into the model."""
+        from audio_tf.layers import SpeechFeatures
+
+        return SpeechFeatures(
+            self.features,
+            self.sample_rate_hz,
+            self.features_options,
+            # Half precision would round inputs and targets alike.
+            dtype="float32",
+            name="features",
+        )

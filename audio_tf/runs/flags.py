@@ -1,0 +1,245 @@
+"""Settings from a config file, from flags, or from a run that goes on.
+
+The defaults of settings are overridden by a config, a Python file with
+`get_config()` that returns a dict, and that by flags with the names of the
+settings. An error names the flag.
+"""
+
+import argparse
+import dataclasses
+import importlib.util
+import json
+import os
+import pathlib
+import typing
+
+from audio_tf import console
+from audio_tf.corpora import layouts
+from audio_tf.ops.checks import closest
+from audio_tf.runs.settings import choices_of, flag, kind_of
+
+# More would hide the meaning in a help text.
+MOST_CHOICES = 8
+
+
+def read_config(path, settings_class):
+    """Reads a config file.
+
+    Args:
+        path: a Python file with a function `get_config()`.
+        settings_class: the class of `Settings` that it is for.
+
+    Returns:
+        The dict that `get_config()` returns.
+
+    Raises:
+        ValueError: if it has a key that the settings lack.
+        OSError: if there is no such file.
+    """
+    spec = importlib.util.spec_from_file_location("audio_tf_config", path)
+    if spec is None:
+        raise ValueError(f"A config must be a Python file. Received: {path}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    config = module.get_config()
+    known = [field.name for field in dataclasses.fields(settings_class)]
+    unknown = sorted(set(config) - set(known))
+    if unknown:
+        raise ValueError(
+            f"{path}: unknown setting {unknown[0]!r}"
+            f"{closest(unknown[0], known)}. Received: {unknown}; "
+            f"known are {sorted(known)}"
+        )
+    return config
+
+
+def add_flags(parser, settings_class):
+    """Adds a flag for each setting; one that is not given leaves no trace."""
+    for field in dataclasses.fields(settings_class):
+        arguments = {
+            "default": argparse.SUPPRESS,
+            "help": help_of(field, settings_class).replace("%", "%%"),
+        }
+        kind = kind_of(field)
+        if kind is bool:
+            arguments["action"] = argparse.BooleanOptionalAction
+        elif typing.get_origin(kind) is list:
+            arguments["type"] = typing.get_args(kind)[0]
+            arguments["nargs"] = "*"
+        else:
+            arguments["type"] = json_dict if kind is dict else kind
+        if kind is dict:
+            arguments["metavar"] = "JSON"
+        parser.add_argument(flag(field.name), **arguments)
+
+
+def help_of(field, settings_class):
+    """Returns a flag's help: meaning, choices, where it applies, default."""
+    text, choices = field.metadata["help"], choices_of(field)
+    if field.name == "dataset":
+        text += f": {layouts.describe(settings_class.layouts)}"
+    elif choices and len(choices) <= MOST_CHOICES:
+        text += f": {', '.join(map(str, choices))}"
+    option, only = field.metadata["option"], field.metadata["only"]
+    if option:
+        takers = layouts.takers(settings_class.layouts, option)
+        text += f"; for --dataset {', '.join(takers)}"
+    if only:
+        text += f"; for {flag(only[0])} {', '.join(only[1])}"
+    default = field.default
+    if default is dataclasses.MISSING:
+        default = field.default_factory()
+    if default is None:
+        default = field.metadata["unless_given"]
+    return f"{text} (default: {default})"
+
+
+def json_dict(text):
+    """Reads the dict of a flag that is a JSON object."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"must be JSON ({error}). Received: {text}"
+        ) from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(
+            f"must be a JSON object. Received: {text}"
+        )
+    return value
+
+
+def saved_run(out):
+    """Reads the `config.json` that an earlier run has left in its folder.
+
+    Returns:
+        Dict with what `Settings.to_json` returns, and more.
+
+    Raises:
+        ValueError: if there was no run, or one of another version.
+    """
+    path = pathlib.Path(out, "config.json")
+    if not path.is_file():
+        raise ValueError(f"{path} is missing: nothing to resume in --out")
+    content = json.loads(path.read_text())
+    if not {"settings", "given"} <= set(content):
+        raise ValueError(
+            f"{path} must have `settings` and `given`. "
+            f"Received: {sorted(content)}"
+        )
+    return content
+
+
+def resumed(settings_class, out, given, free):
+    """Reads the settings of a run that goes on.
+
+    Args:
+        settings_class: the class of `Settings`.
+        out: folder of the run.
+        given: dict of what flags and config say now.
+        free: names of the settings that may change when a run goes on.
+
+    Returns:
+        The settings of the run, the free ones as they are given.
+
+    Raises:
+        ValueError: if there is no run, or it would go on with other settings.
+    """
+    content = saved_run(out)
+    free = {name: given[name] for name in given if name in {"out", *free}}
+    try:
+        settings = settings_class.from_json(content, **free)
+        # The same checks and types as in the run.
+        asked = settings_class.from_json(content, **given)
+    except ValueError as error:
+        raise ValueError(f"{out}: {error}") from None
+    changed = [
+        name
+        for name in sorted(given)
+        if getattr(asked, name) != getattr(settings, name)
+    ]
+    if changed:
+        raise ValueError(
+            f"--resume goes on with the settings of {out}. Received: "
+            + ", ".join(
+                f"{name}={getattr(asked, name)!r}, "
+                f"then {getattr(settings, name)!r}"
+                for name in changed
+            )
+        )
+    return settings
+
+
+def check_out(out):
+    """Raises a `ValueError` if no folder can be made there."""
+    path = pathlib.Path(os.path.abspath(out))
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    if not path.is_dir() or not os.access(path, os.W_OK):
+        raise ValueError(
+            f"--out must be a folder that can be written to. Received: {out}"
+        )
+
+
+def parse(
+    settings_class,
+    description,
+    argv=None,
+    resumable=False,
+    free=(),
+    prog=None,
+):
+    """Reads settings from defaults, config and flags, the later the stronger.
+
+    Args:
+        settings_class: the class of `Settings`.
+        description: text of the script's help.
+        argv: list of str, the flags; those of the process if `None`.
+        resumable: bool, whether `--resume` goes on with the run that has left
+            its settings in `out`.
+        free: names of settings that may change when a run goes on.
+        prog: str, name of the program in help and errors; that of the script
+            if `None`.
+
+    Returns:
+        The settings; if `resumable`, a pair with whether to resume.
+
+    Raises:
+        SystemExit: after one line that names the flag, if there is a mistake.
+    """
+    parser = console.Parser(
+        prog=prog,
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", help="Python file with get_config()")
+    if resumable:
+        parser.add_argument(
+            "--resume",
+            action="store_true",
+            help="go on with the run in --out, with its settings",
+        )
+    add_flags(parser, settings_class)
+    flags = vars(parser.parse_args(argv))
+    config_path = flags.pop("config")
+    resume = flags.pop("resume", False)
+    debug = flags.pop("debug", False)
+    try:
+        given = flags
+        if config_path is not None:
+            given = {**read_config(config_path, settings_class), **flags}
+        if resumable:
+            out = given.get("out", settings_class.out)
+            check_out(out)
+        if resume:
+            return resumed(settings_class, out, given, free), True
+        if resumable and pathlib.Path(out, "config.json").exists():
+            raise ValueError(
+                f"{out} holds a run. Add --resume, or choose another --out"
+            )
+        settings = settings_class(**given)
+    except (ValueError, OSError) as error:
+        if debug:
+            raise
+        parser.error(str(error))
+    return (settings, resume) if resumable else settings
