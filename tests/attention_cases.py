@@ -18,8 +18,8 @@ SMALL = {
     "sparse_strided": {"stride": 3},
     "sparse_fixed": {"stride": 3, "num_columns": 2},
     **{name: {"num_candidates": 3, "seed": 5} for name in naive.HASHES},
-    "dense_synthesizer": {"max_length": 17, "hidden_dim": 2},
-    "dense_synthesizer_per_head": {"max_length": 17, "hidden_dim": 2},
+    "dense_synthesizer": {"max_length": 17, "intermediate_dim": 2},
+    "dense_synthesizer_per_head": {"max_length": 17, "intermediate_dim": 2},
     "random_synthesizer": {"max_length": 17},
     # Heads 4 and 6 count from the end, heads from 7 are random.
     "crafted_synthesizer": {"max_length": 17, "num_heads": 8, "key_dim": 3},
@@ -40,7 +40,7 @@ FORMS = {
     "gaussian_adaptive/package": {"variant": "package", "num_gaussians": 2},
     "grouped_query_gaussian_adaptive/narrow": {
         "axis": -1,
-        "embed_dim": 44,
+        "hidden_dim": 44,
         "num_query_heads": 4,
         "num_key_value_heads": 2,
         "scale_twice": True,

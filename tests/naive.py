@@ -271,7 +271,7 @@ def dense_synthesizer_attention(layer, x, mask=None):
 
     def head_scores(b, h, real):
         g = h if layer.per_head else 0
-        units = head(hidden[b], g, layer.hidden_dim)
+        units = head(hidden[b], g, layer.intermediate_dim)
         return lambda i, seen: {
             j: units[i] @ kernel[g, :, j] + bias[g, j] for j in seen
         }
@@ -320,7 +320,7 @@ def local_dense_synthesizer_attention(layer, x, mask=None):
             for t in range(length):
                 logits = head(hidden[b, t], h, d) @ kernel[h] + bias[h]
                 inside = [j for j in range(c) if t + j - left in real]
-                counted = inside if layer.edge == "renorm" else range(c)
+                counted = inside if layer.edges == "renorm" else range(c)
                 if not inside:
                     continue
                 found = softmax(logits[list(counted)])

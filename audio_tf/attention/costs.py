@@ -58,7 +58,7 @@ def paper_cost(
     dim=768,
     num_heads=12,
     num_candidates=16,
-    hidden_dim=16,
+    intermediate_dim=16,
     training=False,
 ):
     """The "Theoretical Time" of Table 1 of arXiv 2006.05174.
@@ -72,13 +72,13 @@ def paper_cost(
         dim: int, the model's width, `D`.
         num_heads: int, `H`.
         num_candidates: int, `C`, keys attended to by hashing.
-        hidden_dim: int, `N`, of the dense Synthesizer.
+        intermediate_dim: int, `N`, of the dense Synthesizer.
         training: bool.
 
     Returns:
         float, or `None` if the table does not have the mechanism.
     """
-    sizes = (length, dim, num_heads, num_candidates, hidden_dim)
+    sizes = (length, dim, num_heads, num_candidates, intermediate_dim)
     if mechanism in _TRAINING_ONLY:
         return _TRAINING_ONLY[mechanism](*sizes) if training else 0.0
     if mechanism not in _WITH_GRADIENT:

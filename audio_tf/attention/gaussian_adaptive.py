@@ -200,12 +200,12 @@ class GroupedQueryGaussianAdaptiveAttention(
     (arXiv 2401.11143), in the form of its authors' experiments, which gives
     the counts of its Table 1:
 
-        x = Dense(embed_dim)(GaussianAdaptiveAttention(inputs))
+        x = Dense(hidden_dim)(GaussianAdaptiveAttention(inputs))
         s[h] = (sum over the queries q of group h) K[h]^T / sqrt(D)
-        output = Dense(embed_dim)(LayerNorm(softmax(s) V))
+        output = Dense(hidden_dim)(LayerNorm(softmax(s) V))
 
-    Queries have `embed_dim` features, keys and values those of
-    `num_key_value_heads` heads of size `D = embed_dim / num_query_heads`
+    Queries have `hidden_dim` features, keys and values those of
+    `num_key_value_heads` heads of size `D = hidden_dim / num_query_heads`
     alone. The queries of a group are added up before the softmax, so a group
     has one map and the normalised result is as narrow as the values. That is
     the experiments' code; GQA itself (arXiv 2305.13245) has a map for each
@@ -221,9 +221,9 @@ class GroupedQueryGaussianAdaptiveAttention(
     Args:
         num_heads: int, Gaussian heads, and query heads too unless
             `num_query_heads` says otherwise; 8 of both in the paper.
-        embed_dim: int, features of the projection and of the output, 512 in
+        hidden_dim: int, features of the projection and of the output, 512 in
             the experiments. `None` keeps the input's, for a residual.
-        num_query_heads: int or `None`, query heads; divides `embed_dim`.
+        num_query_heads: int or `None`, query heads; divides `hidden_dim`.
         num_key_value_heads: int, divides `num_query_heads`.
         scale_twice: bool. If True, scores are divided by `D`, as in the
             authors' code; else by `sqrt(D)`, as in equation 1.
@@ -238,13 +238,13 @@ class GroupedQueryGaussianAdaptiveAttention(
         Importance Factor, not the softmax.
 
     Returns:
-        Tensor `(batch, time, embed_dim)`, zero at padded frames; with
+        Tensor `(batch, time, hidden_dim)`, zero at padded frames; with
         `return_attention_scores`, a pair.
 
     Raises:
         ValueError: as `GaussianAdaptiveAttention` does, and if
             `num_key_value_heads` does not divide the query heads, or those
-            do not divide `embed_dim`.
+            do not divide `hidden_dim`.
     """
 
     complexity = "O(L^2 D)"
@@ -252,7 +252,7 @@ class GroupedQueryGaussianAdaptiveAttention(
     def __init__(
         self,
         num_heads,
-        embed_dim=None,
+        hidden_dim=None,
         num_query_heads=None,
         num_key_value_heads=2,
         scale_twice=False,
@@ -263,11 +263,11 @@ class GroupedQueryGaussianAdaptiveAttention(
         super().__init__(num_heads, **kwargs)
         check_sizes(num_key_value_heads=num_key_value_heads)
         check_flags(scale_twice=scale_twice, use_bias=use_bias)
-        if embed_dim is not None:
-            check_sizes(embed_dim=embed_dim)
+        if hidden_dim is not None:
+            check_sizes(hidden_dim=hidden_dim)
         if num_query_heads is not None:
             check_sizes(num_query_heads=num_query_heads)
-        self.embed_dim = embed_dim
+        self.hidden_dim = hidden_dim
         self.num_query_heads = num_query_heads
         self.num_key_value_heads = num_key_value_heads
         self.scale_twice = scale_twice
@@ -279,33 +279,33 @@ class GroupedQueryGaussianAdaptiveAttention(
                 f"num_key_value_heads={num_key_value_heads}, "
                 f"query heads={self.query_heads}"
             )
-        if embed_dim is not None:
-            self.key_value_dim(embed_dim)
+        if hidden_dim is not None:
+            self.key_value_dim(hidden_dim)
 
     @property
     def query_heads(self):
         return self.num_query_heads or self.num_heads
 
     def output_dim(self, dim):
-        return self.embed_dim or dim
+        return self.hidden_dim or dim
 
-    def key_value_dim(self, embed_dim):
+    def key_value_dim(self, hidden_dim):
         """Features of all keys of a frame."""
-        if embed_dim % self.query_heads:
+        if hidden_dim % self.query_heads:
             raise ValueError(
-                "The query heads must divide `embed_dim`. Received: "
-                f"query heads={self.query_heads}, embed_dim={embed_dim}"
+                "The query heads must divide `hidden_dim`. Received: "
+                f"query heads={self.query_heads}, hidden_dim={hidden_dim}"
             )
-        return embed_dim // self.query_heads * self.num_key_value_heads
+        return hidden_dim // self.query_heads * self.num_key_value_heads
 
     def build(self, input_shape):
         super().build(input_shape)
-        embed_dim = self.output_dim(input_shape[-1])
-        narrow = self.key_value_dim(embed_dim)
-        embedded = (*input_shape[:-1], embed_dim)
+        hidden_dim = self.output_dim(input_shape[-1])
+        narrow = self.key_value_dim(hidden_dim)
+        embedded = (*input_shape[:-1], hidden_dim)
         mixed = (*input_shape[:-1], narrow)
-        self.input_dense = self.dense(embed_dim, "input", input_shape)
-        self.query_dense = self.dense(embed_dim, "query", embedded)
+        self.input_dense = self.dense(hidden_dim, "input", input_shape)
+        self.query_dense = self.dense(hidden_dim, "query", embedded)
         self.key_dense = self.dense(narrow, "key", embedded)
         self.value_dense = self.dense(narrow, "value", embedded)
         self.output_norm = keras.layers.LayerNormalization(
@@ -314,7 +314,7 @@ class GroupedQueryGaussianAdaptiveAttention(
             name="output_norm",
         )
         self.output_norm.build(mixed)
-        self.output_dense = self.dense(embed_dim, "output", mixed)
+        self.output_dense = self.dense(hidden_dim, "output", mixed)
 
     def transform(self, inputs, mask, training, with_map):
         adapted, weights = super().transform(inputs, mask, training, with_map)
@@ -356,9 +356,9 @@ class GroupedQueryGaussianAdaptiveAttention(
 
     def cost(self, length, dim, training=False):
         """As `GaussianAttention.cost` counts; bytes of both maps."""
-        embed_dim = self.output_dim(dim)
-        narrow = self.key_value_dim(embed_dim)
-        products = length * embed_dim * (dim + embed_dim + 3 * narrow)
+        hidden_dim = self.output_dim(dim)
+        narrow = self.key_value_dim(hidden_dim)
+        products = length * hidden_dim * (dim + hidden_dim + 3 * narrow)
         products += 2 * length**2 * narrow
         weights = length * dim + self.num_key_value_heads * length**2
         # The gradient of a product takes two of its size.
@@ -367,7 +367,7 @@ class GroupedQueryGaussianAdaptiveAttention(
     def get_config(self):
         return {
             **super().get_config(),
-            "embed_dim": self.embed_dim,
+            "hidden_dim": self.hidden_dim,
             "num_query_heads": self.num_query_heads,
             "num_key_value_heads": self.num_key_value_heads,
             "scale_twice": self.scale_twice,

@@ -30,28 +30,28 @@ class LocalDenseSynthesizerAttention(SelfAttention):
         key_dim: int, the size of each head, hidden and value.
         context_size: int, `c` in frames, odd or even; 15 is the default of
             the authors' code, which like the note ties it to no length.
-        edge: `"zero"`, as in equation 3: the weights of positions outside the
+        edges: `"zero"`, as in equation 3: the weights of positions outside the
             clip, or padded, are lost; or `"renorm"`: the softmax is over
             those inside, as in a second class of the authors' code.
         **kwargs: further arguments of `SelfAttention`.
 
     Call arguments are those of `SelfAttention`; so are the errors, and a
-    `ValueError` for an unknown `edge`.
+    `ValueError` for an unknown `edges`.
     """
 
     complexity = "O(L c D)"
 
     def __init__(
-        self, num_heads, key_dim, context_size=15, edge="zero", **kwargs
+        self, num_heads, key_dim, context_size=15, edges="zero", **kwargs
     ):
         super().__init__(num_heads, key_dim, **kwargs)
         check_sizes(context_size=context_size)
-        if edge not in ("zero", "renorm"):
+        if edges not in ("zero", "renorm"):
             raise ValueError(
-                f"`edge` must be 'zero' or 'renorm'. Received: edge={edge!r}"
+                f"`edges` must be 'zero' or 'renorm'. Received: edges={edges!r}"
             )
         self.context_size = context_size
-        self.edge = edge
+        self.edges = edges
 
     @property
     def left(self):
@@ -93,7 +93,7 @@ class LocalDenseSynthesizerAttention(SelfAttention):
         real = ops.ones_like(query[:, 0, :, 0], dtype="bool")
         real = masks.queries(real if mask is None else mask)
         inside = None
-        if self.edge == "renorm":
+        if self.edges == "renorm":
             inside = self.neighbours(real)
         weights = functional.softmax_weights(self.scores(query, key), inside)
         weights = self.weight_dropout(weights, training=training)
@@ -130,7 +130,7 @@ class LocalDenseSynthesizerAttention(SelfAttention):
         return {
             **super().get_config(),
             "context_size": self.context_size,
-            "edge": self.edge,
+            "edges": self.edges,
         }
 
 

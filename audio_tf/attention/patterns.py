@@ -81,18 +81,18 @@ def anchors(patterns, num_heads):
     return tuple(known[:num_heads] + ["start"] * (num_heads - len(known)))
 
 
-def logits(patterns, init_mode, length):
+def logits(patterns, form, length):
     """Yields the logits `(length, length)` of each crafted head.
 
     Args:
         patterns: key of `PATTERNS`.
-        init_mode: `"log"`, `log(p + epsilon)`, whose softmax is the pattern;
+        form: `"log"`, `log(p + epsilon)`, whose softmax is the pattern;
             or `"scaled"`, the pattern scaled to a largest logit of 10.
         length: int, frames.
     """
     for pattern, _ in PATTERNS[patterns]:
         weights = pattern(length)
-        if init_mode == "log":
+        if form == "log":
             yield np.log(weights + EPSILON)
         else:
             peak = np.maximum(weights.max(axis=1, keepdims=True), EPSILON)

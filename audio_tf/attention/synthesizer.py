@@ -28,7 +28,7 @@ class DenseSynthesizerAttention(SelfAttention):
         num_heads: int, the number of heads.
         key_dim: int, the size of each head's value.
         max_length: int, the longest input in frames.
-        hidden_dim: int, the size `N`.
+        intermediate_dim: int, the size `N`.
         per_head: bool. If False, one map serves all heads, "SYN. (Dense)"; if
             True each head has `W1` and `W2` of its own, "SYN. (Dense+M)".
         **kwargs: further arguments of `SelfAttention`.
@@ -43,15 +43,15 @@ class DenseSynthesizerAttention(SelfAttention):
         num_heads,
         key_dim,
         max_length=1000,
-        hidden_dim=16,
+        intermediate_dim=16,
         per_head=False,
         **kwargs,
     ):
         super().__init__(num_heads, key_dim, **kwargs)
-        check_sizes(max_length=max_length, hidden_dim=hidden_dim)
+        check_sizes(max_length=max_length, intermediate_dim=intermediate_dim)
         check_flags(per_head=per_head)
         self.max_length = max_length
-        self.hidden_dim = hidden_dim
+        self.intermediate_dim = intermediate_dim
         self.per_head = per_head
 
     @classmethod
@@ -65,10 +65,10 @@ class DenseSynthesizerAttention(SelfAttention):
     def build_projections(self, input_shape):
         maps = self.value_heads
         self.hidden_dense = self.dense(
-            maps * self.hidden_dim, "hidden", input_shape, "relu"
+            maps * self.intermediate_dim, "hidden", input_shape, "relu"
         )
         self.length_kernel = self.add_weight(
-            shape=(maps, self.hidden_dim, self.max_length),
+            shape=(maps, self.intermediate_dim, self.max_length),
             initializer=self.kernel_initializer.clone(),
             name="length_kernel",
         )
@@ -101,9 +101,9 @@ class DenseSynthesizerAttention(SelfAttention):
 
     def mechanism_cost(self, length, dim):
         maps = self.value_heads
-        inner = self.hidden_dim + self.use_bias
+        inner = self.intermediate_dim + self.use_bias
         units = self.num_heads * self.key_dim
-        products = length * dim * maps * self.hidden_dim
+        products = length * dim * maps * self.intermediate_dim
         products += length**2 * (maps * inner + units)
         return products, maps * length**2
 
@@ -111,7 +111,7 @@ class DenseSynthesizerAttention(SelfAttention):
         return {
             **super().get_config(),
             "max_length": self.max_length,
-            "hidden_dim": self.hidden_dim,
+            "intermediate_dim": self.intermediate_dim,
             "per_head": self.per_head,
         }
 
@@ -148,7 +148,7 @@ class RandomSynthesizerAttention(SelfAttention):
         patterns: `None`, `"crafted"` (2021: five diagonals, increasing,
             decreasing, the rest random) or `"raganato"` (2020: the seven of
             arXiv 2002.10260, the rest random).
-        init_mode: `"log"`: logits `log(p + 1e-7)`, whose softmax is the
+        pattern_logits: `"log"`: logits `log(p + 1e-7)`, whose softmax is the
             pattern; or `"scaled"`: the pattern itself, scaled to at most 10.
             The papers do not tell which they mean.
         table_initializer: initializer of the random heads. `None` takes
@@ -160,7 +160,7 @@ class RandomSynthesizerAttention(SelfAttention):
             table: alike for all clips of a batch.
 
     Call arguments are those of `SelfAttention`; so are the errors, and a
-    `ValueError` for an unknown `patterns` or `init_mode`.
+    `ValueError` for an unknown `patterns` or `pattern_logits`.
     """
 
     complexity = "O(L^2 D)"
@@ -172,7 +172,7 @@ class RandomSynthesizerAttention(SelfAttention):
         key_dim,
         max_length=1000,
         patterns=None,
-        init_mode="log",
+        pattern_logits="log",
         table_initializer=None,
         folded=False,
         **kwargs,
@@ -185,14 +185,14 @@ class RandomSynthesizerAttention(SelfAttention):
                 f"`patterns` must be None or one of {list(crafted.PATTERNS)}. "
                 f"Received: patterns={patterns!r}"
             )
-        if init_mode not in ("log", "scaled"):
+        if pattern_logits not in ("log", "scaled"):
             raise ValueError(
-                "`init_mode` must be 'log' or 'scaled'. "
-                f"Received: init_mode={init_mode!r}"
+                "`pattern_logits` must be 'log' or 'scaled'. "
+                f"Received: pattern_logits={pattern_logits!r}"
             )
         self.max_length = max_length
         self.patterns = patterns
-        self.init_mode = init_mode
+        self.pattern_logits = pattern_logits
         self.table_initializer = keras.initializers.get(table_initializer)
         self.folded = folded
         self.anchors = crafted.anchors(
@@ -227,7 +227,9 @@ class RandomSynthesizerAttention(SelfAttention):
         if self.patterns is None:
             return table
         table = np.array(table)
-        heads = crafted.logits(self.patterns, self.init_mode, self.max_length)
+        heads = crafted.logits(
+            self.patterns, self.pattern_logits, self.max_length
+        )
         for head, logits in zip(range(self.num_heads), heads, strict=False):
             table[head] = logits
         return ops.convert_to_tensor(table)
@@ -326,7 +328,7 @@ class RandomSynthesizerAttention(SelfAttention):
             **super().get_config(),
             "max_length": self.max_length,
             "patterns": self.patterns,
-            "init_mode": self.init_mode,
+            "pattern_logits": self.pattern_logits,
             "table_initializer": keras.initializers.serialize(
                 self.table_initializer
             ),

@@ -260,11 +260,11 @@ def test_kinds_of_maps_made_by_hand(case):
 
 
 @pytest.mark.parametrize("frames", [13, 52, 311])
-@pytest.mark.parametrize("init_mode", ["log", "scaled"])
+@pytest.mark.parametrize("pattern_logits", ["log", "scaled"])
 def test_the_crafted_heads_are_sorted_as_the_paper_names_them(
-    init_mode, frames, rng
+    pattern_logits, frames, rng
 ):
-    logits = list(patterns.logits("crafted", init_mode, frames))
+    logits = list(patterns.logits("crafted", pattern_logits, frames))
     logits += list(0.02 * rng.standard_normal((5, frames, frames)))
     found = [
         analysis.sort_map(np.stack([naive.softmax(row) for row in one]))

@@ -59,9 +59,9 @@ def assert_close(found, expected, atol):
 
 def block_of(name, **kwargs):
     """The attention in a transformer block, where it fits the residual."""
-    own = {**options(name), "embed_dim": None}
-    if "embed_dim" not in options(name):
-        del own["embed_dim"]
+    own = {**options(name), "hidden_dim": None}
+    if "hidden_dim" not in options(name):
+        del own["hidden_dim"]
     if own.get("num_query_heads") == 4:
         own["num_query_heads"], own["num_key_value_heads"] = 3, 1
     block = TransformerBlock(
@@ -392,7 +392,7 @@ def test_dropout_keeps_the_mean(name, rng):
     Where one table serves all clips of a batch, so does what is dropped.
     Beyond a softmax or a norm of what was dropped, no mean is kept.
     """
-    if hasattr(fresh(name), "embed_dim"):
+    if hasattr(fresh(name), "hidden_dim"):
         return
     layer, x = make(name, dropout=0.3), inputs(rng, batch=1)
     if layer.foldable:
@@ -648,7 +648,7 @@ def test_a_block_refuses_what_does_not_fit_its_residual():
     block = TransformerBlock(
         4,
         attention="grouped_query_gaussian_adaptive",
-        attention_kwargs={"embed_dim": 44},
+        attention_kwargs={"hidden_dim": 44},
     )
     with pytest.raises(ValueError, match="Received: 12 features, and 44 from"):
         block.build((None, None, 12))

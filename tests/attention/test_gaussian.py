@@ -31,7 +31,7 @@ CLOSE = 1e-5
 SIZES = {-1: (7, 15), 1: (21, 13)}
 
 PACKAGE = {"variant": "package", "num_gaussians": 2}
-QUERIES = {"num_query_heads": 4, "embed_dim": E}
+QUERIES = {"num_query_heads": 4, "hidden_dim": E}
 CASES = {
     "paper": (GaussianAdaptiveAttention, {}),
     "paper_over_features": (GaussianAdaptiveAttention, {"axis": -1}),
@@ -413,7 +413,9 @@ def test_counts_of_table_1(shape, heads, count):
     ],
 )
 def test_counts_of_table_1_with_grouped_queries(shape, count, grouped):
-    layer = GroupedQueryGaussianAdaptiveAttention(8, embed_dim=512, head_axis=1)
+    layer = GroupedQueryGaussianAdaptiveAttention(
+        8, hidden_dim=512, head_axis=1
+    )
     layer.build(shape)
     assert layer.count_params() == count
     gaussian = layer.mean_offset.shape[0] * layer.mean_offset.shape[1] * 2
@@ -468,10 +470,10 @@ def test_cost_counts_products(name):
         ({"num_gaussians": 2}, "`num_gaussians` must be 1 with"),
         ({"num_gaussians": 0}, "`num_gaussians` must be a positive"),
         ({"num_query_heads": 0}, "`num_query_heads` must be a positive"),
-        ({"embed_dim": 0}, "`embed_dim` must be a positive"),
+        ({"hidden_dim": 0}, "`hidden_dim` must be a positive"),
         ({"num_key_value_heads": -1}, "`num_key_value_heads` must be a pos"),
         ({"num_key_value_heads": 3}, "must divide the query heads"),
-        ({"embed_dim": 43}, "query heads must divide `embed_dim`"),
+        ({"hidden_dim": 43}, "query heads must divide `hidden_dim`"),
     ],
 )
 def test_bad_arguments_of_one_layer(wrong, named):
@@ -495,7 +497,7 @@ def test_heads_must_divide_what_is_cut():
         paper().build((None, 15))
     grouped = GroupedQueryGaussianAdaptiveAttention(H, num_key_value_heads=1)
     grouped.build((None, None, 15))
-    with pytest.raises(ValueError, match="must divide `embed_dim`.*Received"):
+    with pytest.raises(ValueError, match="must divide `hidden_dim`.*Received"):
         GroupedQueryGaussianAdaptiveAttention(3, num_query_heads=2).build(
             (None, None, 15)
         )

@@ -60,13 +60,13 @@ def hashed(**kwargs):
 
 longer = st.integers(LONGEST, LONGEST + 3)
 dense = st.fixed_dictionaries(
-    {"max_length": longer, "hidden_dim": st.integers(1, 5)}
+    {"max_length": longer, "intermediate_dim": st.integers(1, 5)}
 )
 random = st.fixed_dictionaries(
     {
         "max_length": longer,
         "num_heads": st.integers(1, 9),
-        "init_mode": st.sampled_from(["log", "scaled"]),
+        "pattern_logits": st.sampled_from(["log", "scaled"]),
     }
 )
 
@@ -91,7 +91,7 @@ OPTIONS = {
     "crafted_synthesizer": random,
     "raganato_synthesizer": random,
     "local_dense_synthesizer": st.fixed_dictionaries(
-        {"context_size": sizes, "edge": st.sampled_from(["zero", "renorm"])}
+        {"context_size": sizes, "edges": st.sampled_from(["zero", "renorm"])}
     ),
 }
 

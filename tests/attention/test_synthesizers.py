@@ -56,7 +56,7 @@ def test_dense_synthesizer_by_hand():
         num_heads=1,
         key_dim=1,
         max_length=3,
-        hidden_dim=2,
+        intermediate_dim=2,
     )
     layer.hidden_dense.kernel.assign([[1.0, -1.0]])
     layer.length_kernel.assign([[[1.0, 2.0, 9.0], [-1.0, 0.5, 9.0]]])
@@ -196,7 +196,7 @@ def test_causal_patterns_are_those_of_the_past(kind):
 @pytest.mark.parametrize("kind", PATTERNS)
 def test_scaled_patterns_peak_at_ten(kind):
     table = np.asarray(
-        make(f"{kind}_synthesizer", init_mode="scaled").table, np.float64
+        make(f"{kind}_synthesizer", pattern_logits="scaled").table, np.float64
     )
     for head in range(7):
         p = pattern(kind, head, 17)
@@ -454,7 +454,7 @@ def test_renormalised_edges_share_among_what_is_there():
         [[2, 3, 0, 0], [1, 2, 3, 0], [0, 1, 2, 3], [0, 0, 1, 2]]
     )
     expected = expected / expected.sum(axis=1, keepdims=True)
-    found = local_weights(4, 3, edge="renorm")
+    found = local_weights(4, 3, edges="renorm")
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
@@ -464,7 +464,7 @@ def test_padding_inside_a_context_counts_as_an_edge():
     found = local_weights(4, 3, mask)
     np.testing.assert_allclose(found, lost / 6, atol=1e-6)
     shared = lost / lost.sum(axis=1, keepdims=True)
-    found = local_weights(4, 3, mask, edge="renorm")
+    found = local_weights(4, 3, mask, edges="renorm")
     np.testing.assert_allclose(found, shared, atol=1e-6)
 
 
@@ -479,7 +479,7 @@ def test_local_synthesizer_weights_have_these_shapes():
 def test_local_synthesizer_across_blocks(length, rng):
     for kwargs in (
         {"context_size": 5},
-        {"context_size": 40, "edge": "renorm"},
+        {"context_size": 40, "edges": "renorm"},
         {"context_size": 35, "causal": True},
     ):
         layer = make("local_dense_synthesizer", num_heads=2, **kwargs)
