@@ -32,12 +32,12 @@ def read_features(corpus):
     extract = layers.SpeechFeatures("s3prl", RATE_HZ)
     clips = [load_audio(file, RATE_HZ) for file in corpus.files]
     samples = np.array([len(clip) for clip in clips], "int32")
-    longest = FRAMES * extract.step_size
+    longest = FRAMES * extract.frame_size
     samples = np.minimum(samples, longest - 1)
     waveforms = np.zeros((len(clips), longest - 1), "float32")
     for row, (clip, count) in enumerate(zip(clips, samples, strict=True)):
         waveforms[row, :count] = clip[:count]
-    lengths = keras.ops.convert_to_numpy(extract.step_lengths(samples))
+    lengths = keras.ops.convert_to_numpy(extract.frame_lengths(samples))
     parts = [
         extract(waveforms[part], lengths=samples[part])
         for part in np.split(np.arange(len(clips)), range(100, len(clips), 100))

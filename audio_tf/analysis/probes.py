@@ -243,9 +243,9 @@ class FrozenFeatures:
         self.layer = layer
         self.dim = inner.embedding_dim
         self.sample_rate_hz = features.sample_rate_hz
-        self.step_size = features.step_size
-        self.first_step = features.first_step
-        self.step_lengths = features.step_lengths
+        self.frame_size = features.frame_size
+        self.first_middle = features.first_middle
+        self.frame_lengths = features.frame_lengths
         self.max_steps = encoder.max_frames
         inputs = encoder.input
         if layer is None:

@@ -8,9 +8,6 @@ import soundfile
 
 from audio_tf.audio.resampling import resample
 
-# Names of the decoders; tensorflow-io's are in `graph_tfio`.
-DECODERS = ("soundfile", "tfio")
-
 # What a writer that cannot seek back leaves as the size of the WAV data.
 STREAMING_SIZES = {
     0,

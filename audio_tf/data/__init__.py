@@ -1,17 +1,13 @@
 """A corpus to batches: decoded, cached, chunked; needs TensorFlow."""
 
+from audio_tf.audio.decoders import DECODERS
 from audio_tf.data.cache import AudioCache, default_cache_dir
 from audio_tf.data.chunks import Chunks, score_clips
-from audio_tf.data.clips import (
-    DECODERS,
-    Clips,
-    decode_dataset,
-    describe,
-    prepare,
-)
+from audio_tf.data.clips import Clips, describe, limit_lengths, prepare
+from audio_tf.data.decoding import decode_dataset
 from audio_tf.data.feature_cache import cache_features
-from audio_tf.data.frame_labels import PADDING_LABEL, align_labels
-from audio_tf.data.utterances import Frames, Utterances, limit_lengths
+from audio_tf.data.frame_labels import PADDING_LABEL, Frames, align_labels
+from audio_tf.data.utterances import Utterances
 
 __all__ = [
     "DECODERS",

@@ -1,4 +1,9 @@
-"""Decoded audio on disk, so that each file is decoded once."""
+"""Decoded audio on disk, so that each file is decoded once.
+
+An entry is a file: a header of `HEADER_SIZE` bytes, see `HEADER`, then the
+samples as little-endian float32, mono, full scale 1, at the cache's rate. The
+feature cache keeps `(frames, dim)` float32 in the same way, row after row.
+"""
 
 import concurrent.futures
 import dataclasses
@@ -14,7 +19,7 @@ import numpy as np
 
 from audio_tf.audio.resampling import RESAMPLER
 
-# What an entry begins with: magic, whose it is, how many samples follow, their
+# The header has the magic, whose entry it is, how many values follow, their
 # CRC-32, and the CRC-32 of all that. The number in the magic is the layout's.
 HEADER = struct.Struct("<8s16sQII")
 MAGIC = b"audiotf2"
@@ -23,7 +28,7 @@ BLOCK = 2**20  # Bytes that are checked at a time.
 
 
 def default_cache_dir():
-    """`$AUDIO_TF_CACHE`, or `audio_tf` in the user's cache folder."""
+    """Returns `$AUDIO_TF_CACHE`, or `audio_tf` in the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return os.environ.get("AUDIO_TF_CACHE") or os.path.join(base, "audio_tf")
 
@@ -34,10 +39,10 @@ class EntryError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class EntryFacts:
-    """What is known of an entry without its samples.
+    """The facts that an entry's header states of what follows it.
 
     Attributes:
-        length: int, its samples.
+        length: int, how many float32 values follow.
         checksum: int, their CRC-32.
     """
 
@@ -46,19 +51,21 @@ class EntryFacts:
 
 
 class AudioCache:
-    """Float32 samples of audio files, decoded and resampled.
+    """Samples of audio files, decoded and resampled, one entry a file.
 
-    An entry is a file of a header and raw little-endian float32, named by the
-    path of its source and by the source's size and time of change, so that a
-    changed source is a miss. Entries appear whole or not at all, and nothing
-    is ever removed, since another process may be reading it: several
-    processes may share a cache. Its folder may be deleted as a whole when
-    nobody uses it.
+    An entry holds float32 samples `(samples,)`, mono, full scale 1. It is
+    named by the path of its source, the audio file, and by the source's size
+    and time of change, so that a changed source is a miss. Rates, decoders
+    and resamplers have folders of their own. Entries appear whole or not at
+    all, and nothing is ever removed, since another process may be reading it:
+    several processes may share a cache. Its folder may be deleted as a whole
+    when nobody uses it. Bad files have no entry, and are tried again by each
+    run.
 
     Args:
-        directory: folder of the cache; made if missing.
-        sample_rate_hz: int, the rate that entries have.
-        decoder: name of the decoder that makes them.
+        directory: path of the cache's folder, made if missing.
+        sample_rate_hz: int, the rate of the samples in the entries.
+        decoder: str, name of the decoder that makes them.
     """
 
     def __init__(self, directory, sample_rate_hz, decoder="soundfile"):
@@ -68,7 +75,10 @@ class AudioCache:
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def entry(self, source):
-        """Where the samples of `source`, as it is now, are or would be.
+        """Returns the path where the samples of a source are, or would be.
+
+        Args:
+            source: path of the audio file, looked at as it is now.
 
         Raises:
             FileNotFoundError: if there is no such source.
@@ -80,7 +90,7 @@ class AudioCache:
         return self.directory / name[:2] / f"{name}-{version}.f32"
 
     def owner(self, entry):
-        """What tells an entry from one of another place, 16 bytes."""
+        """Returns 16 bytes that tell an entry from one of another place."""
         place = entry.relative_to(self.directory.parent).as_posix()
         return hashlib.sha1(place.encode()).digest()[:16]
 
@@ -88,11 +98,12 @@ class AudioCache:
         """Stores the samples of a source.
 
         Args:
-            source: path of the file.
-            audio: float array `(samples,)`, or of more axes.
-            entry: what `entry(source)` was before the source was read, so
-                that one that changes meanwhile is a miss; as it is now if
-                `None`.
+            source: path of the audio file.
+            audio: float array `(samples,)`, or of more axes, stored as
+                float32.
+            entry: path that `entry(source)` was before the source was read,
+                so that a source that changes meanwhile is a miss; `None` for
+                what it is now.
 
         Returns:
             `EntryFacts`.
@@ -107,7 +118,7 @@ class AudioCache:
         return write_entry(entry, audio, self.owner(entry))
 
     def check(self, entry):
-        """Facts of an entry, all of whose bytes are as they were written.
+        """Returns the facts of an entry after a look at all of its bytes.
 
         Raises:
             FileNotFoundError: if there is no such entry.
@@ -123,15 +134,15 @@ class AudioCache:
         return facts
 
     def check_all(self, entries):
-        """Facts of those entries that are there and whole.
+        """Returns the facts of those entries that are there and whole.
 
-        One warning counts the damaged ones and names the first.
+        One warning counts the damaged entries and names the first.
 
         Args:
             entries: list of paths.
 
         Returns:
-            List of `EntryFacts`, `None` for an entry that is to be made.
+            List of `EntryFacts`, with `None` for an entry that is to be made.
         """
 
         def look(entry):
@@ -156,7 +167,7 @@ class AudioCache:
 
 
 def write_error(error, directory, kept, count):
-    """The error of a write as one line that says what was kept.
+    """Returns the error of a write as one line that says what was kept.
 
     Args:
         error: the `OSError` that stopped the write.
@@ -201,7 +212,10 @@ def write_entry(entry, audio, owner=bytes(16)):
 
 
 def read_header(file, owner):
-    """Facts of an open entry, which stands at its samples afterwards.
+    """Reads the header of an open entry, up to where its samples begin.
+
+    Returns:
+        `EntryFacts`.
 
     Raises:
         EntryError: if the header is damaged or another's, or the file has not
@@ -223,17 +237,20 @@ def read_header(file, owner):
 
 
 def source_size(entry):
-    """Bytes of the source that an entry was made from."""
+    """Returns how many bytes the source had that an entry was made from."""
     return int(entry.stem.split("-")[1], 16)
 
 
 def entry_length(entry):
-    """Samples in an entry."""
+    """Returns how many float32 values an entry holds."""
     return (os.path.getsize(entry) - HEADER_SIZE) // 4
 
 
 def read_entry(entry, start=0, count=-1):
-    """Reads `count` samples of an entry from `start`; all if -1.
+    """Reads `count` values of an entry from `start` on, or all of them if -1.
+
+    Returns:
+        Float32 array `(count,)`.
 
     Raises:
         OSError: if it has not as many.

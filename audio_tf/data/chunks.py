@@ -1,4 +1,4 @@
-"""Cached clips to batches for training and scoring, through tf.data."""
+"""Cached clips to chunks, and chunks to batches, through tf.data."""
 
 import itertools
 import math
@@ -10,18 +10,22 @@ from audio_tf.data.cache import read_entry
 from audio_tf.metrics import clip_scores
 from audio_tf.ops.checks import check_sizes
 
-NAMES_SHOWN = 5
-
 
 def chunk_starts(length, size, hop):
-    """Where the chunks of a clip begin.
+    """Returns where the chunks of a clip begin.
 
-    Chunks follow each other by `hop`; one more ends with the clip if a rest
-    is left, so that every sample is in a chunk and none holds silence that
-    the clip has not. A clip of at most `size` is one chunk.
+    Each chunk begins `hop` samples after the one before. If a rest is left,
+    one more chunk ends with the clip, so that every sample is in a chunk and
+    no chunk holds silence that the clip has not. A clip of at most `size` is
+    one chunk.
+
+    Args:
+        length: int, samples of the clip.
+        size: int, samples of a chunk.
+        hop: int, samples from chunk to chunk.
 
     Returns:
-        Int64 array, at least one start.
+        Int64 array `(chunks,)` of samples, at least one.
     """
     if length <= size:
         return np.zeros(1, np.int64)
@@ -32,29 +36,34 @@ def chunk_starts(length, size, hop):
 
 
 class Chunks:
-    """Pieces of equal length of all clips, each with its clip's labels.
+    """The chunks of all clips: pieces of equal length, labelled as the clip is.
 
     Section 2 of "Audio Transformers" (arXiv 2105.00335): clips are cut into
-    chunks of 1 s, labels are inherited, and shorter clips are repeated to
-    the full length. Without `chunk_s`, clips are taken whole and padded.
+    chunks of 1 s, which inherit the labels of the clip; shorter clips are
+    repeated to the full length. Without `chunk_s` each clip is one chunk, and
+    is padded by zeros in a batch. Samples are read from the cache when a
+    batch needs them; bad files are none of the clips, `prepare` has left them
+    out.
 
     Args:
         clips: `Clips`.
-        chunk_s: float, seconds, or `None` for whole clips.
+        chunk_s: float, seconds of a chunk, or `None` for whole clips.
         hop_s: float, seconds from chunk to chunk, at most and by default
             `chunk_s`.
-        silence_db: float or `None`. If given, chunks whose peak is below so
-            many dB of full scale are left out, but for the loudest of a clip:
-            corpora that fill clips up with digital silence, ESC-50 among
-            them, would teach that silence is each of the classes.
+        silence_db: float or `None`. If given, chunks are left out whose peak
+            is below so many dB of full scale; the loudest chunk of a clip
+            stays. Corpora that fill clips up with digital silence, ESC-50
+            among them, would else teach that silence is each of the classes.
 
     Raises:
         ValueError: if a duration or a level is no number that fits, or is
             given for clips that are taken whole.
 
     Attributes:
-        clip_index: int64 `(chunks,)`, the clip of each chunk.
-        targets: float32 `(clips, classes)`.
+        size: int, samples of a chunk, or `None` for whole clips.
+        clip_index: int64 `(chunks,)`, the index of each chunk's clip.
+        starts: int64 `(chunks,)`, the sample of its clip that each begins at.
+        targets: float32 `(clips, classes)`, multi-hot labels.
         silent: int, how many chunks were left out.
     """
 
@@ -101,7 +110,11 @@ class Chunks:
             self.leave_out_silence(10.0 ** (silence_db / 20.0))
 
     def leave_out_silence(self, threshold):
-        """Drops chunks whose peak is below the threshold, one a clip stays."""
+        """Drops chunks whose peak is below the threshold, but one of each clip.
+
+        Args:
+            threshold: float, the peak as a share of full scale.
+        """
         peaks = [np.abs(self.read(row)).max() for row in range(len(self))]
         loudest = np.zeros(len(self.clips))
         np.maximum.at(loudest, self.clip_index, peaks)
@@ -114,23 +127,35 @@ class Chunks:
         return len(self.starts)
 
     def clip_targets(self):
-        """What each clip is trained on, `(clips, classes)`."""
+        """Returns the targets of all clips, float32 `(clips, classes)`."""
         return self.clips.corpus.targets()
 
     def batch_targets(self, clips, width):
-        """Targets of a batch of these clips, padded to `width` samples."""
+        """Returns the targets of a batch.
+
+        Args:
+            clips: int array `(batch,)`, the index of each row's clip.
+            width: int, samples (of features: frames) that the batch is padded
+                to.
+        """
         return self.targets[clips]
 
     def target_spec(self):
-        """Shape and dtype of what `batch_targets` returns."""
+        """Returns the shape and dtype of the targets of a batch."""
         return tf.TensorSpec((None, self.targets.shape[1]), tf.float32)
 
     def input_spec(self):
-        """Name of the input, and shape and dtype of a batch."""
+        """Returns the name of the input, and the shape and dtype of a batch."""
         return "waveform", tf.TensorSpec((None, self.size), tf.float32)
 
     def read(self, row, offset=0):
-        """Samples of one chunk, begun `offset` later; float32 `(size,)`."""
+        """Reads the samples of one chunk, float32 `(size,)`.
+
+        Args:
+            row: int, the index of the chunk.
+            offset: int, by how many samples it begins later, as far as the
+                clip goes; a repeated clip is turned by as many.
+        """
         clip = self.clip_index[row]
         entry, length = self.clips.entries[clip], self.clips.lengths[clip]
         if self.size is None:
@@ -142,12 +167,23 @@ class Chunks:
         return read_entry(entry, start, self.size)
 
     def num_batches(self, batch_size, full_batches=False):
-        """Batches of one pass."""
+        """Returns the number of batches of one pass."""
         order = np.arange(len(self))
         return len(self.batch_rows(order, batch_size, full_batches))
 
     def batch_rows(self, order, batch_size, full_batches=False):
-        """Cuts an order of chunks into batches; clips of like length meet.
+        """Cuts an order of chunks into batches.
+
+        Whole clips of like length are put together.
+
+        Args:
+            order: int array, indices of chunks.
+            batch_size: int.
+            full_batches: bool, whether to leave out batches that are not
+                full.
+
+        Returns:
+            List of int arrays `(batch,)`.
 
         Raises:
             ValueError: if `batch_size` is no positive int.
@@ -167,14 +203,27 @@ class Chunks:
         return batches
 
     def length_bounds(self, count=5):
-        """Lengths that whole clips are padded to: few shapes, little waste."""
+        """Returns the lengths that whole clips are padded to, ascending.
+
+        They are quantiles of the lengths: few shapes, little waste.
+        """
         quantiles = np.linspace(0, 1, count + 1)[1:]
         return np.unique(
             np.quantile(self.clips.lengths, quantiles, method="higher")
         )
 
     def read_batch(self, rows, offsets):
-        """Waveforms, lengths and targets of some chunks."""
+        """Reads a batch of chunks.
+
+        Args:
+            rows: int array `(batch,)`, indices of chunks.
+            offsets: int array `(batch,)`, see `read`.
+
+        Returns:
+            Triple of waveforms, float32 `(batch, samples)` (of features:
+            `(batch, frames, dim)`), padded by zeros; their lengths, int32
+            `(batch,)`; and the targets.
+        """
         pieces = [
             self.read(row, offset)
             for row, offset in zip(rows, offsets, strict=True)
@@ -194,7 +243,16 @@ class Chunks:
     def epoch_batches(
         self, epoch, batch_size, shuffle, seed, jitter, full_batches=False
     ):
-        """Rows and offsets of each batch of one pass."""
+        """Yields indices of chunks and offsets for each batch of a pass.
+
+        Args:
+            epoch: int, the number of the pass.
+            batch_size: int.
+            shuffle: bool.
+            seed: int.
+            jitter: bool.
+            full_batches: bool; see `dataset` for all of these.
+        """
         rng = np.random.default_rng([seed, epoch])
         order = rng.permutation(len(self)) if shuffle else np.arange(len(self))
         reach = self.size // 2 if jitter and self.size else 0
@@ -215,7 +273,7 @@ class Chunks:
         first_batch=0,
         full_batches=False,
     ):
-        """Batches for `fit`, `evaluate` and `predict`.
+        """Returns batches for `fit`, `evaluate` and `predict`.
 
         Args:
             batch_size: int.
@@ -229,17 +287,17 @@ class Chunks:
                 begins with that pass: training that is resumed with
                 `steps_per_epoch=num_batches(batch_size)` sees what unbroken
                 training would have seen.
-            first_batch: int, batches of that pass to be left out, for
-                training that stopped within a pass.
+            first_batch: int, how many batches of the first pass are left
+                out, for training that stopped within a pass.
             full_batches: bool. If True, batches with fewer than `batch_size`
                 chunks are left out of the pass.
 
         Returns:
             `tf.data.Dataset` of `(waveform, targets)`, float32
             `(batch, size)` and `(batch, classes)`. For whole clips
-            `waveform` is a dict with `lengths`, and without `shuffle` too
-            clips of like length are batched together: the rows are those of
-            `scoring_order`.
+            `waveform` is a dict with `lengths`, int32 `(batch,)`, and clips
+            of like length are batched together without `shuffle` too:
+            `scoring_order` tells which row is which clip.
 
         Raises:
             ValueError: if `batch_size` or what to begin with is no count, or
@@ -297,7 +355,14 @@ class Chunks:
         return dataset.map(read, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
     def scoring_order(self, batch_size):
-        """The chunk of each row of the dataset without `shuffle`."""
+        """Returns the chunk of each row of the dataset without `shuffle`.
+
+        Args:
+            batch_size: int, as `dataset` was given it.
+
+        Returns:
+            Int array `(chunks,)`, indices of chunks.
+        """
         batches = self.batch_rows(np.arange(len(self)), batch_size)
         return np.concatenate(batches)
 

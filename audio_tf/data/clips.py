@@ -1,87 +1,40 @@
-"""Audio files into the cache, decoded in parallel through tf.data."""
+"""The clips of a corpus: decoded into the cache, bad files named."""
 
 import dataclasses
 import os
 
 import numpy as np
-import tensorflow as tf
 from tqdm.auto import tqdm
 
-from audio_tf.audio import decode
-from audio_tf.audio.decode import DECODERS
+from audio_tf.audio.decode import AudioError
 from audio_tf.data.cache import AudioCache, source_size, write_error
-from audio_tf.ops.checks import check_sizes, closest
+from audio_tf.data.decoding import decode_dataset
+from audio_tf.ops.checks import check_sizes
 from audio_tf.terminal import printable
-
-
-def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
-    """Decodes and resamples files in parallel, in their order.
-
-    Args:
-        files: paths.
-        sample_rate_hz: int, the rate wanted.
-        decoder: `"soundfile"`, or `"tfio"` for tensorflow-io's ops in the
-            graph (extra `tfio`).
-
-    Returns:
-        `tf.data.Dataset` of `(row, audio, error)`: the index in `files`,
-        float32 `(samples,)`, and why a file has none, empty if it has. A bad
-        file never stops the others: soundfile's is an element like any
-        other, that of tensorflow-io is left out.
-    """
-    if decoder not in DECODERS:
-        raise ValueError(
-            f"`decoder` must be one of {DECODERS}{closest(decoder, DECODERS)}. "
-            f"Received: decoder={decoder!r}"
-        )
-
-    def by_soundfile(path):
-        path = os.fsdecode(path)
-        try:
-            return decode.load_audio(path, sample_rate_hz), b""
-        except decode.AudioError as error:
-            return np.zeros(0, "float32"), os.fsencode(error.reason)
-
-    def load(row, path):
-        if decoder == "tfio":
-            from audio_tf.audio import graph_tfio
-
-            audio, error = graph_tfio.load(path, sample_rate_hz)
-        else:
-            audio, error = tf.numpy_function(
-                by_soundfile, [path], (tf.float32, tf.string), stateful=False
-            )
-        audio = tf.ensure_shape(audio, (None,))
-        return row, audio, tf.ensure_shape(error, ())
-
-    paths = [os.fsencode(file) for file in files]
-    dataset = tf.data.Dataset.from_tensor_slices(
-        (np.arange(len(paths)), tf.constant(paths, tf.string))
-    )
-    dataset = dataset.map(load, tf.data.AUTOTUNE)
-    if decoder == "tfio":
-        dataset = dataset.ignore_errors()
-    return dataset.prefetch(tf.data.AUTOTUNE)
 
 
 @dataclasses.dataclass(frozen=True)
 class Clips:
     """The usable clips of a corpus, decoded in the cache.
 
-    They stand on their own: nothing looks at the files again, which may
-    change or go while a run has its clips.
+    Nothing looks at the audio files again: they may change or go while a run
+    has its clips.
 
     Attributes:
-        corpus: `Corpus` of the usable files.
-        entries: their cache entries: samples, or features of `dim`.
-        lengths: their samples, or frames, int64 `(clips,)`.
-        sample_rate_hz: int, the rate of the samples, also of those that
+        corpus: `Corpus` of the clips that could be decoded.
+        entries: list of the paths of the clips' cache entries, which hold
+            samples or, after `cache_features`, features.
+        lengths: int64 `(clips,)`, samples of each clip, or frames of its
+            features.
+        sample_rate_hz: int, the rate of the samples, or of the samples that
             features were computed from.
-        failures: dict of the reason by path of each file left out.
-        sizes: bytes of their files when they were decoded, int64 `(clips,)`.
-        checksums: CRC-32 of their decoded samples, uint32 `(clips,)`.
+        failures: dict by path, a str, of the reason why an audio file was
+            left out.
+        sizes: int64 `(clips,)`, bytes of each audio file when it was decoded.
+        checksums: uint32 `(clips,)`, CRC-32 of each clip's decoded samples.
         dim: int, features of a frame, or `None` for samples.
-        frames: `Frames`, when the frames are, or `None` for samples.
+        frames: `Frames` that says when the frames of features are, or `None`
+            for samples.
     """
 
     corpus: object
@@ -96,14 +49,18 @@ class Clips:
 
     @property
     def length_rate_hz(self):
-        """How much of `lengths` is a second."""
+        """Returns how many samples, or frames of features, a second has."""
         return self.frames.rate_hz if self.frames else self.sample_rate_hz
 
     def __len__(self):
         return len(self.entries)
 
     def select(self, rows):
-        """These clips alone, the failures unchanged."""
+        """Returns these clips alone, the failures unchanged.
+
+        Args:
+            rows: int array or list, the indices of the clips.
+        """
         return dataclasses.replace(
             self,
             corpus=self.corpus.select(rows),
@@ -123,18 +80,18 @@ def prepare(
     progress=True,
     name="",
 ):
-    """Brings every file of a corpus into the cache and names the bad ones.
+    """Decodes every clip of a corpus into the cache and names the bad files.
 
-    Files that are there unchanged are not decoded again, once their entries
-    are found to be whole; damaged entries are made again, with a warning. An
-    interrupted run goes on where it stopped. A file that is gone is a bad
-    file, whatever the cache has of it.
+    A bad file, or one that is gone, is left out with its labels and named in
+    `Clips.failures`, or is an error if `strict`. A file whose entry is there
+    and whole is not decoded again; a damaged entry is made again, with a
+    warning. An interrupted run goes on where it stopped.
 
     Args:
         corpus: `Corpus`.
         sample_rate_hz: int, the rate wanted.
         cache_dir: folder of the `AudioCache`.
-        decoder: as `decode_dataset` takes it.
+        decoder: str, a key of `DECODERS`.
         strict: bool. If True, the first bad file is an error.
         progress: bool, whether to show a progress bar.
         name: str, what to call the corpus in the progress bar.
@@ -154,7 +111,7 @@ def prepare(
 
     def fail(row, reason):
         if strict:
-            raise decode.AudioError(corpus.files[row], reason)
+            raise AudioError(corpus.files[row], reason)
         failures[str(corpus.files[row])] = reason
 
     for row, file in enumerate(corpus.files):
@@ -208,8 +165,46 @@ def prepare(
     )
 
 
+def limit_lengths(clips, min_s=0.0, max_s=np.inf):
+    """Leaves out clips that are too short or too long, and names them.
+
+    Args:
+        clips: `Clips`.
+        min_s: float, the shortest duration in seconds that is kept.
+        max_s: float, the longest.
+
+    Returns:
+        `Clips`; those left out are in its failures.
+
+    Raises:
+        ValueError: if none is left, or the limits are not in order.
+    """
+    if not 0 <= min_s <= max_s:
+        raise ValueError(
+            "`min_s` must be at least 0 and at most `max_s`. "
+            f"Received: min_s={min_s}, max_s={max_s}"
+        )
+    seconds = clips.lengths / clips.length_rate_hz
+    kept = np.flatnonzero((seconds >= min_s) & (seconds <= max_s))
+    if not len(kept):
+        raise ValueError(
+            f"None of {len(clips)} clips has {min_s} s to {max_s} s. Received: "
+            f"{seconds.min():.2f} s to {seconds.max():.2f} s"
+        )
+    failures = dict(clips.failures)
+    for row in np.setdiff1d(np.arange(len(clips)), kept):
+        failures[str(clips.corpus.files[row])] = (
+            f"{seconds[row]:.2f} s, not within {min_s} s to {max_s} s"
+        )
+    return dataclasses.replace(clips.select(kept), failures=failures)
+
+
 def describe(failures):
-    """One text that counts the files left out and names each."""
+    """Returns a text that counts the files left out and names each.
+
+    Args:
+        failures: dict of the reason by path, as `Clips.failures` is.
+    """
     lines = [f"{len(failures)} files left out"]
     lines += [
         f"  {printable(path)}: {printable(reason)}"

@@ -1,4 +1,8 @@
-"""Features on disk, so that each utterance's are computed once."""
+"""Features on disk, so that those of an utterance are computed once.
+
+An entry holds `(frames, dim)` little-endian float32 behind a header, see
+`cache`: the output of the features' layer for one utterance, without padding.
+"""
 
 import dataclasses
 import hashlib
@@ -13,23 +17,26 @@ from tqdm.auto import tqdm
 
 from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.data.cache import AudioCache, write_error
-from audio_tf.data.utterances import Frames, Utterances
+from audio_tf.data.frame_labels import Frames
+from audio_tf.data.utterances import Utterances
 from audio_tf.ops.checks import check_sizes
 from audio_tf.ops.weights import weights_sha256
 
 # To be raised when features of the same settings and weights change.
 VERSION = 2
-# Steps that are computed at once, at most: attention maps of an hour of
+# Frames that are computed at once, at most: attention maps of an hour of
 # utterances would not fit.
-MAX_STEPS = 16_000
+MAX_FRAMES = 16_000
 
 
 class FeatureCache(AudioCache):
-    """Features by the name of the audio's own entry.
+    """Features of utterances, each named as the entry of its audio is.
 
     Args:
-        directory: folder of the cache; made if missing.
-        settings: all that the features depend on but the audio, for JSON.
+        directory: path of the cache's folder, made if missing.
+        settings: list of all that the features depend on beside the audio,
+            which JSON or Keras can serialise; other settings have a folder of
+            their own.
     """
 
     def __init__(self, directory, settings):
@@ -43,30 +50,31 @@ class FeatureCache(AudioCache):
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def entry_of(self, audio_entry):
-        """Where the features of an entry of the `AudioCache` would be."""
+        """Returns the path of the features of an entry of the `AudioCache`."""
         # With the folder, which tells the rate and the decoder.
         return self.directory.joinpath(*audio_entry.parts[-3:])
 
 
 def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
-    """Brings the features of all clips into the cache.
+    """Computes the features of all clips into the cache.
 
-    An interrupted run goes on where it stopped. A changed file or layer is a
-    miss: entries are found by the audio, by the layer's configuration and by
-    a checksum of its weights.
+    An interrupted run goes on where it stopped; a damaged entry is made again,
+    with a warning. A changed file or layer is a miss: entries are found by the
+    audio, by the layer's configuration and by a checksum of its weights. Bad
+    audio files are none of the clips, `prepare` has left them out.
 
     Args:
-        clips: `Clips`.
-        features: `audio_tf.layers.SpeechFeatures`, or what is called as it is
-            and has its `dim`, `sample_rate_hz`, `step_size`, `first_step`,
-            `step_lengths`, `weights` and `get_config`, such as
-            `audio_tf.analysis.probes.FrozenFeatures`.
-        cache_dir: folder of the cache.
+        clips: `Clips` of samples.
+        features: `audio_tf.layers.SpeechFeatures`, or another object that is
+            called in the same way and has its `dim`, `sample_rate_hz`,
+            `frame_size`, `first_middle`, `frame_lengths`, `weights` and
+            `get_config`, such as `audio_tf.analysis.probes.FrozenFeatures`.
+        cache_dir: path of the cache's folder.
         batch_size: int, utterances computed at a time.
         progress: bool, whether to show a progress bar.
 
     Returns:
-        `Clips` of features, whose lengths are frames.
+        `Clips` of features: `lengths` are frames, `dim` and `frames` are set.
 
     Raises:
         ValueError: if the rates differ.
@@ -109,16 +117,25 @@ def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
 
 
 def own_config(layer):
-    """A layer's configuration, less what its outputs do not depend on."""
+    """Returns a layer's configuration without what moves no output."""
     config = layer.get_config()
     return {k: config[k] for k in config if k not in ("name", "trainable")}
 
 
 def compute(clips, wanted, entries, cache, features, batch_size, progress):
-    """Computes and stores the features of the clips `wanted`.
+    """Computes and stores the features of some clips.
+
+    Args:
+        clips: `Clips` of samples.
+        wanted: list of int, the indices of the clips to be computed.
+        entries: list of the paths of all clips' features.
+        cache: `FeatureCache`.
+        features: as `cache_features` takes it.
+        batch_size: int.
+        progress: bool.
 
     Returns:
-        Dict of `EntryFacts` by row.
+        Dict of `EntryFacts` by index.
     """
     part = clips.select(wanted)
     utterances, frames = Utterances(part), Frames.of(features)
@@ -126,7 +143,7 @@ def compute(clips, wanted, entries, cache, features, batch_size, progress):
     batches, made = [], {}
     for rows in utterances.batch_rows(np.arange(len(part)), batch_size):
         longest = int(frames.lengths(part.lengths[rows].max()))
-        size = max(1, MAX_STEPS // max(1, longest))
+        size = max(1, MAX_FRAMES // max(1, longest))
         batches += np.split(rows, range(size, len(rows), size))
     for rows in tqdm(
         batches,
@@ -136,8 +153,8 @@ def compute(clips, wanted, entries, cache, features, batch_size, progress):
     ):
         waveform, lengths, _ = utterances.read_batch(rows, np.zeros_like(rows))
         x = ops.convert_to_numpy(features(waveform, lengths))
-        steps = ops.convert_to_numpy(features.step_lengths(lengths))
-        for row, each, count in zip(rows, x, steps, strict=True):
+        counts = ops.convert_to_numpy(features.frame_lengths(lengths))
+        for row, each, count in zip(rows, x, counts, strict=True):
             source, wide = part.corpus.files[row], wanted[row]
             try:
                 made[wide] = cache.put(source, each[:count], entries[wide])
@@ -149,9 +166,15 @@ def compute(clips, wanted, entries, cache, features, batch_size, progress):
     return made
 
 
-def check_space(directory, steps, dim):
-    """Raises an `OSError` if a disk has no room for so many features."""
-    needed = 4 * dim * int(np.sum(steps))
+def check_space(directory, frames, dim):
+    """Raises an `OSError` if a disk has no room for features.
+
+    Args:
+        directory: path on that disk.
+        frames: int array `(clips,)`, frames of each clip.
+        dim: int, features of a frame.
+    """
+    needed = 4 * dim * int(np.sum(frames))
     free = shutil.disk_usage(directory).free
     if needed > free:
         raise OSError(

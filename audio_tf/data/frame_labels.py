@@ -1,12 +1,63 @@
-"""Labels of an utterance at their own rate, to one label for each frame."""
+"""When frames are, and which of an utterance's labels each frame has."""
 
+import dataclasses
 import math
+import typing
 
 import numpy as np
 
 # The label of the frames behind an utterance. Pass it to the loss, as
 # `SparseCategoricalCrossentropy(ignore_class=PADDING_LABEL)`.
 PADDING_LABEL = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Frames:
+    """When the frames of features or of a model are.
+
+    The middle of frame `i` is at sample `first_middle + i * frame_size`.
+
+    Attributes:
+        sample_rate_hz: int, rate of the waveform.
+        frame_size: int, samples from one frame to the next.
+        first_middle: float, the middle of the first frame in samples.
+        count: function from the samples of clips, int array `(clips,)`, to
+            the number of their frames; `None` for
+            `1 + samples // frame_size`, as a centred spectrogram has.
+    """
+
+    sample_rate_hz: int
+    frame_size: int
+    first_middle: float = 0.0
+    count: typing.Callable | None = None
+
+    @classmethod
+    def of(cls, features):
+        """Returns when the frames of features are.
+
+        Args:
+            features: `audio_tf.layers.SpeechFeatures`, or another object with
+                its `sample_rate_hz`, `frame_size`, `first_middle` and
+                `frame_lengths`.
+        """
+        return cls(
+            features.sample_rate_hz,
+            features.frame_size,
+            features.first_middle,
+            features.frame_lengths,
+        )
+
+    @property
+    def rate_hz(self):
+        """Returns the number of frames in a second."""
+        return self.sample_rate_hz / self.frame_size
+
+    def lengths(self, samples):
+        """Returns the frames of clips of so many samples, int64 `(clips,)`."""
+        samples = np.asarray(samples)
+        if self.count is None:
+            return 1 + samples // self.frame_size
+        return np.asarray(self.count(samples), np.int64)
 
 
 def align_labels(

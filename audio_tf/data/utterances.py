@@ -1,6 +1,7 @@
 """Whole utterances in batches: lengths, speakers, labels of frames."""
 
 import dataclasses
+import typing
 
 import numpy as np
 import tensorflow as tf
@@ -8,77 +9,6 @@ import tensorflow as tf
 from audio_tf.data.chunks import Chunks
 from audio_tf.data.frame_labels import PADDING_LABEL, align_labels
 from audio_tf.ops.checks import check_sizes
-
-
-@dataclasses.dataclass(frozen=True)
-class Frames:
-    """When the frames of a model are.
-
-    Frame `i` has its middle at sample `first + i * step_size`.
-
-    Attributes:
-        sample_rate_hz: int, rate of the waveform.
-        step_size: int, samples from frame to frame.
-        first: float, the middle of the first frame in samples.
-        count: callable from int array `(clips,)` of samples to frames;
-            `1 + samples // step_size`, a centred spectrogram's, if `None`.
-    """
-
-    sample_rate_hz: int
-    step_size: int
-    first: float = 0.0
-    count: object = None
-
-    @classmethod
-    def of(cls, features):
-        """Those of `audio_tf.layers.SpeechFeatures`, or of a layer like it."""
-        return cls(
-            features.sample_rate_hz,
-            features.step_size,
-            features.first_step,
-            features.step_lengths,
-        )
-
-    @property
-    def rate_hz(self):
-        """Frames per second."""
-        return self.sample_rate_hz / self.step_size
-
-    def lengths(self, samples):
-        """Frames of clips of so many samples, int64 array `(clips,)`."""
-        samples = np.asarray(samples)
-        if self.count is None:
-            return 1 + samples // self.step_size
-        return np.asarray(self.count(samples), np.int64)
-
-
-def limit_lengths(clips, min_s=0.0, max_s=np.inf):
-    """Leaves out clips that are too short or too long, and names them.
-
-    Returns:
-        `Clips`, whose failures have the others.
-
-    Raises:
-        ValueError: if none is left, or the limits are not in order.
-    """
-    if not 0 <= min_s <= max_s:
-        raise ValueError(
-            "`min_s` must be at least 0 and at most `max_s`. "
-            f"Received: min_s={min_s}, max_s={max_s}"
-        )
-    seconds = clips.lengths / clips.length_rate_hz
-    kept = np.flatnonzero((seconds >= min_s) & (seconds <= max_s))
-    if not len(kept):
-        raise ValueError(
-            f"None of {len(clips)} clips has {min_s} s to {max_s} s. Received: "
-            f"{seconds.min():.2f} s to {seconds.max():.2f} s"
-        )
-    failures = dict(clips.failures)
-    for row in np.setdiff1d(np.arange(len(clips)), kept):
-        failures[str(clips.corpus.files[row])] = (
-            f"{seconds[row]:.2f} s, not within {min_s} s to {max_s} s"
-        )
-    return dataclasses.replace(clips.select(kept), failures=failures)
 
 
 class Utterances(Chunks):
@@ -92,18 +22,21 @@ class Utterances(Chunks):
     )
     ```
 
+    Every utterance is one chunk, from its first sample to its last.
+
     Args:
         clips: `Clips` of a `SpeechCorpus`, of samples or of features.
-        targets: what `dataset` has beside the inputs. `None`: nothing, for
-            pre-training. `"speaker"`: the index of the speaker, int32
-            `(batch,)`. `"frame_speaker"`: the same for each frame, int32
-            `(batch, frames)`. `"frame_labels"`: the label of each frame,
-            int32 `(batch, frames)`. Behind an utterance frames have
-            `PADDING_LABEL`.
-        frames: `Frames`, for the last two; clips of features have their own.
+        targets: key of `TARGETS`, what `dataset` has beside the inputs.
+            `None`: nothing, for pre-training. `"speaker"`: the index of the
+            speaker, int32 `(batch,)`. `"frame_speaker"`: the index of the
+            speaker for each frame, int32 `(batch, frames)`. `"frame_labels"`:
+            the label of each frame, int32 `(batch, frames)`. Frames behind
+            the end of an utterance have `PADDING_LABEL`.
+        frames: `Frames`, for targets of frames; clips of features have their
+            own.
         buckets: int, how many lengths utterances are padded to.
-        by_time: bool, whether rates that do not divide are meant, see
-            `align_labels`.
+        by_time: bool, whether rates of labels and frames that do not divide
+            are meant, see `align_labels`.
         tolerance: int, labels that may lack or be left at the end.
 
     Raises:
@@ -125,11 +58,10 @@ class Utterances(Chunks):
                 f"`targets` must be one of {list(TARGETS)}. "
                 f"Received: targets={targets!r}"
             )
-        self.kind = targets
-        self.of_frames = targets in ("frame_speaker", "frame_labels")
+        self.kind = TARGETS[targets]
         self.dim = clips.dim
         frames = clips.frames or frames
-        if self.of_frames:
+        if self.kind.of_frames:
             check_frames(frames, clips)
         self.frames = frames
         self.by_time = by_time
@@ -138,17 +70,19 @@ class Utterances(Chunks):
         super().__init__(clips, chunk_s=None)
         self.bounds = super().length_bounds(buckets)
         # Counted once: `frames` may run a layer to count.
-        self.widths = self.count_frames(self.bounds) if self.of_frames else None
+        self.widths = (
+            self.count_frames(self.bounds) if self.kind.of_frames else None
+        )
 
     def clip_targets(self):
-        return TARGETS[self.kind](self)
+        return self.kind.read(self)
 
     def no_targets(self):
-        """Nothing to be trained on."""
+        """Returns zeros, int32 `(clips,)`, that `dataset` leaves out."""
         return np.zeros(len(self.clips), np.int32)
 
     def speakers(self):
-        """The speaker of each utterance, int32 `(clips,)`."""
+        """Returns the index of each utterance's speaker, int32 `(clips,)`."""
         corpus = self.clips.corpus
         speakers = corpus.speakers
         if (speakers < 0).any():
@@ -160,7 +94,7 @@ class Utterances(Chunks):
         return speakers
 
     def frame_speakers(self):
-        """For each utterance an int32 array `(frames,)` of its speaker."""
+        """Returns each utterance's speaker as an int32 array `(frames,)`."""
         counts = self.count_frames(self.clips.lengths)
         return [
             np.full(count, speaker, np.int32)
@@ -168,7 +102,7 @@ class Utterances(Chunks):
         ]
 
     def frame_labels(self):
-        """For each utterance the label of each frame."""
+        """Returns each utterance's labels as an int array `(frames,)`."""
         corpus = self.clips.corpus
         labelled = len(corpus.labelled())
         if labelled < len(corpus):
@@ -184,7 +118,7 @@ class Utterances(Chunks):
                 self.frames.rate_hz,
                 count,
                 name,
-                self.frames.first / self.frames.sample_rate_hz,
+                self.frames.first_middle / self.frames.sample_rate_hz,
                 self.by_time,
                 self.tolerance,
             )
@@ -194,17 +128,22 @@ class Utterances(Chunks):
         ]
 
     def count_frames(self, lengths):
-        """Frames of utterances of such lengths, int64 `(utterances,)`."""
+        """Returns the frames of utterances of such lengths, int64 `(clips,)`.
+
+        Args:
+            lengths: int array `(clips,)` of samples, or of frames if the clips
+                are features.
+        """
         if self.dim is not None:
             return np.asarray(lengths, np.int64)
         return self.frames.lengths(lengths)
 
     def length_bounds(self):
-        """Lengths that utterances are padded to."""
+        """Returns the lengths that utterances are padded to, ascending."""
         return self.bounds
 
     def batch_targets(self, clips, width):
-        if not self.of_frames:
+        if not self.kind.of_frames:
             return self.targets[clips]
         frames = self.widths[np.searchsorted(self.bounds, width)]
         padded = np.full((len(clips), frames), PADDING_LABEL, np.int32)
@@ -214,7 +153,7 @@ class Utterances(Chunks):
         return padded
 
     def target_spec(self):
-        shape = (None, None) if self.of_frames else (None,)
+        shape = (None, None) if self.kind.of_frames else (None,)
         return tf.TensorSpec(shape, tf.int32)
 
     def input_spec(self):
@@ -223,16 +162,16 @@ class Utterances(Chunks):
         return "features", tf.TensorSpec((None, None, self.dim), tf.float32)
 
     def read(self, row, offset=0):
-        """One utterance: float32 `(samples,)`, or `(frames, dim)`."""
+        """Reads one utterance: float32 `(samples,)`, or `(frames, dim)`."""
         audio = super().read(row, offset)
         return audio if self.dim is None else audio.reshape(-1, self.dim)
 
     def dataset(self, batch_size, **kwargs):
-        """Batches for `fit`, `evaluate` and `predict`.
+        """Returns batches for `fit`, `evaluate` and `predict`.
 
         Args:
             batch_size: int.
-            **kwargs: as `Chunks.dataset` takes them.
+            **kwargs: further arguments of `Chunks.dataset`.
 
         Returns:
             `tf.data.Dataset` of inputs and targets, or of inputs alone if
@@ -241,7 +180,7 @@ class Utterances(Chunks):
             and their `lengths`, int32 `(batch,)`.
         """
         dataset = super().dataset(batch_size, **kwargs)
-        if self.kind is None:
+        if self.kind.inputs_alone:
             return dataset.map(lambda inputs, _: inputs)
         return dataset
 
@@ -257,9 +196,24 @@ def check_frames(frames, clips):
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class Targets:
+    """One kind of targets of utterances.
+
+    Attributes:
+        read: function of `Utterances` to the targets of all clips.
+        of_frames: bool, whether there is one for each frame.
+        inputs_alone: bool, whether batches have inputs and no targets.
+    """
+
+    read: typing.Callable
+    of_frames: bool = False
+    inputs_alone: bool = False
+
+
 TARGETS = {
-    None: Utterances.no_targets,
-    "speaker": Utterances.speakers,
-    "frame_speaker": Utterances.frame_speakers,
-    "frame_labels": Utterances.frame_labels,
+    None: Targets(Utterances.no_targets, inputs_alone=True),
+    "speaker": Targets(Utterances.speakers),
+    "frame_speaker": Targets(Utterances.frame_speakers, of_frames=True),
+    "frame_labels": Targets(Utterances.frame_labels, of_frames=True),
 }

@@ -121,17 +121,17 @@ class SpeechFeatures(Layer):
         return frames * self.spectrogram.hop_size - 1
 
     @property
-    def step_size(self):
+    def frame_size(self):
         """Samples from one step to the next."""
         return self.spectrogram.hop_size * self.stacking.size
 
     @property
-    def first_step(self):
+    def first_middle(self):
         """The middle of the first step in samples."""
         # A stack has its middle in the middle of its frames.
-        return (self.step_size - self.spectrogram.hop_size) / 2
+        return (self.frame_size - self.spectrogram.hop_size) / 2
 
-    def step_lengths(self, lengths):
+    def frame_lengths(self, lengths):
         """Real steps, `int32 (batch,)`, of clips of so many samples."""
         lengths = self.spectrogram.frame_lengths(lengths)
         return frames.stacked_lengths(lengths, self.stacking.size)

@@ -92,7 +92,7 @@ class SpeechEncoder(AudioBackbone):
 
     @property
     def frame_size(self):
-        return self.features.step_size
+        return self.features.frame_size
 
     @property
     def blocks(self):

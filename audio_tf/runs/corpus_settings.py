@@ -6,7 +6,7 @@ A script's settings are a class that inherits the groups it needs.
 import dataclasses
 import pathlib
 
-from audio_tf.audio.decode import DECODERS
+from audio_tf.audio.decoders import DECODERS
 from audio_tf.corpora import (
     CORPORA,
     SPEECH,

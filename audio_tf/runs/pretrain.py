@@ -166,7 +166,7 @@ class Batches:
         self.layers = [settings.feature_layer()]
         if settings.target != "input":
             self.layers.append(settings.target_layer())
-        steps = int(self.layers[0].step_lengths(clips.lengths.max()))
+        steps = int(self.layers[0].frame_lengths(clips.lengths.max()))
         if max_frames is not None and steps > max_frames:
             raise ValueError(
                 f"The longest utterance has {steps} steps; see --max-s and "
@@ -234,7 +234,7 @@ class Batches:
         """Features and targets of a batch of waveforms."""
         lengths = inputs["lengths"]
         parts = [layer(inputs["waveform"], lengths) for layer in self.layers]
-        lengths = self.layers[0].step_lengths(lengths)
+        lengths = self.layers[0].frame_lengths(lengths)
         inputs = {"features": parts[0], "lengths": lengths}
         return inputs if len(parts) == 1 else (inputs, parts[1])
 

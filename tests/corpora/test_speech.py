@@ -960,7 +960,7 @@ def small_features(stack=3, **options):
 def test_frames_of_stacked_features():
     features = small_features()
     frames = data.Frames.of(features)
-    assert (frames.step_size, frames.first) == (69, 23.0)
+    assert (frames.frame_size, frames.first_middle) == (69, 23.0)
     lengths = np.array([1, 68, 211, 1_499])
     expected = [max((1 + n // 23) // 3, 1) for n in lengths]
     assert frames.lengths(lengths).tolist() == expected

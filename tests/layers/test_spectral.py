@@ -292,7 +292,7 @@ def test_presets_at_their_own_rate(preset, rng):
         "s3prl": (80, 160, 1),
     }[preset]
     assert found.shape == (2, (1 + 3217 // hop) // stack, dim)
-    assert (layer.dim, layer.step_size) == (dim, hop * stack)
+    assert (layer.dim, layer.frame_size) == (dim, hop * stack)
     expected_options = {
         "paper": (0.05, 0.0125, 2048, 1e-6, None, "slaney", "slaney", 0.0),
         "paper_target": (0.05, 0.0125, 2048, None, None, None, None, 0.97),
@@ -320,7 +320,7 @@ def test_features_are_the_steps_in_order(name, rng):
     layer, x = FEATURES[name](), clips(rng)
     found, steps = layer(x, LENGTHS, return_lengths=True)
     found, steps = np.asarray(found), np.asarray(steps)
-    np.testing.assert_array_equal(steps, layer.step_lengths(LENGTHS))
+    np.testing.assert_array_equal(steps, layer.frame_lengths(LENGTHS))
     for clip, length in enumerate(LENGTHS):
         expected = naive_features(x[clip, :length], 1000, layer.options)
         assert len(expected) == steps[clip]

@@ -177,7 +177,7 @@ def test_librispeech_from_its_released_layout(shared_data, tmp_path):
     for column in ("loss", "val_loss"):
         assert np.isfinite(losses(out, column)).all()
     encoder = models.AudioBackbone.from_preset(str(out / "preset"))
-    assert encoder.features.step_size == 600
+    assert encoder.features.frame_size == 600
 
 
 def test_what_diverges_is_not_kept(corpus, tmp_path):
