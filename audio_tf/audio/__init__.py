@@ -1,6 +1,6 @@
-"""Sound before it is data: files, rates, and both in a TensorFlow graph.
+"""Audio files and sample rates, on the host and in a TensorFlow graph.
 
-Only the modules `graph_...` import TensorFlow.
+Only the modules `graph_...` import TensorFlow when they are imported.
 """
 
 from audio_tf.audio.decode import AudioError, load_audio, read_audio

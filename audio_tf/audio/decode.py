@@ -1,4 +1,4 @@
-"""From a file to float32 mono samples at the model's rate."""
+"""From a file to float32 mono samples at the rate wanted, on the host."""
 
 import io
 import os
@@ -19,8 +19,8 @@ STREAMING_SIZES = {
 }
 
 # Integers of 32 bits that were stored as floats, without being scaled, are
-# still let through. Anything larger is no sound: its square, which spectra and
-# power take, or a sum of such, leaves float32.
+# still let through. The square of anything larger, which spectra and power
+# take, or a sum of such squares, leaves float32.
 MAX_PEAK = 2.0**31
 
 # A file of a few bytes may promise or unpack to any number of samples. These
@@ -41,8 +41,8 @@ class AudioError(ValueError):
     """A file that cannot be used as audio; the message names it and says why.
 
     Args:
-        path: the file.
-        reason: what is wrong with it.
+        path: path of the file.
+        reason: str, what is wrong with the file.
     """
 
     def __init__(self, path, reason):
@@ -54,13 +54,15 @@ class AudioError(ValueError):
 def read_audio(path):
     """Reads a WAV, FLAC, OGG or MP3 file of any depth through soundfile.
 
-    Integer samples are scaled to full scale 1 and channels are averaged.
+    Integer samples are scaled to full scale 1 and channels are averaged. A
+    bad file is an error that names it; nothing of it is returned.
 
     Args:
         path: path of the file.
 
     Returns:
-        Pair of float32 samples `(samples,)` and the file's rate in Hz.
+        Pair of float32 samples `(samples,)`, full scale 1, and the file's own
+        rate in Hz, an int.
 
     Raises:
         AudioError: if the file is missing, empty, not audio, cut off, longer
@@ -94,18 +96,25 @@ def read_audio(path):
 
 
 def read_samples(path, file):
-    """Samples of an open `SoundFile`, channels averaged, float32 `(samples,)`.
+    """Reads the samples of an open file and averages its channels.
 
     It reads some at a time: memory grows with what is there, and never with
     what a header promises.
 
+    Args:
+        path: path of the file, for messages.
+        file: `soundfile.SoundFile`.
+
+    Returns:
+        Float32 array `(samples,)`.
+
     Raises:
         AudioError: if there are too many, or some are not finite or too large.
     """
-    step = max(1, READ_AT_ONCE // file.channels)
+    block = max(1, READ_AT_ONCE // file.channels)
     pieces, count = [], 0
-    while not pieces or (len(pieces[-1]) == step and count < file.frames):
-        audio = file.read(step, dtype="float32", always_2d=True)
+    while not pieces or (len(pieces[-1]) == block and count < file.frames):
+        audio = file.read(block, dtype="float32", always_2d=True)
         count += len(audio)
         if count > MAX_SAMPLES:
             raise AudioError(path, f"longer than {MAX_SAMPLES} samples")
@@ -116,7 +125,12 @@ def read_samples(path, file):
 
 
 def check_samples(path, audio):
-    """Raises an `AudioError` unless all samples are finite and of a sound."""
+    """Raises an `AudioError` unless samples are finite and within `MAX_PEAK`.
+
+    Args:
+        path: path of the file, for the message.
+        audio: float32 array of any shape.
+    """
     peak = max(audio.max(initial=0.0), -audio.min(initial=0.0))
     if peak <= MAX_PEAK:  # False for NaN, too.
         return
@@ -131,14 +145,17 @@ def check_samples(path, audio):
 
 
 def inspect_container(path):
-    """Looks for what libsndfile passes over in WAV and Ogg files.
+    """Looks for faults that libsndfile passes over in WAV and Ogg files.
 
-    It reads as much of a cut file as is there, and nothing of a WAV whose
-    writer left the size of the data at 0.
+    libsndfile reads as much of a cut file as is there, and nothing of a WAV
+    whose writer left the size of the data at 0.
+
+    Args:
+        path: path of the file.
 
     Returns:
-        Pair of whether the file is complete, and the content to read in
-        place of the file, or `None` for the file itself.
+        Pair of a bool, whether the file is complete, and the content to read
+        in its place, an `io.BytesIO`, or `None` for the file itself.
     """
     with open(path, "rb") as file:
         magic = file.read(4)
@@ -161,7 +178,7 @@ def inspect_container(path):
 
 
 def ogg_has_its_end(file):
-    """Whether the last page of an Ogg file is marked as the last."""
+    """Returns whether an open Ogg file ends with a page marked as the last."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - 2**17))  # A page has at most 64 KiB.
     tail = file.read()
@@ -185,7 +202,13 @@ def wav_chunks(file, place):
 
 
 def find_wav_data(file):
-    """Start, promised and actual bytes of the data chunk, or `None`."""
+    """Finds the data chunk of an open WAV file.
+
+    Returns:
+        Triple of int: the byte that its content starts at, the bytes that its
+        header promises, and the bytes that are there; `None` if there is no
+        such chunk.
+    """
     end = file.seek(0, os.SEEK_END)
     for name, start, size in wav_chunks(file, 12):
         if name == b"data":
@@ -194,7 +217,7 @@ def find_wav_data(file):
 
 
 def is_chunks(file, place):
-    """Whether the bytes from `place` on are RIFF chunks to the end."""
+    """Returns whether an open file has RIFF chunks from `place` to its end."""
     end = file.seek(0, os.SEEK_END)
     stops = [
         start + size
@@ -206,6 +229,13 @@ def is_chunks(file, place):
 
 def load_audio(path, sample_rate_hz):
     """Reads a file and resamples it; see `read_audio` and `resample`.
+
+    Args:
+        path: path of the file.
+        sample_rate_hz: int, the rate wanted.
+
+    Returns:
+        Float32 array `(samples,)`, mono, full scale 1.
 
     Raises:
         AudioError: as `read_audio`, or if there would be more than

@@ -1,4 +1,4 @@
-"""The resampler of `audio_tf.audio.resampling` in the graph, by core ops."""
+"""The resampler of `audio_tf.audio.resampling` in a TensorFlow graph."""
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +12,7 @@ BLOCK = 2**18
 
 @tf.autograph.experimental.do_not_convert
 def resample_in_graph(audio, rate_hz, target_rate_hz):
-    """`resample` for a rate that is known only when the graph runs.
+    """Resamples as `resample` does, from a rate known when the graph runs.
 
     The taps are computed in each call. They and the windows take some 10 MB
     whatever the rates and the length.
@@ -36,7 +36,10 @@ def resample_in_graph(audio, rate_hz, target_rate_hz):
 
 
 def resample_by_groups(audio, rate_hz, target_rate_hz):
-    """`resample_in_graph` for audio that is not empty, at another rate."""
+    """Resamples audio that is not empty and has another rate.
+
+    See `resample_in_graph` for arguments and result.
+    """
     count = tf.size(audio, tf.int64)
     rate_hz = tf.cast(rate_hz, tf.int64)
     # The divisors of the target are known: no loop for the gcd.
@@ -59,12 +62,12 @@ def resample_by_groups(audio, rate_hz, target_rate_hz):
     scale = as_float64(up) / as_float64(widest)
 
     def window_starts(groups):
-        """First sample of the windows of groups, and the groups' phases."""
+        """Returns the first sample of each group's window, and its phase."""
         places = groups * (size * down)
         return places // up, as_float64(places % up) / as_float64(up)
 
     def filter_taps(nodes):
-        """The taps of `resampling.plan_with_taps`, `(nodes, size, width)`."""
+        """Returns the taps at some phases, float32 `(nodes, size, width)`."""
         outputs = as_float64(tf.range(size) * down) / as_float64(up)
         samples = as_float64(tf.range(width) - left)
         offsets = outputs[:, None] - samples
@@ -75,7 +78,7 @@ def resample_by_groups(audio, rate_hz, target_rate_hz):
         return tf.sin(angle) / angle * window * tf.cast(scale, tf.float32)
 
     def by_phase(phases):
-        # A short sound has fewer groups than there are phases.
+        # A short clip has fewer groups than there are phases.
         phases = tf.minimum(phases, groups)
         periods = -(-groups // phases)
         starts, nodes = window_starts(tf.range(phases))
@@ -128,10 +131,10 @@ def resample_by_groups(audio, rate_hz, target_rate_hz):
 
 
 def in_blocks(function, count, samples_each):
-    """Joins what `function(begin, end)` gives for 0 to `count` in blocks.
+    """Joins the results of `function(begin, end)` over 0 to `count` in blocks.
 
     Args:
-        function: takes two int64 scalars and gives a float32 tensor.
+        function: function of two int64 scalars that returns a float32 tensor.
         count: int64 scalar, at least 1.
         samples_each: int64 scalar, samples in the windows of one.
 
@@ -165,7 +168,11 @@ def as_float64(integer):
 
 
 def chebyshev_nodes(ratio):
-    """`resampling.chebyshev_nodes` of the number that a ratio needs."""
+    """Returns `resampling.chebyshev_nodes`, as many as a ratio needs.
+
+    Args:
+        ratio: float64 scalar tensor, the input's rate by the output's.
+    """
     least = tf.constant(resampling.node_ratios()[:-1], tf.float64)
     count = as_float64(1 + tf.math.count_nonzero(ratio < least))
     angles = (tf.range(count) + 0.5) * (np.pi / count)
@@ -173,7 +180,7 @@ def chebyshev_nodes(ratio):
 
 
 def interpolation_weights(phases, count):
-    """`resampling.interpolation_weights`, float32 `(groups, count)`."""
+    """Returns `resampling.interpolation_weights`, float32 `(groups, count)`."""
     order = tf.range(as_float64(count))
     polynomials = tf.cos(tf.acos(2 * phases - 1)[:, None] * order)
     count = as_float64(count)

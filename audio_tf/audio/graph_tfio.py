@@ -1,4 +1,4 @@
-"""Decoding in the graph through tensorflow-io, the extra `tfio`.
+"""Files decoded in a TensorFlow graph by tensorflow-io, the extra `tfio`.
 
 FLAC, OGG Vorbis and MP3 are decoded by tensorflow-io; WAV by TensorFlow's own
 ops, since `tfio.audio.decode_wav` reads 32-bit integers as floats and some
@@ -26,7 +26,8 @@ def load(path, sample_rate_hz):
         sample_rate_hz: int, the rate wanted.
 
     Returns:
-        Pair of float32 samples `(samples,)` and an empty string, the error.
+        Pair of float32 samples `(samples,)` and an empty string: a bad file
+        raises when the graph runs.
     """
     audio, rate_hz = decode_bytes(tf.io.read_file(path))
     audio = tf.numpy_function(
@@ -48,8 +49,8 @@ def decode_bytes(contents):
         contents: string scalar.
 
     Returns:
-        Pair of float32 samples `(samples,)`, channels averaged, and the rate,
-        int32.
+        Pair of float32 samples `(samples,)`, full scale 1 and channels
+        averaged, and the rate in Hz, an int32 scalar.
     """
     magic = tf.strings.substr(contents, 0, 4)
     kind = tf.reduce_sum(
@@ -70,12 +71,12 @@ def decode_bytes(contents):
     )
     audio = tf.reduce_mean(tf.ensure_shape(audio, (None, None)), axis=1)
     # False for NaN, too.
-    sound = tf.reduce_all(tf.abs(audio) <= decode.MAX_PEAK)
-    sound &= tf.size(audio) > 0
+    usable = tf.reduce_all(tf.abs(audio) <= decode.MAX_PEAK)
+    usable &= tf.size(audio) > 0
     usual = (rate_hz >= decode.MIN_RATE_HZ) & (rate_hz <= decode.MAX_RATE_HZ)
     with tf.control_dependencies(
         [
-            require(sound, "no samples, or NaN, infinite or too large"),
+            require(usable, "no samples, or NaN, infinite or too large"),
             require(usual, graph_wav.ERRORS[graph_wav.WavError.RATE]),
         ]
     ):
@@ -83,16 +84,17 @@ def decode_bytes(contents):
 
 
 def require(condition, message):
+    """Returns an operation that fails with the message unless it holds."""
     return tf.debugging.Assert(condition, [message])
 
 
 def bits_of(value, shift, count):
-    """`count` bits of integers from bit `shift`; TensorFlow has no `>>`."""
+    """Returns `count` bits of integers from bit `shift` on, by arithmetic."""
     return value // 2**shift % 2**count
 
 
 def little_endian(data, start, count):
-    """Unsigned int64 of `count` bytes from `start`."""
+    """Returns the unsigned int64 of `count` bytes from `start` on."""
     powers = tf.constant([256**power for power in range(count)], tf.int64)
     return tf.reduce_sum(
         tf.cast(data[start : start + count], tf.int64) * powers
@@ -100,7 +102,7 @@ def little_endian(data, start, count):
 
 
 def decode_wav(contents):
-    """What `wav.decode_wav` reads, its error code raised."""
+    """Decodes WAV by `graph_wav.decode_wav`, whose error code it raises."""
     audio, rate_hz, error = graph_wav.decode_wav(contents)
     reason = tf.gather(list(graph_wav.ERRORS.values()), error)
     with tf.control_dependencies([require(error == 0, reason)]):
@@ -108,7 +110,7 @@ def decode_wav(contents):
 
 
 def decode_flac(contents):
-    """FLAC of 8, 16 or 24 bits; STREAMINFO is always the first block."""
+    """Decodes FLAC of 8, 16 or 24 bits, whose first block is STREAMINFO."""
     head = tf.io.decode_raw(tf.strings.substr(contents, 0, 42), tf.uint8)
     head = tf.cast(head, tf.int64)
     rate_hz = head[18] * 2**12 + head[19] * 2**4 + bits_of(head[20], 4, 4)
@@ -140,7 +142,7 @@ def decode_flac(contents):
 
 
 def decode_ogg(contents):
-    """OGG Vorbis; the first packet of the first page is its header."""
+    """Decodes OGG Vorbis, whose first page begins with its header."""
     head = tf.io.decode_raw(tf.strings.substr(contents, 0, 512), tf.uint8)
     packet = 27 + tf.cast(head[26], tf.int32)
     vorbis = tf.strings.substr(contents, packet, 7) == b"\x01vorbis"
@@ -150,7 +152,7 @@ def decode_ogg(contents):
 
 
 def decode_mp3(contents):
-    """MP3; the rate is that of the first header whose successor agrees."""
+    """Decodes MP3, at the rate of the first header whose successor agrees."""
     head = tf.io.decode_raw(tf.strings.substr(contents, 0, 65536), tf.uint8)
     head = tf.cast(head, tf.int32)
     first, second, third = head[:-2], head[1:-1], head[2:]

@@ -1,9 +1,9 @@
-"""WAV in the graph by core ops alone, for TensorFlow Serving.
+"""WAV decoded in a graph of TensorFlow's core ops, for TensorFlow Serving.
 
-What `decode.read_audio` reads of 8 to 32-bit integers, floats, A-law and
-mu-law, EXTENSIBLE or not, streamed or not, is read alike. A clip that cannot
-be used gives an error code, never an exception, which would fail the batch it
-is in. The bytes may come from anybody: no step trusts a number in them.
+Files of 8 to 32-bit integers, floats, A-law and mu-law, EXTENSIBLE or not,
+streamed or not, are read as `decode.read_audio` reads them. A file that
+cannot be used gives an error code, never an exception, which would fail the
+batch it is in. The bytes may come from anybody: no number in them is trusted.
 """
 
 import enum
@@ -28,7 +28,7 @@ SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")
 
 
 class WavError(enum.IntEnum):
-    """What is wrong with a clip; clients see the numbers, so they stay."""
+    """Codes of what is wrong with a file; clients see them, so they stay."""
 
     NONE = 0
     NOT_WAVE = 1
@@ -162,7 +162,7 @@ def number(name):
 
 
 def words(contents, place, count, dtype):
-    """`count` integers from `place` on, 0 behind the end of the file."""
+    """Returns `count` integers from `place` on, 0 behind the file's end."""
     num_bytes = count * dtype.size
     return tf.io.decode_raw(
         tf.strings.substr(contents, place, num_bytes),
@@ -172,7 +172,7 @@ def words(contents, place, count, dtype):
 
 
 def chunk_head(contents, place):
-    """Name of a chunk, int32, and size of its content, int64."""
+    """Returns the name of a chunk, int32, and its content's size, int64."""
     name, content = tf.unstack(words(contents, place, 2, tf.int32))
     return name, tf.cast(content, tf.int64) % 2**32
 
@@ -185,8 +185,9 @@ def find_chunks(contents, size):
         size: int32 scalar, bytes of `contents` to look at.
 
     Returns:
-        Triple of the start of the fmt chunk's content, the start of the data
-        chunk's and the size it claims, int64; the starts are -1 if not found.
+        Triple of int64 scalars: the start of the fmt chunk's content, the
+        start of the data chunk's, and the size that the latter claims. A start
+        is -1 if there is no such chunk.
     """
     size = tf.cast(size, tf.int64)
     none = tf.constant(-1, tf.int64)
@@ -216,9 +217,9 @@ def find_chunks(contents, size):
 
 
 def is_chunks(contents, size, place):
-    """`decode.is_chunks`: whether there are chunks from `place` to the end.
+    """Returns whether there are chunks from `place` to the end of the file.
 
-    So many that nobody counts them are taken for chunks: no samples.
+    More than `MAX_CHUNKS` are not counted and are taken for chunks, too.
     """
     size = tf.cast(size, tf.int64)
 
@@ -247,7 +248,7 @@ ASCII_MASK = np.int32(-0x7F7F7F80)
 
 
 def first_error(checks):
-    """The first code whose check, a boolean scalar, is true; else 0."""
+    """Returns the first code whose check, a boolean scalar, is true; else 0."""
     codes = tf.constant([*checks, WavError.NONE], tf.int32)
     failed = tf.stack([*checks.values(), tf.constant(True)])
     return codes[tf.argmax(failed)]
@@ -290,7 +291,7 @@ def decode_mu_law(raw):
 
 
 def a_law_table():
-    """The value of each byte of G.711 A-law, float32 `(256,)`."""
+    """Returns the value of each byte of G.711 A-law, float32 `(256,)`."""
     code = np.arange(256) ^ 0x55
     mantissa, exponent = (code & 15) * 16, code >> 4 & 7
     size = np.where(
@@ -302,7 +303,7 @@ def a_law_table():
 
 
 def mu_law_table():
-    """The value of each byte of G.711 mu-law, float32 `(256,)`."""
+    """Returns the value of each byte of G.711 mu-law, float32 `(256,)`."""
     code = np.arange(256) ^ 0xFF
     size = (((code & 15) * 8 + 132) << (code >> 4 & 7)) - 132
     return (np.where(code & 128, -size, size) / 2**15).astype("float32")

@@ -18,7 +18,7 @@ dB up to 0.91, -0.006 dB at 0.92, -0.16 dB at 0.93, -48 dB at 0.99, and -90 dB
 or less from 1.0 on. Nothing is folded or mirrored, and the bands of a mel
 spectrogram are libsoxr's in high quality (0.913 to 1.0) to 0.5 dB. The
 filter is symmetric about the output, hence of linear phase and without delay.
-What is before and behind the sound is taken for silence.
+Before and behind a clip is silence.
 
 A rational ratio `up / down` needs `up` phases of the filter. Neighbouring
 outputs form groups, which share a window of input: a matrix product serves
@@ -31,7 +31,6 @@ import functools
 import math
 
 import numpy as np
-import scipy.special
 
 REACH = 70
 CROSSINGS = 67
@@ -81,17 +80,18 @@ class Plan:
 
     @property
     def left(self):
+        """Returns how many samples a window begins before its sample i."""
         return -(-REACH * max(self.up, self.down) // self.up)
 
     @property
     def width(self):
-        """Samples in a window."""
+        """Returns the number of samples in a window."""
         right = (self.size - 1) * self.down + REACH * max(self.up, self.down)
         return self.left + right // self.up + 2
 
     @property
     def nodes(self):
-        """The phases f that there are taps for, float64 `(nodes,)`."""
+        """Returns the phases f that there are taps for, float64 `(nodes,)`."""
         if self.phases:
             places = np.arange(self.phases) * (self.size * self.down)
             return places % self.up / self.up
@@ -99,7 +99,7 @@ class Plan:
 
 
 def grouping(up):
-    """Outputs in a group and the number of phases, as `Plan` has them."""
+    """Returns the outputs in a group and the number of phases; see `Plan`."""
     if up <= MIN_GROUP:
         return -(-MIN_GROUP // up) * up, 1
     size = max(d for d in range(1, MAX_GROUP + 1) if up % d == 0)
@@ -109,21 +109,23 @@ def grouping(up):
 
 
 def chebyshev_nodes(count):
-    """Nodes of the interpolation over 0 to 1, float64 `(count,)`."""
+    """Returns nodes of the interpolation over 0 to 1, float64 `(count,)`."""
     angles = (np.arange(count) + 0.5) * (np.pi / count)
     return (np.cos(angles) + 1) / 2
 
 
 def node_ratios():
-    """From which ratio of the input's rate to the output's n nodes suffice.
+    """Lists the ratios of rates from which on 1, 2, 3, ... nodes suffice.
+
+    A ratio is the input's rate by the output's.
 
     The polynomial through n Chebyshev nodes misses a function over 0 to 1 by
     its n-th derivative / (n! 2^(2n - 1)) at most. What has passed the filter
     has no frequency above pi / ratio, and no derivative above its n-th power.
 
     Returns:
-        List of the ratios for 1, 2, 3, ... nodes; the last one is below 1,
-        and an upsampled sound has no frequency above pi either.
+        List of float, descending; the last one is below 1,
+        and an upsampled clip has no frequency above pi either.
     """
     ratios = []
     while not ratios or ratios[-1] > 1:
@@ -134,11 +136,12 @@ def node_ratios():
 
 
 def num_nodes(ratio):
+    """Returns how many nodes a ratio of rates needs; see `node_ratios`."""
     return 1 + sum(ratio < least for least in node_ratios()[:-1])
 
 
 def interpolation_weights(phases, count):
-    """Shares of the nodes in the outputs at some phases.
+    """Returns the shares of the nodes in the outputs at some phases.
 
     Args:
         phases: float64 array `(groups,)`, from 0 to 1.
@@ -153,14 +156,14 @@ def interpolation_weights(phases, count):
 
 
 def node_transform(count):
-    """Coefficients of Chebyshev polynomials from values at the nodes."""
+    """Returns the matrix from values at nodes to Chebyshev coefficients."""
     order = np.arange(count)
     cosines = np.cos(order[:, None] * (order + 0.5) * (np.pi / count))
     return cosines * np.where(order == 0, 1, 2)[:, None] / count
 
 
 def kernel(time):
-    """The filter's impulse response; its integral is 1.
+    """Returns the filter's impulse response, whose integral is 1.
 
     Args:
         time: float64 array, in samples of the lower rate.
@@ -171,7 +174,7 @@ def kernel(time):
 
 @functools.lru_cache(maxsize=1)
 def window():
-    """The Kaiser window as a polynomial in 1 - (time / REACH)^2.
+    """Returns the Kaiser window as a polynomial in 1 - (time / REACH)^2.
 
     It is made such that the integral of `kernel` is 1. I0 of a square root is
     a power series: degree 9 gives it to 4e-9 of its peak.
@@ -179,13 +182,16 @@ def window():
     Returns:
         Coefficients for `polyval`, the highest power first.
     """
+    # Slow to import, and needed for this alone.
+    from scipy.special import i0
+
     # The trapezoidal rule is exact here to 1e-15 or so: nothing of the
     # spectrum reaches as far as the inverse of its step.
     share = np.arange(-1, 1, 2**-14)
-    exact = scipy.special.i0(BETA * np.sqrt(1 - share**2))
+    exact = i0(BETA * np.sqrt(1 - share**2))
     integral = 2 * REACH * np.mean(np.sinc(CROSSINGS * share) * exact)
     fitted = np.polynomial.Chebyshev.interpolate(
-        lambda square: scipy.special.i0(BETA * np.sqrt(square)) / integral,
+        lambda square: i0(BETA * np.sqrt(square)) / integral,
         9,
         domain=[0, 1],
     )
@@ -195,7 +201,10 @@ def window():
 # Rates are few, but a hostile corpus has many and each with 10 MB of taps.
 @functools.lru_cache(maxsize=8)
 def plan_with_taps(up, down):
-    """`Plan` of a ratio and its taps, float32 `(nodes, width, size)`."""
+    """Returns the `Plan` of a ratio and its taps, `(nodes, width, size)`.
+
+    The taps are float32.
+    """
     plan = Plan(up, down, *grouping(up))
     scale = min(1.0, up / down)
     outputs = np.arange(plan.size) * (down / up) + plan.left
@@ -208,10 +217,10 @@ def plan_with_taps(up, down):
 
 
 def resample(audio, rate_hz, target_rate_hz):
-    """Changes the rate by the one filter that we have.
+    """Changes the sample rate.
 
     Args:
-        audio: float32 array `(samples,)`.
+        audio: float array `(samples,)`.
         rate_hz: int, its rate.
         target_rate_hz: int, the rate wanted.
 
@@ -234,7 +243,7 @@ def resample(audio, rate_hz, target_rate_hz):
         return np.zeros(0, "float32")
     plan, taps = plan_with_taps(up, down)
     groups = -(-length // plan.size)
-    # A short sound has fewer groups than there are phases.
+    # A short clip has fewer groups than there are phases.
     phases = min(plan.phases, groups)
     groups += -groups % max(phases, 1)
     starts, rest = np.divmod(np.arange(groups) * (plan.size * down), up)

@@ -71,9 +71,11 @@ class ClipScorer:
         else:
             scores = self.score_windows(clips)
         finite = tf.reduce_all(tf.math.is_finite(scores), 1)
-        sound = errors == graph_wav.WavError.NONE
-        errors = tf.where(sound & ~finite, graph_wav.WavError.OVERFLOW, errors)
-        valid = sound & finite
+        decoded = errors == graph_wav.WavError.NONE
+        errors = tf.where(
+            decoded & ~finite, graph_wav.WavError.OVERFLOW, errors
+        )
+        valid = decoded & finite
         return {
             "scores": tf.where(valid[:, None], scores, 0.0),
             "valid": valid,
