@@ -40,6 +40,20 @@ HEAVY = (
 SLIPS = (NameError, SyntaxError, ImportError)
 
 
+def import_heavy():
+    """Imports `HEAVY`, without the lines that TensorFlow writes to stderr."""
+    stderr = os.dup(2)
+    with open(os.devnull, "w") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        for name in HEAVY:
+            if importlib.util.find_spec(name.split(".")[0]):
+                importlib.import_module(name)
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
 class Witness:
     """A pytest plugin that selects tests and notes what became of them.
 
@@ -334,9 +348,7 @@ def main():
         return 0
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    for name in HEAVY:
-        if importlib.util.find_spec(name.split(".")[0]):
-            importlib.import_module(name)
+    import_heavy()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="defects_") as folder:
         link_shared(pathlib.Path(folder))
