@@ -256,7 +256,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     multiply both numbers of steps by it.
 
     Args:
-        peak: float, the highest rate, at step `warmup_steps`.
+        peak_learning_rate: float, the highest rate, at step `warmup_steps`.
         total_steps: int.
         warmup_steps: int below `total_steps`; `None` for 10 % of them,
             rounded down. With 0, the first step has the highest rate.
@@ -271,11 +271,12 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         ValueError: if an argument is out of range.
     """
 
-    def __init__(self, peak, total_steps, warmup_steps=None):
+    def __init__(self, peak_learning_rate, total_steps, warmup_steps=None):
         super().__init__()
-        if not 0.0 < peak < math.inf:
+        if not 0.0 < peak_learning_rate < math.inf:
             raise ValueError(
-                f"`peak` must be positive and finite. Received: peak={peak}"
+                "`peak_learning_rate` must be positive and finite. Received: "
+                f"peak_learning_rate={peak_learning_rate}"
             )
         if warmup_steps is None:
             warmup_steps = total_steps // 10
@@ -289,7 +290,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
                 "0 <= warmup_steps < total_steps. Received: "
                 f"warmup_steps={warmup_steps!r}, total_steps={total_steps!r}"
             )
-        self.peak = peak
+        self.peak_learning_rate = peak_learning_rate
         self.total_steps = total_steps
         self.warmup_steps = warmup_steps
 
@@ -300,11 +301,11 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         )
         if self.warmup_steps:
             share = ops.minimum(share, step / self.warmup_steps)
-        return self.peak * ops.maximum(share, 0.0)
+        return self.peak_learning_rate * ops.maximum(share, 0.0)
 
     def get_config(self):
         return {
-            "peak": self.peak,
+            "peak_learning_rate": self.peak_learning_rate,
             "total_steps": self.total_steps,
             "warmup_steps": self.warmup_steps,
         }

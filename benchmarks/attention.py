@@ -47,7 +47,7 @@ def encoder(mechanism, length):
     return TransformerBlock(
         num_heads=HEADS,
         key_dim=DIM // HEADS,
-        feed_forward_dims=(FEED_FORWARD,),
+        intermediate_dims=(FEED_FORWARD,),
         attention=mechanism,
         max_length=length,
         activation="gelu",

@@ -7,13 +7,13 @@ SIZES = {
     "num_layers": 2,
     "num_heads": 2,
     "key_dim": 5,
-    "embedding_dim": 12,
-    "feed_forward_dims": (7,),
+    "hidden_dim": 12,
+    "intermediate_dims": (7,),
 }
 
 
 def transformer(**kwargs):
-    own = {"frontend_filters": 16, "patch_s": 0.01, "sample_rate_hz": RATE_HZ}
+    own = {"frontend_filters": 16, "window_s": 0.01, "sample_rate_hz": RATE_HZ}
     return models.AudioTransformerBackbone(**{**SIZES, **own, **kwargs})
 
 
@@ -25,7 +25,7 @@ def albert(**kwargs):
 
 def speech_encoder(trainable=True, name=None, **kwargs):
     features = layers.SpeechFeatures(
-        "s3prl", RATE_HZ, {"bands": 7, "fft_size": 64, "stack": 2}
+        "s3prl", RATE_HZ, {"num_mel_bins": 7, "fft_length": 64, "stack_size": 2}
     )
     return models.SpeechEncoder(
         albert(**kwargs), features, trainable=trainable, name=name

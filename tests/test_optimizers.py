@@ -491,7 +491,7 @@ def test_config_survives_keras_serialization():
     schedule = again._learning_rate
     assert type(schedule) is WarmupLinearDecay
     assert schedule.get_config() == {
-        "peak": 3e-4,
+        "peak_learning_rate": 3e-4,
         "total_steps": 101,
         "warmup_steps": 7,
     }
@@ -572,8 +572,8 @@ def test_schedule_without_and_with_the_authors_warm_up():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ((0.0, 10), "Received: peak=0.0"),
-        ((float("nan"), 10), "Received: peak=nan"),
+        ((0.0, 10), "Received: peak_learning_rate=0.0"),
+        ((float("nan"), 10), "Received: peak_learning_rate=nan"),
         ((1.0, 10, 10), "Received: warmup_steps=10, total_steps=10"),
         ((1.0, 10, -1), "Received: warmup_steps=-1, total_steps=10"),
         ((1.0, 0), "Received: warmup_steps=0, total_steps=0"),

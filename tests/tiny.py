@@ -10,10 +10,10 @@ def backbone(**kwargs):
             "num_layers": 1,
             "num_heads": 2,
             "key_dim": 5,
-            "embedding_dim": 12,
-            "feed_forward_dims": (7,),
+            "hidden_dim": 12,
+            "intermediate_dims": (7,),
             "frontend_filters": 16,
-            "patch_s": 0.01,
+            "window_s": 0.01,
             "sample_rate_hz": 1100,
             **kwargs,
         }

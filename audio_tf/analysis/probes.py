@@ -213,7 +213,7 @@ def train(
 class FrozenFeatures:
     """A hidden state of a speech encoder, as `cache_features` takes features.
 
-    `max_steps` is how many steps of a clip it takes, `None` for any number.
+    `max_frames` is how many frames of a clip it takes, `None` for any number.
 
     Args:
         encoder: a `SpeechEncoder`; always run in inference.
@@ -226,7 +226,8 @@ class FrozenFeatures:
         lengths: int32 array `(batch,)`, real samples of each clip.
 
     Returns:
-        Float array `(batch, steps, dim)`; steps behind a clip are arbitrary.
+        Float array `(batch, frames, dim)`; frames behind a clip are
+        arbitrary.
 
     Raises:
         ValueError: if there is no such layer.
@@ -241,12 +242,12 @@ class FrozenFeatures:
             )
         self.encoder = encoder
         self.layer = layer
-        self.dim = inner.embedding_dim
+        self.dim = inner.hidden_dim
         self.sample_rate_hz = features.sample_rate_hz
         self.frame_size = features.frame_size
         self.first_middle = features.first_middle
         self.frame_lengths = features.frame_lengths
-        self.max_steps = encoder.max_frames
+        self.max_frames = encoder.max_frames
         inputs = encoder.input
         if layer is None:
             outputs = encoder.output["sequence_output"]

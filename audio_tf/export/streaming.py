@@ -65,7 +65,7 @@ class Stream:
             history = reader.take(stage.stream_memory(frames), x.shape[-1])
             seen = tf.concat([tf.cast(history, x.dtype), x], 1)
             new = tf.shape(x)[1]
-            x = stage.stream_step(seen, new, last)
+            x = stage.stream_piece(seen, new, last)
             memory = stage.stream_memory(frames + new)
             seen = seen[:, tf.shape(seen)[1] - memory :]
             kept.append(tf.reshape(seen, (batch, memory * seen.shape[-1])))

@@ -577,7 +577,7 @@ class RandomCrop(RandomLayer):
     behind clips that are shorter; otherwise nothing is cut.
 
     Args:
-        size_s: float, seconds of a piece.
+        crop_s: float, seconds of a piece.
         sample_rate_hz: int, rate of the waveform.
         **kwargs: arguments of `RandomLayer`.
 
@@ -588,16 +588,16 @@ class RandomCrop(RandomLayer):
         ValueError: if an argument is out of range.
     """
 
-    def __init__(self, size_s=1.0, sample_rate_hz=16_000, **kwargs):
+    def __init__(self, crop_s=1.0, sample_rate_hz=16_000, **kwargs):
         super().__init__(**kwargs)
         check_sizes(sample_rate_hz=sample_rate_hz)
-        self.size_s = size_s
+        self.crop_s = crop_s
         self.sample_rate_hz = sample_rate_hz
-        self.size = round(size_s * sample_rate_hz)
+        self.size = round(crop_s * sample_rate_hz)
         if self.size < 1:
             raise ValueError(
                 "A piece must hold at least one sample. Received: "
-                f"size_s={size_s}, sample_rate_hz={sample_rate_hz}"
+                f"crop_s={crop_s}, sample_rate_hz={sample_rate_hz}"
             )
 
     def call(self, waveform, lengths=None, training=None):
@@ -623,7 +623,7 @@ class RandomCrop(RandomLayer):
     def get_config(self):
         return {
             **super().get_config(),
-            "size_s": self.size_s,
+            "crop_s": self.crop_s,
             "sample_rate_hz": self.sample_rate_hz,
         }
 
@@ -678,21 +678,21 @@ class Masking(SpectrogramAugmentation):
     all integers from 0 to the largest, the start from 0 to `length - w`.
 
     Args:
-        count: int, runs hidden in a clip; they may overlap.
+        num_masks: int, runs hidden in a clip; they may overlap.
         fill: float, what is put in their place, or `"mean"` for the mean of
             the clip's real frames over all bands. The paper's zero is the
             mean of its normalised features.
         **kwargs: arguments of `Augmentation`.
     """
 
-    def __init__(self, count=2, fill="mean", **kwargs):
+    def __init__(self, num_masks=2, fill="mean", **kwargs):
         super().__init__(**kwargs)
-        check_sizes(count=count)
+        check_sizes(num_masks=num_masks)
         if isinstance(fill, str) and fill != "mean":
             raise ValueError(
                 f"`fill` must be a number or 'mean'. Received: fill={fill!r}"
             )
-        self.count = count
+        self.num_masks = num_masks
         self.fill = fill
 
     def value(self, inputs, lengths):
@@ -705,9 +705,9 @@ class Masking(SpectrogramAugmentation):
         return total / ops.reshape(count, (-1, 1, 1))
 
     def hide_runs(self, inputs, lengths, axis, length, largest):
-        """Hides `count` runs within `length`, at most `largest` wide."""
+        """Hides `num_masks` runs within `length`, at most `largest` wide."""
         fill = self.value(inputs, lengths)
-        for _ in range(self.count):
+        for _ in range(self.num_masks):
             width = self.integers(inputs, 0, largest)
             start = self.integers(inputs, 0, length - width)
             inputs = hide(inputs, start, width, axis, fill)
@@ -716,7 +716,7 @@ class Masking(SpectrogramAugmentation):
     def get_config(self):
         return {
             **super().get_config(),
-            "count": self.count,
+            "num_masks": self.num_masks,
             "fill": self.fill,
         }
 

@@ -17,38 +17,42 @@ class MFCC(spectral.LogMel):
     are those of `LogMel`.
 
     Args:
-        coefficients: int, how many, from the one that is the level on; at
+        num_coefficients: int, how many, from the one that is the level on; at
             most the bands.
-        bands: int, number of mel bands.
+        num_mel_bins: int, number of mel bands.
         **kwargs: arguments of `LogMel`.
 
     Raises:
         ValueError: if an argument is out of range.
     """
 
-    def __init__(self, coefficients=20, bands=40, **kwargs):
-        super().__init__(bands=bands, **kwargs)
-        if not 1 <= coefficients <= bands:
+    def __init__(self, num_coefficients=20, num_mel_bins=40, **kwargs):
+        super().__init__(num_mel_bins=num_mel_bins, **kwargs)
+        if not 1 <= num_coefficients <= num_mel_bins:
             raise ValueError(
-                "`coefficients` must be between 1 and the bands. Received: "
-                f"coefficients={coefficients}, bands={bands}"
+                "`num_coefficients` must be between 1 and `num_mel_bins`. "
+                f"Received: num_coefficients={num_coefficients}, "
+                f"num_mel_bins={num_mel_bins}"
             )
-        self.coefficients = coefficients
+        self.num_coefficients = num_coefficients
 
     def build(self, input_shape):
-        band = np.arange(self.bands) + 0.5
-        order = np.arange(self.coefficients)
-        cosines = np.cos(np.pi / self.bands * np.outer(band, order))
-        cosines *= np.sqrt(np.where(order == 0, 1.0, 2.0) / self.bands)
+        band = np.arange(self.num_mel_bins) + 0.5
+        order = np.arange(self.num_coefficients)
+        cosines = np.cos(np.pi / self.num_mel_bins * np.outer(band, order))
+        cosines *= np.sqrt(np.where(order == 0, 1.0, 2.0) / self.num_mel_bins)
         self.cosines = cosines.astype("float32")
         super().build(input_shape)
 
     @property
     def dim(self):
-        return self.coefficients
+        return self.num_coefficients
 
     def features(self, power):
         return ops.matmul(super().features(power), self.cosines)
 
     def get_config(self):
-        return {**super().get_config(), "coefficients": self.coefficients}
+        return {
+            **super().get_config(),
+            "num_coefficients": self.num_coefficients,
+        }

@@ -126,7 +126,7 @@ class FeedForward(Layer):
     """Dense layers applied to each frame alike, back to the input's size.
 
     Args:
-        hidden_dims: units of the hidden layers; `(128, 128)` makes the
+        intermediate_dims: units of the hidden layers; `(128, 128)` makes the
             "3-layer 128 neuron" network of "Audio Transformers".
         activation: activation of the hidden layers.
         dropout: float, dropout rate of the output.
@@ -144,7 +144,7 @@ class FeedForward(Layer):
 
     def __init__(
         self,
-        hidden_dims=(128, 128),
+        intermediate_dims=(128, 128),
         activation="relu",
         dropout=0.0,
         kernel_initializer=None,
@@ -153,13 +153,15 @@ class FeedForward(Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         check_dropout(dropout)
-        self.hidden_dims = sizes_of("hidden_dims", hidden_dims)
+        self.intermediate_dims = sizes_of(
+            "intermediate_dims", intermediate_dims
+        )
         self.activation = activations.get(activation)
         self.dropout = dropout
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.hidden = [
             self.dense(units, f"hidden_{index}")
-            for index, units in enumerate(self.hidden_dims)
+            for index, units in enumerate(self.intermediate_dims)
         ]
         self.output_dropout = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="output_dropout"
@@ -199,7 +201,7 @@ class FeedForward(Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "hidden_dims": list(self.hidden_dims),
+            "intermediate_dims": list(self.intermediate_dims),
             "activation": activations.serialize(self.activation),
             "dropout": self.dropout,
             "kernel_initializer": keras.initializers.serialize(
@@ -217,7 +219,7 @@ class TransformerBlock(Stage, Layer):
     Args:
         num_heads: int, attention heads.
         key_dim: int, size of each head, where the attention has one.
-        feed_forward_dims: units of the feed-forward's hidden layers.
+        intermediate_dims: units of the feed-forward's hidden layers.
         attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
             `audio_tf.attention.Attention` or its registered name;
             `attention_name` is its name in either case.
@@ -232,7 +234,7 @@ class TransformerBlock(Stage, Layer):
             arguments do not say otherwise, of the attention's projections;
             `None` for their own.
         layer_norm_epsilon: float, what LayerNorms add to the variance.
-        max_length: int, frames of the longest input that the block is made
+        made_for_frames: int, frames of the longest input that the block is made
             for, which sizes the tables and strides of its attention; `None`
             for the defaults of its class.
         **kwargs: arguments of `keras.layers.Layer`.
@@ -252,7 +254,7 @@ class TransformerBlock(Stage, Layer):
         self,
         num_heads=8,
         key_dim=64,
-        feed_forward_dims=(128, 128),
+        intermediate_dims=(128, 128),
         attention="full",
         attention_kwargs=None,
         causal=False,
@@ -260,15 +262,15 @@ class TransformerBlock(Stage, Layer):
         dropout=0.0,
         kernel_initializer=None,
         layer_norm_epsilon=LAYER_NORM_EPSILON,
-        max_length=None,
+        made_for_frames=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = num_heads
         self.key_dim = key_dim
-        self.feed_forward_dims = sizes_of(
-            "feed_forward_dims", feed_forward_dims
+        self.intermediate_dims = sizes_of(
+            "intermediate_dims", intermediate_dims
         )
         self.attention_name = name_of(attention)
         if not isinstance(attention_kwargs or {}, dict):
@@ -279,7 +281,7 @@ class TransformerBlock(Stage, Layer):
         check_positive(layer_norm_epsilon=layer_norm_epsilon)
         self.attention_kwargs = dict(attention_kwargs or {})
         self.causal_argument = causal
-        self.max_length = max_length
+        self.made_for_frames = made_for_frames
         self.activation = activations.get(activation)
         self.dropout = dropout
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -290,7 +292,7 @@ class TransformerBlock(Stage, Layer):
             "key_dim": key_dim,
             "causal": causal,
             "dropout": dropout,
-            "max_length": max_length,
+            "max_length": made_for_frames,
             "kernel_initializer": self.kernel_initializer,
         }
         self.attention = create(
@@ -308,7 +310,7 @@ class TransformerBlock(Stage, Layer):
             name="attention_norm",
         )
         self.feed_forward = FeedForward(
-            self.feed_forward_dims,
+            self.intermediate_dims,
             activation=self.activation,
             dropout=dropout,
             kernel_initializer=self.kernel_initializer,
@@ -327,7 +329,7 @@ class TransformerBlock(Stage, Layer):
         return self.attention.causal
 
     @property
-    def longest_input(self):
+    def max_frames(self):
         return self.attention.max_length
 
     def build(self, input_shape):
@@ -389,7 +391,7 @@ class TransformerBlock(Stage, Layer):
             recent, self.attention.call_last(inputs, count)
         )
 
-    def stream_step(self, seen, count, last):
+    def stream_piece(self, seen, count, last):
         del last
         return ops.cond(
             count > 0,
@@ -413,11 +415,11 @@ class TransformerBlock(Stage, Layer):
             **super().get_config(),
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
-            "feed_forward_dims": list(self.feed_forward_dims),
+            "intermediate_dims": list(self.intermediate_dims),
             "attention": self.attention_name,
             "attention_kwargs": self.attention_kwargs,
             "causal": self.causal_argument,
-            "max_length": self.max_length,
+            "made_for_frames": self.made_for_frames,
             "activation": activations.serialize(self.activation),
             "dropout": self.dropout,
             "kernel_initializer": keras.initializers.serialize(

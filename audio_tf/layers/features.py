@@ -13,10 +13,12 @@ from audio_tf.ops.layer import Layer
 class SpeechFeatures(Layer):
     """The features that Audio ALBERT is trained on, from the waveform.
 
-    `(batch, samples)` -> `(batch, steps, dim)`: level, spectrogram, slopes,
-    normalisation over the clip, stacks of frames, in that order.
-    `frames = 1 + samples // hop_size`, `steps = max(frames // stack, 1)`.
-    Real steps do not depend on padding; those behind a clip are zeros.
+    `(batch, samples)` -> `(batch, frames, dim)`. The layer sets the level of
+    a clip, takes the spectrum of each window, appends slopes, normalises over
+    the clip and stacks the spectra into frames, in that order. A clip has
+    `spectra = 1 + samples // hop_size` and
+    `frames = max(spectra // stack_size, 1)`. Real frames do not depend on
+    padding; frames behind the end of a clip are zeros.
 
     | | `paper` | `paper_target` | `s3prl` |
     |---|---|---|---|
@@ -28,9 +30,9 @@ class SpeechFeatures(Layer):
     | features | ln(mel + 1e-6), 80 | decibels, 1025 | ln(mel + 1e-10), 80 |
     | mel scale and area | Slaney's | | HTK's, heights of 1 |
     | pre-emphasis | 0 | 0.97 | 0 |
-    | slopes | 9 frames | none | none |
-    | deviation | of `frames` | of `frames` | of `frames - 1` |
-    | stack, dim, step | 3, 480, 37.5 ms | 3, 3075, 37.5 ms | 1, 80, 10 ms |
+    | slopes | 9 spectra | none | none |
+    | variance | over `spectra` | over `spectra` | over `spectra - 1` |
+    | stack, dim, hop | 3, 480, 37.5 ms | 3, 3075, 37.5 ms | 1, 80, 10 ms |
 
     `paper` follows the branch of the papers' authors. It is the default among
     four public settings that disagree: this one, pohanchi/AALBERT, s3prl's
@@ -41,33 +43,42 @@ class SpeechFeatures(Layer):
     and deviation alike, as in `upstream/baseline/preprocessor.py`. The
     sources are silent on very short clips: a clip of a few samples is
     mirrored more than once, and `Deltas`, `FrameStacking` and
-    `UtteranceNorm` say what they do with a few frames.
+    `UtteranceNorm` say what they do with a few spectra.
 
     Args:
-        preset: `"paper"`, `"paper_target"` or `"s3prl"`.
-        sample_rate_hz: int, rate of the waveform.
-        options: dict that replaces values of the preset, see `PRESETS`:
-            `level_db`, `None` for none; `delta_width`, 0 for none;
-            `delta_edges`; `normalize`, `unbiased`, `epsilon` and
-            `min_deviation`; `stack`; and arguments of `LogMel` or
-            `DecibelSpectrogram`.
+        preset: str, `"paper"`, `"paper_target"` or `"s3prl"`.
+        sample_rate_hz: int, the rate of the waveform.
+        options: dict of values that replace those of the preset, or `None`:
+            `level_db`, the level in dB of full scale, or `None` to keep it;
+            `delta_width`, as `Deltas` takes `width`, or 0 for no slopes;
+            `delta_edges`, as `Deltas` takes `edges`; `normalize`, bool,
+            whether `UtteranceNorm` follows, and its `unbiased`, `epsilon` and
+            `min_deviation`; `stack_size`, int, spectra in a frame;
+            `spectrogram`, `"log_mel"` or `"decibel"`, and arguments of
+            `LogMel` or `DecibelSpectrogram`.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
         waveform: floating tensor `(batch, samples)`, full scale 1.
         lengths: integer `(batch,)`, real samples of each clip, or `None`
             where all are real.
-        return_lengths: bool. If True, also return how many steps of each
+        return_lengths: bool. If True, also return how many frames of each
             clip are real, int32 `(batch,)`.
 
     Returns:
-        Tensor `(batch, steps, dim)`, computed in float32 and cast to the
-        policy, or a pair with the real steps.
+        Tensor `(batch, frames, dim)`, computed in float32 and cast to the
+        policy, or a pair with the real frames.
 
     Raises:
         TypeError: if the preset has no such option; it names the closest.
         ValueError: if there is no such preset, or a value is out of range.
     """
+
+    # A window reaches to both sides of its middle, a fit of slopes too, and
+    # the normalisation over the whole clip.
+    causal = False
+    # Clips of any length are taken.
+    max_frames = None
 
     def __init__(
         self, preset="paper", sample_rate_hz=16_000, options=None, **kwargs
@@ -87,7 +98,7 @@ class SpeechFeatures(Layer):
         width, edges = own.pop("delta_width"), own.pop("delta_edges")
         normalize = own.pop("normalize")
         deviation = {key: own.pop(key) for key in DEVIATION}
-        size = own.pop("stack")
+        size = own.pop("stack_size")
         spectrogram = SPECTROGRAMS[own.pop("spectrogram")]
         self.spectrogram = spectrogram(
             sample_rate_hz=sample_rate_hz,
@@ -107,32 +118,35 @@ class SpeechFeatures(Layer):
 
     @property
     def dim(self):
-        """Features of a step."""
-        per_frame = self.spectrogram.dim * (2 if self.deltas else 1)
-        return self.stacking.size * per_frame
+        """How many features a frame has."""
+        per_spectrum = self.spectrogram.dim * (2 if self.deltas else 1)
+        return self.stacking.size * per_spectrum
 
-    # A window reaches to both sides of its middle, a fit of slopes too, and
-    # the normalisation over the whole clip.
-    causal = False
-
-    def longest_input(self, steps):
-        """Samples of the longest clip that has no more than so many steps."""
-        frames = (steps + 1) * self.stacking.size - 1
-        return frames * self.spectrogram.hop_size - 1
+    def longest_clip(self, frames):
+        """Returns the samples of the longest clip of so many frames."""
+        spectra = (frames + 1) * self.stacking.size - 1
+        return spectra * self.spectrogram.hop_size - 1
 
     @property
     def frame_size(self):
-        """Samples from one step to the next."""
+        """How many samples lie between one frame and the next."""
         return self.spectrogram.hop_size * self.stacking.size
 
     @property
     def first_middle(self):
-        """The middle of the first step in samples."""
-        # A stack has its middle in the middle of its frames.
+        """The middle of the first frame, as a number of samples."""
+        # A stack has its middle in the middle of its spectra.
         return (self.frame_size - self.spectrogram.hop_size) / 2
 
     def frame_lengths(self, lengths):
-        """Real steps, `int32 (batch,)`, of clips of so many samples."""
+        """Counts the real frames of clips.
+
+        Args:
+            lengths: integer `(batch,)`, real samples of each clip.
+
+        Returns:
+            Int32 tensor `(batch,)`.
+        """
         lengths = self.spectrogram.frame_lengths(lengths)
         return frames.stacked_lengths(lengths, self.stacking.size)
 
@@ -163,9 +177,9 @@ class SpeechFeatures(Layer):
 
     def compute_output_spec(self, waveform, lengths=None, return_lengths=False):
         x = self.spectrogram.compute_output_spec(waveform)
-        batch, steps, _ = self.stacking.compute_output_spec(x).shape
+        batch, count, _ = self.stacking.compute_output_spec(x).shape
         x = keras.KerasTensor(
-            (batch, steps, self.dim), dtype=self.compute_dtype
+            (batch, count, self.dim), dtype=self.compute_dtype
         )
         lengths = keras.KerasTensor((batch,), dtype="int32")
         return (x, lengths) if return_lengths else x
@@ -191,14 +205,14 @@ PAPER = {
     "spectrogram": "log_mel",
     "window_s": 0.05,
     "hop_s": 0.0125,
-    "fft_size": 2048,
+    "fft_length": 2048,
     "padding": "reflect",
     "pre_emphasis": 0.0,
-    "bands": 80,
-    "scale": "slaney",
-    "norm": "slaney",
-    "low_hz": 0.0,
-    "high_hz": None,
+    "num_mel_bins": 80,
+    "mel_scale": "slaney",
+    "mel_norm": "slaney",
+    "min_frequency_hz": 0.0,
+    "max_frequency_hz": None,
     "floor": 1e-6,
     "delta_width": 9,
     "delta_edges": "interp",
@@ -206,10 +220,17 @@ PAPER = {
     "unbiased": False,
     "epsilon": 1e-16,
     "min_deviation": 1e-4,
-    "stack": 3,
+    "stack_size": 3,
 }
 
-MEL_OPTIONS = ("bands", "scale", "norm", "low_hz", "high_hz", "floor")
+MEL_OPTIONS = (
+    "num_mel_bins",
+    "mel_scale",
+    "mel_norm",
+    "min_frequency_hz",
+    "max_frequency_hz",
+    "floor",
+)
 
 PRESETS = {
     "paper": PAPER,
@@ -224,13 +245,13 @@ PRESETS = {
         "level_db": -25.0,
         "window_s": 0.025,
         "hop_s": 0.01,
-        "fft_size": 400,
-        "scale": "htk",
-        "norm": None,
+        "fft_length": 400,
+        "mel_scale": "htk",
+        "mel_norm": None,
         "floor": 1e-10,
         "delta_width": 0,
         "unbiased": True,
         "epsilon": 1e-10,
-        "stack": 1,
+        "stack_size": 1,
     },
 }

@@ -9,13 +9,13 @@ from audio_tf.ops.layer import Layer
 # The two public readings of "masked acoustic modelling"; the papers state
 # neither. A run of `paper` is one stacked frame.
 MASKING_POLICIES = {
-    "paper": {"consecutive": 1, "spacing": 2},
-    "s3prl": {"consecutive": 7, "spacing": None},
+    "paper": {"run_frames": 1, "gap_frames": 2},
+    "s3prl": {"run_frames": 7, "gap_frames": None},
 }
 
 
-def expected_runs(lengths, proportion, consecutive):
-    """`length * proportion / consecutive`, free of float32's rounding.
+def expected_runs(lengths, mask_rate, run_frames):
+    """`length * mask_rate / run_frames`, free of float32's rounding.
 
     Of 20 frames 15 % are 3, neither just below nor just above: what is
     floored or rounded next must be what decimals give.
@@ -26,7 +26,7 @@ def expected_runs(lengths, proportion, consecutive):
     Returns:
         Float32 tensor `(batch, 1)`, a multiple of 1 / 4096.
     """
-    runs = ops.cast(lengths, "float32") * (proportion / consecutive)
+    runs = ops.cast(lengths, "float32") * (mask_rate / run_frames)
     return ops.round(runs * 4096.0) / 4096.0
 
 
@@ -52,13 +52,13 @@ class FrameMasking(Layer):
     Masked acoustic modelling of Mockingjay (arXiv 1910.12638), as the code of
     "Audio ALBERT" (arXiv 2005.08575) has it; `n` is the clip's real length:
 
-    - with a `spacing` (s3prl's branch AlbertNew, `utils/mam.py`): runs begin
-      at `r, r + c + spacing, ...`, below `n - c - 1`, of which
-      `max(1, floor(n * proportion / c))` are drawn; `r` is random below
-      `c = consecutive`, so that 0 is the only one for runs of one frame.
+    - with a `gap_frames` (s3prl's branch AlbertNew, `utils/mam.py`): runs begin
+      at `r, r + c + gap_frames, ...`, below `n - c - 1`, of which
+      `max(1, floor(n * mask_rate / c))` are drawn; `r` is random below
+      `c = run_frames`, so that 0 is the only one for runs of one frame.
       Clips with fewer than two such steps are left alone;
-    - with `spacing=None` (s3prl's HEAD, `pretrain/mockingjay/task.py`):
-      `round(n * proportion / c)` runs begin anywhere up to
+    - with `gap_frames=None` (s3prl's HEAD, `pretrain/mockingjay/task.py`):
+      `round(n * mask_rate / c)` runs begin anywhere up to
       `max(n - c - 1, 0)` and may overlap.
 
     One die is cast for each clip, not for each frame: all its runs are set to
@@ -73,9 +73,9 @@ class FrameMasking(Layer):
     replaced by another one, drawn from the whole clip, as in Mockingjay.
 
     Args:
-        proportion: float, the share of a clip's frames to be masked.
-        consecutive: int, frames of a run.
-        spacing: int, frames between a run and where the next may begin, 2 or
+        mask_rate: float, the share of a clip's frames to be masked.
+        run_frames: int, frames of a run.
+        gap_frames: int, frames between a run and where the next may begin, 2 or
             3 in the authors' settings; `None` lets runs overlap.
         zero_rate: float, share of clips whose runs are set to zero.
         replace_rate: float, share of clips whose runs are replaced.
@@ -100,9 +100,9 @@ class FrameMasking(Layer):
 
     def __init__(
         self,
-        proportion=0.15,
-        consecutive=1,
-        spacing=2,
+        mask_rate=0.15,
+        run_frames=1,
+        gap_frames=2,
         zero_rate=0.8,
         replace_rate=0.1,
         evaluation_seed=None,
@@ -110,30 +110,30 @@ class FrameMasking(Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_sizes(consecutive=consecutive)
-        if spacing is not None and (
-            isinstance(spacing, bool)
-            or not isinstance(spacing, int)
-            or spacing < 0
+        check_sizes(run_frames=run_frames)
+        if gap_frames is not None and (
+            isinstance(gap_frames, bool)
+            or not isinstance(gap_frames, int)
+            or gap_frames < 0
         ):
             raise ValueError(
-                "`spacing` must be None or an integer, at least 0. "
-                f"Received: spacing={spacing!r}"
+                "`gap_frames` must be None or an integer, at least 0. "
+                f"Received: gap_frames={gap_frames!r}"
             )
-        shares = (proportion, zero_rate, replace_rate)
+        shares = (mask_rate, zero_rate, replace_rate)
         if not (
             all(is_number(share) and share >= 0.0 for share in shares)
-            and max(proportion, zero_rate + replace_rate) <= 1.0
+            and max(mask_rate, zero_rate + replace_rate) <= 1.0
         ):
             raise ValueError(
-                "`proportion` and `zero_rate + replace_rate` must be in "
-                f"[0, 1]. Received: proportion={proportion}, "
+                "`mask_rate` and `zero_rate + replace_rate` must be in "
+                f"[0, 1]. Received: mask_rate={mask_rate}, "
                 f"zero_rate={zero_rate}, replace_rate={replace_rate}"
             )
         self.supports_masking = True
-        self.proportion = proportion
-        self.consecutive = consecutive
-        self.spacing = spacing
+        self.mask_rate = mask_rate
+        self.run_frames = run_frames
+        self.gap_frames = gap_frames
         self.zero_rate = zero_rate
         self.replace_rate = replace_rate
         self.evaluation_seed = evaluation_seed
@@ -188,15 +188,15 @@ class FrameMasking(Layer):
             Pair of the mask, boolean `(batch, time)`, and for each frame
             where its replacement is, int32 `(batch, time)`.
         """
-        size = self.consecutive
+        size = self.run_frames
         positions = ops.expand_dims(ops.arange(time, dtype="int32"), 0)
         last = ops.maximum(lengths - size - 1, 0)
         anywhere = positions <= last
-        runs = expected_runs(lengths, self.proportion, size)
-        if self.spacing is None:
+        runs = expected_runs(lengths, self.mask_rate, size)
+        if self.gap_frames is None:
             candidates, runs = anywhere, ops.round(runs)
         else:
-            step = size + self.spacing
+            step = size + self.gap_frames
             first = ops.cast(ops.floor(noise[:, -2:-1] * size), "int32")
             room = lengths - size - 1 - first
             candidates = ops.logical_and(
@@ -240,9 +240,9 @@ class FrameMasking(Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "proportion": self.proportion,
-            "consecutive": self.consecutive,
-            "spacing": self.spacing,
+            "mask_rate": self.mask_rate,
+            "run_frames": self.run_frames,
+            "gap_frames": self.gap_frames,
             "zero_rate": self.zero_rate,
             "replace_rate": self.replace_rate,
             "evaluation_seed": self.evaluation_seed,

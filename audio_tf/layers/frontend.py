@@ -29,7 +29,7 @@ def mel_centers(count, sample_rate_hz):
 class QuadratureFilters(keras.initializers.Initializer):
     """Windowed cosines and sines, spaced in mel, each with both signs.
 
-    Row groups of a kernel `(patch_size, 4 * n)`: `+cos`, `-cos`, `+sin`,
+    Row groups of a kernel `(window_size, 4 * n)`: `+cos`, `-cos`, `+sin`,
     `-sin` of `n` frequencies. Behind a ReLU, the four of one frequency sum
     to `|cos| + |sin|`, a magnitude that hardly depends on phase.
 
@@ -44,14 +44,14 @@ class QuadratureFilters(keras.initializers.Initializer):
         self.gain = gain
 
     def __call__(self, shape, dtype=None):
-        patch_size, filters = shape
+        window_size, filters = shape
         if filters % 4:
             raise ValueError(
                 f"Quadrature filters come in fours. Received: filters={filters}"
             )
-        time_s = np.arange(patch_size) - (patch_size - 1) / 2
+        time_s = np.arange(window_size) - (window_size - 1) / 2
         time_s = time_s / self.sample_rate_hz
-        window = np.hanning(patch_size + 2)[1:-1]
+        window = np.hanning(window_size + 2)[1:-1]
         window = window * (2.0 * self.gain / window.sum())
         phase = (
             2
@@ -132,8 +132,8 @@ class FrameMask(Layer):
 class WaveformFrontend(Layer):
     """Cuts a waveform into patches and embeds each by two dense layers.
 
-    `(batch, samples)` -> `(batch, frames, embedding_dim)` with
-    `frames = ceil(samples / patch_size)`. Patches do not overlap and have a
+    `(batch, samples)` -> `(batch, frames, hidden_dim)` with
+    `frames = ceil(samples / window_size)`. Patches do not overlap and have a
     rectangular window; the last one is filled up with zeros. The layers and
     sizes are those of section 3.2 of "Audio Transformers" (arXiv 2105.00335),
     which states neither the activation of the first layer, ReLU here and none
@@ -142,8 +142,8 @@ class WaveformFrontend(Layer):
     Args:
         filters: int, units of the first dense layer, 2048 or 1024 in the
             paper.
-        embedding_dim: int, units of the second.
-        patch_s: float, length of a patch in seconds.
+        hidden_dim: int, units of the second.
+        window_s: float, length of a patch in seconds.
         sample_rate_hz: int, rate of the waveform.
         activation: activation of the first layer.
         filterbank: `"random"` for Glorot uniform times `gain`, or `"mel"`
@@ -170,8 +170,8 @@ class WaveformFrontend(Layer):
     def __init__(
         self,
         filters=2048,
-        embedding_dim=64,
-        patch_s=0.025,
+        hidden_dim=64,
+        window_s=0.025,
         sample_rate_hz=16_000,
         activation="relu",
         filterbank="random",
@@ -185,17 +185,17 @@ class WaveformFrontend(Layer):
                 f"Received: filterbank={filterbank!r}"
             )
         self.filters = filters
-        self.embedding_dim = embedding_dim
-        self.patch_s = patch_s
+        self.hidden_dim = hidden_dim
+        self.window_s = window_s
         self.sample_rate_hz = sample_rate_hz
         self.activation = activations.get(activation)
         self.filterbank = filterbank
         self.gain = gain
-        self.patch_size = round(patch_s * sample_rate_hz)
-        if self.patch_size < 1:
+        self.window_size = round(window_s * sample_rate_hz)
+        if self.window_size < 1:
             raise ValueError(
-                "A patch must hold at least one sample. "
-                f"Received: patch_s={patch_s}, sample_rate_hz={sample_rate_hz}"
+                "A window must hold at least one sample. Received: "
+                f"window_s={window_s}, sample_rate_hz={sample_rate_hz}"
             )
         mel = filterbank == "mel"
         self.filter_dense = keras.layers.Dense(
@@ -210,39 +210,39 @@ class WaveformFrontend(Layer):
             name="filters",
         )
         self.embedding_dense = keras.layers.Dense(
-            embedding_dim,
+            hidden_dim,
             kernel_initializer=TriangularBands() if mel else "glorot_uniform",
             dtype=self.dtype_policy,
             name="embedding",
         )
 
     def build(self, input_shape):
-        self.filter_dense.build((None, None, self.patch_size))
+        self.filter_dense.build((None, None, self.window_size))
         self.embedding_dense.build((None, None, self.filters))
 
     def call(self, waveform, lengths=None):
         batch, samples = ops.shape(waveform)[0], ops.shape(waveform)[1]
         if lengths is not None:
             waveform = masks.zero_beyond(waveform, lengths)
-        frames = blocks.count(samples, self.patch_size)
-        padding = frames * self.patch_size - samples
+        frames = blocks.count(samples, self.window_size)
+        padding = frames * self.window_size - samples
         waveform = ops.pad(waveform, [[0, 0], [0, padding]])
-        patches = ops.reshape(waveform, (batch, frames, self.patch_size))
+        patches = ops.reshape(waveform, (batch, frames, self.window_size))
         return self.embedding_dense(self.filter_dense(patches))
 
     def compute_output_spec(self, waveform, lengths=None):
         batch, samples = waveform.shape
-        frames = None if samples is None else -(-samples // self.patch_size)
+        frames = None if samples is None else -(-samples // self.window_size)
         return keras.KerasTensor(
-            (batch, frames, self.embedding_dim), dtype=self.compute_dtype
+            (batch, frames, self.hidden_dim), dtype=self.compute_dtype
         )
 
     def get_config(self):
         return {
             **super().get_config(),
             "filters": self.filters,
-            "embedding_dim": self.embedding_dim,
-            "patch_s": self.patch_s,
+            "hidden_dim": self.hidden_dim,
+            "window_s": self.window_s,
             "sample_rate_hz": self.sample_rate_hz,
             "activation": activations.serialize(self.activation),
             "filterbank": self.filterbank,

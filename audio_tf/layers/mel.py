@@ -13,7 +13,7 @@ SLANEY_LOG_STEP = math.log(6.4) / 27.0
 
 
 def slaney_mel_from_hz(frequency_hz):
-    """Mel scale of Slaney's Auditory Toolbox: linear, then logarithmic."""
+    """Turns Hz into mel of Slaney's scale: linear, then logarithmic."""
     frequency_hz = np.asarray(frequency_hz, "float64")
     ratio = np.maximum(frequency_hz, SLANEY_BREAK_HZ) / SLANEY_BREAK_HZ
     linear = np.minimum(frequency_hz, SLANEY_BREAK_HZ) / SLANEY_LINEAR_HZ
@@ -21,7 +21,7 @@ def slaney_mel_from_hz(frequency_hz):
 
 
 def hz_from_slaney_mel(mel):
-    """Inverse of `slaney_mel_from_hz`."""
+    """Undoes `slaney_mel_from_hz`."""
     mel = np.asarray(mel, "float64")
     break_mel = SLANEY_BREAK_HZ / SLANEY_LINEAR_HZ
     linear = np.minimum(mel, break_mel) * SLANEY_LINEAR_HZ
@@ -35,25 +35,38 @@ SCALES = {
 NORMS = (None, "slaney")
 
 
-def filters(bands, fft_size, sample_rate_hz, scale, norm, low_hz, high_hz):
-    """Triangles over the bins of a spectrum, evenly spaced in mel.
+def filters(
+    num_mel_bins,
+    fft_length,
+    sample_rate_hz,
+    scale,
+    norm,
+    min_frequency_hz,
+    max_frequency_hz,
+):
+    """Makes triangles over the bins of a spectrum, evenly spaced in mel.
 
     Args:
-        bands: int, number of triangles.
-        fft_size: int, length of the transform.
-        sample_rate_hz: int.
-        scale: key of `SCALES`.
-        norm: `None` for peaks of 1 or `"slaney"` for areas of 1, in Hz.
-        low_hz: float, lower end of the first triangle.
-        high_hz: float, upper end of the last.
+        num_mel_bins: int, the number of triangles.
+        fft_length: int, the length of the Fourier transform in samples.
+        sample_rate_hz: int, the rate of the waveform.
+        scale: str, the mel scale, a key of `SCALES`.
+        norm: `None` for triangles with a peak of 1, or `"slaney"` for
+            triangles with an area of 1, in Hz.
+        min_frequency_hz: float, the lower end of the first triangle.
+        max_frequency_hz: float, the upper end of the last triangle.
 
     Returns:
-        float64 `(fft_size // 2 + 1, bands)`. Triangles between two bins are
-        columns of zeros.
+        Float64 array `(fft_length // 2 + 1, num_mel_bins)`. A triangle that
+        lies between two bins is a column of zeros.
     """
     to_mel, from_mel = SCALES[scale]
-    edges_hz = from_mel(np.linspace(to_mel(low_hz), to_mel(high_hz), bands + 2))
-    bins_hz = np.arange(fft_size // 2 + 1) * (sample_rate_hz / fft_size)
+    edges_hz = from_mel(
+        np.linspace(
+            to_mel(min_frequency_hz), to_mel(max_frequency_hz), num_mel_bins + 2
+        )
+    )
+    bins_hz = np.arange(fft_length // 2 + 1) * (sample_rate_hz / fft_length)
     distance = bins_hz[:, None] - edges_hz
     width = np.diff(edges_hz)
     rising = distance[:, :-2] / width[:-1]

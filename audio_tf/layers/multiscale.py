@@ -115,7 +115,7 @@ class MultiScaleAverage(Stage, Layer):
     def stream_memory(self, frames):
         return ops.minimum(frames, self.max_window - 1)
 
-    def stream_step(self, seen, count, last):
+    def stream_piece(self, seen, count, last):
         del last
         return self(seen)[:, ops.shape(seen)[1] - count :]
 

@@ -59,7 +59,7 @@ class TemporalAveragePooling(Stage, Layer):
         self.strides = strides
 
     @property
-    def frame_step(self):
+    def frame_stride(self):
         return self.strides
 
     @property
@@ -92,7 +92,7 @@ class TemporalAveragePooling(Stage, Layer):
     def stream_outputs(self, frames):
         return blocks.whole_windows(frames, self.pool_size, self.strides, False)
 
-    def stream_step(self, seen, count, last):
+    def stream_piece(self, seen, count, last):
         del count
         ready = blocks.whole_windows(
             ops.shape(seen)[1], self.pool_size, self.strides, last

@@ -25,7 +25,7 @@ from audio_tf.ops.layer import Layer
 PADDINGS = ("reflect", "zero")
 
 
-def half_transform(window_size, fft_size, bins):
+def half_transform(window_size, fft_length, bins):
     """Cosines and sines under half of a periodic Hann window.
 
     Sample `n` of a frame and sample `window_size - n` have the same window
@@ -35,7 +35,7 @@ def half_transform(window_size, fft_size, bins):
 
     Args:
         window_size: int, samples under the window.
-        fft_size: int, length of the transform.
+        fft_length: int, length of the transform.
         bins: integer array, which frequencies.
 
     Returns:
@@ -44,7 +44,7 @@ def half_transform(window_size, fft_size, bins):
     n = np.arange(1, window_size // 2 + 1)
     window = 0.5 - 0.5 * np.cos(2.0 * np.pi * n / window_size)
     window = np.where(2 * n == window_size, 0.5 * window, window)[:, None]
-    phase = 2.0 * np.pi / fft_size * np.outer(n - window_size / 2, bins)
+    phase = 2.0 * np.pi / fft_length * np.outer(n - window_size / 2, bins)
     cos, sin = window * np.cos(phase), window * np.sin(phase)
     return cos.astype("float32"), sin.astype("float32")
 
@@ -98,7 +98,7 @@ class Spectrogram(Layer):
     """Power of the short-time Fourier transform, `|X|^2`.
 
     `(batch, samples)` -> `(batch, frames, bins)` with
-    `frames = 1 + samples // hop_size` and `bins = fft_size // 2 + 1`. Frame
+    `frames = 1 + samples // hop_size` and `bins = fft_length // 2 + 1`. Frame
     `t` has its middle at sample `t * hop_size` and a periodic Hann window,
     as librosa and torch have with `center=True`; the clip is continued at
     both ends. A clip of `n` real samples has `1 + n // hop_size` real frames
@@ -111,7 +111,7 @@ class Spectrogram(Layer):
         sample_rate_hz: int, rate of the waveform.
         window_s: float, length of the window in seconds.
         hop_s: float, from one frame to the next in seconds.
-        fft_size: int, even, length of the transform, at least the window.
+        fft_length: int, even, length of the transform, at least the window.
         pre_emphasis: float, `y[n] = x[n] - pre_emphasis * x[n - 1]` first.
         padding: how a clip goes on outside: `"reflect"`, mirrored at its
             ends, or `"zero"`, librosa's default since 0.10.
@@ -131,14 +131,14 @@ class Spectrogram(Layer):
         sample_rate_hz=16_000,
         window_s=0.05,
         hop_s=0.0125,
-        fft_size=2048,
+        fft_length=2048,
         pre_emphasis=0.0,
         padding="reflect",
         **kwargs,
     ):
         # Cast to half precision, quiet bands would drown in rounding.
         super().__init__(autocast=False, **kwargs)
-        check_sizes(sample_rate_hz=sample_rate_hz, fft_size=fft_size)
+        check_sizes(sample_rate_hz=sample_rate_hz, fft_length=fft_length)
         check_positive(window_s=window_s)
         if not (is_number(pre_emphasis) and math.isfinite(pre_emphasis)):
             raise ValueError(
@@ -148,7 +148,7 @@ class Spectrogram(Layer):
         self.sample_rate_hz = sample_rate_hz
         self.window_s = window_s
         self.hop_s = hop_s
-        self.fft_size = fft_size
+        self.fft_length = fft_length
         self.pre_emphasis = pre_emphasis
         self.padding = padding
         self.window_size = round(window_s * sample_rate_hz)
@@ -164,26 +164,26 @@ class Spectrogram(Layer):
                 f"window_s={window_s}, hop_s={hop_s}, "
                 f"sample_rate_hz={sample_rate_hz}"
             )
-        if fft_size % 2 or fft_size < self.window_size:
+        if fft_length % 2 or fft_length < self.window_size:
             raise ValueError(
-                "`fft_size` must be even and no less than the window's "
-                f"{self.window_size} samples. Received: fft_size={fft_size}"
+                "`fft_length` must be even and no less than the window's "
+                f"{self.window_size} samples. Received: fft_length={fft_length}"
             )
 
     @property
     def dim(self):
         """Features of a frame."""
-        return self.fft_size // 2 + 1
+        return self.fft_length // 2 + 1
 
     def build(self, input_shape):
         # Constants, not weights: a model's count has only what it learns.
         self.cos, self.sin = half_transform(
-            self.window_size, self.fft_size, self.bins()
+            self.window_size, self.fft_length, self.bins()
         )
 
     def bins(self):
         """Which frequencies `features` is given."""
-        return np.arange(self.fft_size // 2 + 1)
+        return np.arange(self.fft_length // 2 + 1)
 
     def features(self, power):
         """From power `(batch, frames, bins)` to what the layer returns."""
@@ -240,7 +240,7 @@ class Spectrogram(Layer):
             "sample_rate_hz": self.sample_rate_hz,
             "window_s": self.window_s,
             "hop_s": self.hop_s,
-            "fft_size": self.fft_size,
+            "fft_length": self.fft_length,
             "pre_emphasis": self.pre_emphasis,
             "padding": self.padding,
         }
@@ -250,66 +250,75 @@ class Spectrogram(Layer):
 class LogMel(Spectrogram):
     """Logarithm of the power in mel bands, `ln(mel + floor)`.
 
-    `(batch, samples)` -> `(batch, frames, bands)`; frames, padding, float32
-    and further arguments as of `Spectrogram`. Equal to the logarithm of
-    `librosa.feature.melspectrogram` (with `pad_mode`).
+    `(batch, samples)` -> `(batch, frames, num_mel_bins)`, computed in float32
+    from the frames of a `Spectrogram`. The values are the logarithm of what
+    `librosa.feature.melspectrogram` gives with the same padding.
 
     Args:
-        bands: int, number of bands.
-        scale: `"slaney"`, librosa's default, or `"htk"`, torchaudio's.
-        norm: `"slaney"` for triangles of area 1, librosa's default, or
+        num_mel_bins: int, the number of mel bands.
+        mel_scale: `"slaney"`, librosa's default, or `"htk"`, torchaudio's.
+        mel_norm: `"slaney"` for triangles of area 1, librosa's default, or
             `None` for triangles of height 1, torchaudio's.
-        low_hz: float, lower end of the first band.
-        high_hz: float, upper end of the last; half the rate if `None`.
-        floor: float, added to the power.
+        min_frequency_hz: float, the lower end of the first band.
+        max_frequency_hz: float, the upper end of the last band, or `None` for
+            half the sample rate.
+        floor: float above 0, added to the energies before the logarithm.
+        **kwargs: arguments of `Spectrogram`.
+
+    Raises:
+        ValueError: if an argument is out of range.
     """
 
     def __init__(
         self,
-        bands=80,
-        scale="slaney",
-        norm="slaney",
-        low_hz=0.0,
-        high_hz=None,
+        num_mel_bins=80,
+        mel_scale="slaney",
+        mel_norm="slaney",
+        min_frequency_hz=0.0,
+        max_frequency_hz=None,
         floor=1e-6,
         sample_rate_hz=16_000,
-        fft_size=2048,
+        fft_length=2048,
         **kwargs,
     ):
-        if scale not in mel.SCALES or norm not in mel.NORMS:
+        if mel_scale not in mel.SCALES or mel_norm not in mel.NORMS:
             raise ValueError(
-                f"`scale` must be one of {list(mel.SCALES)} and `norm` of "
-                f"{list(mel.NORMS)}. Received: scale={scale!r}, norm={norm!r}"
+                f"`mel_scale` must be one of {list(mel.SCALES)} and "
+                f"`mel_norm` one of {list(mel.NORMS)}. Received: "
+                f"mel_scale={mel_scale!r}, mel_norm={mel_norm!r}"
             )
-        top_hz = sample_rate_hz / 2 if high_hz is None else high_hz
-        check_sizes(bands=bands)
-        if not 0 <= low_hz < top_hz <= sample_rate_hz / 2:
+        top_hz = (
+            sample_rate_hz / 2 if max_frequency_hz is None else max_frequency_hz
+        )
+        check_sizes(num_mel_bins=num_mel_bins)
+        if not 0 <= min_frequency_hz < top_hz <= sample_rate_hz / 2:
             raise ValueError(
                 "Bands must lie between 0 and half the sample rate. Received: "
-                f"low_hz={low_hz}, high_hz={high_hz}, "
+                f"min_frequency_hz={min_frequency_hz}, "
+                f"max_frequency_hz={max_frequency_hz}, "
                 f"sample_rate_hz={sample_rate_hz}"
             )
         # Or silence has no logarithm.
         check_positive(floor=floor)
         super().__init__(
-            sample_rate_hz=sample_rate_hz, fft_size=fft_size, **kwargs
+            sample_rate_hz=sample_rate_hz, fft_length=fft_length, **kwargs
         )
-        self.bands = bands
-        self.scale = scale
-        self.norm = norm
-        self.low_hz = low_hz
-        self.high_hz = high_hz
+        self.num_mel_bins = num_mel_bins
+        self.mel_scale = mel_scale
+        self.mel_norm = mel_norm
+        self.min_frequency_hz = min_frequency_hz
+        self.max_frequency_hz = max_frequency_hz
         self.top_hz = top_hz
         self.floor = floor
 
     def build(self, input_shape):
         filters = mel.filters(
-            self.bands,
-            self.fft_size,
+            self.num_mel_bins,
+            self.fft_length,
             self.sample_rate_hz,
-            self.scale,
-            self.norm,
-            self.low_hz,
+            self.mel_scale,
+            self.mel_norm,
+            self.min_frequency_hz,
             self.top_hz,
         )
         # Bins in no band need not be computed.
@@ -319,7 +328,7 @@ class LogMel(Spectrogram):
 
     @property
     def dim(self):
-        return self.bands
+        return self.num_mel_bins
 
     def bins(self):
         return self.used_bins
@@ -331,11 +340,11 @@ class LogMel(Spectrogram):
     def get_config(self):
         return {
             **super().get_config(),
-            "bands": self.bands,
-            "scale": self.scale,
-            "norm": self.norm,
-            "low_hz": self.low_hz,
-            "high_hz": self.high_hz,
+            "num_mel_bins": self.num_mel_bins,
+            "mel_scale": self.mel_scale,
+            "mel_norm": self.mel_norm,
+            "min_frequency_hz": self.min_frequency_hz,
+            "max_frequency_hz": self.max_frequency_hz,
             "floor": self.floor,
         }
 
@@ -344,7 +353,7 @@ class LogMel(Spectrogram):
 class DecibelSpectrogram(Spectrogram):
     """Amplitude of every bin in decibels, scaled to `[0, 1]`.
 
-    `(batch, samples)` -> `(batch, frames, fft_size // 2 + 1)`; arguments of
+    `(batch, samples)` -> `(batch, frames, fft_length // 2 + 1)`; arguments of
     `Spectrogram`. `S = 20 log10(max(1e-5, |X|)) - 20` and
     `clip((S + 100) / 100, 0, 1)`: the linear target of Audio ALBERT
     (arXiv 2005.08575), as s3prl's branch AlbertNew has it in

@@ -9,15 +9,15 @@ class Stage:
     the new ones: by default, all of them.
 
     Attributes:
-        frame_step: int, frames that go in for each that comes out.
-        longest_input: int, frames of the longest input, or `None` for any.
+        frame_stride: int, frames that go in for each that comes out.
+        max_frames: int, frames of the longest input, or `None` for any.
         causal: bool, whether no frame that comes out depends on later ones.
         streams: bool, whether frames that came out stay as they are when more
             go in, but for those of an unfinished window, which wait.
     """
 
-    frame_step = 1
-    longest_input = None
+    frame_stride = 1
+    max_frames = None
     causal = False
 
     @property
@@ -36,7 +36,7 @@ class Stage:
         """How many outputs so many inputs have given."""
         return frames
 
-    def stream_step(self, seen, count, last):
+    def stream_piece(self, seen, count, last):
         """What the new inputs complete.
 
         Args:

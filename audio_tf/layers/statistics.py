@@ -33,14 +33,13 @@ def moments(inputs, weights):
 class FramePooling(Layer):
     """The base of poolings of `(batch, time, dim)` to `(batch, features)`.
 
-    A subclass gives `weights(inputs, mask)` and says by `deviation` whether
-    the deviation follows the mean. Computed in float32 or better. What
-    stands in frames that are not real does not matter, not even if it is no
-    number; a clip without a real frame gives zeros.
+    A subclass gives `weights_of(inputs, mask)`, the weight of each frame. The
+    layer computes weighted moments in float32 or better. Padding plays no
+    part, even if it holds NaN; a clip without a real frame gives zeros.
 
     Args:
-        deviation: bool, whether the standard deviations of the features
-            follow their means, which makes `2 dim` of `dim`.
+        include_deviation: bool, whether the standard deviations of the
+            features follow their means, which makes `2 dim` of `dim`.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -48,10 +47,10 @@ class FramePooling(Layer):
         mask: boolean `(batch, time)`, True where a frame is real, or `None`.
     """
 
-    def __init__(self, deviation=True, **kwargs):
+    def __init__(self, include_deviation=True, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.deviation = deviation
+        self.include_deviation = include_deviation
 
     def compute_mask(self, inputs, mask=None):
         return None
@@ -64,7 +63,7 @@ class FramePooling(Layer):
         weights = self.weights_of(inputs, ops.expand_dims(mask, -1))
         x = statistics.to_float32(inputs)
         mean, deviation = moments(x, ops.cast(weights, x.dtype))
-        if self.deviation:
+        if self.include_deviation:
             mean = ops.concatenate([mean, deviation], axis=-1)
         return ops.cast(mean, self.compute_dtype)
 
@@ -82,11 +81,14 @@ class FramePooling(Layer):
 
     def compute_output_spec(self, inputs, mask=None):
         batch, _, dim = inputs.shape
-        dim = 2 * dim if self.deviation else dim
+        dim = 2 * dim if self.include_deviation else dim
         return keras.KerasTensor((batch, dim), dtype=self.compute_dtype)
 
     def get_config(self):
-        return {**super().get_config(), "deviation": self.deviation}
+        return {
+            **super().get_config(),
+            "include_deviation": self.include_deviation,
+        }
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -119,20 +121,20 @@ class AttentionPooling(FramePooling):
 
     Args:
         num_heads: int, sets of weights; divides the features.
-        hidden_dim: int, rows of `W`.
+        attention_dim: int, rows of `W`.
         **kwargs: arguments of `FramePooling`.
 
     Raises:
         ValueError: if an argument is out of range.
     """
 
-    def __init__(self, num_heads=4, hidden_dim=64, **kwargs):
+    def __init__(self, num_heads=4, attention_dim=64, **kwargs):
         super().__init__(**kwargs)
-        check_sizes(num_heads=num_heads, hidden_dim=hidden_dim)
+        check_sizes(num_heads=num_heads, attention_dim=attention_dim)
         self.num_heads = num_heads
-        self.hidden_dim = hidden_dim
+        self.attention_dim = attention_dim
         self.hidden_dense = keras.layers.Dense(
-            hidden_dim, "tanh", dtype=self.dtype_policy, name="hidden"
+            attention_dim, "tanh", dtype=self.dtype_policy, name="hidden"
         )
         self.score_dense = keras.layers.Dense(
             num_heads, use_bias=False, dtype=self.dtype_policy, name="scores"
@@ -145,7 +147,7 @@ class AttentionPooling(FramePooling):
                 f"num_heads={self.num_heads}, features={input_shape[-1]}"
             )
         self.hidden_dense.build(input_shape)
-        self.score_dense.build((*input_shape[:-1], self.hidden_dim))
+        self.score_dense.build((*input_shape[:-1], self.attention_dim))
 
     def weights_of(self, inputs, mask):
         scores = self.score_dense(self.hidden_dense(inputs))
@@ -164,5 +166,5 @@ class AttentionPooling(FramePooling):
         return {
             **super().get_config(),
             "num_heads": self.num_heads,
-            "hidden_dim": self.hidden_dim,
+            "attention_dim": self.attention_dim,
         }

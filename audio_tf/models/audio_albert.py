@@ -20,22 +20,22 @@ class WeightedSum(Layer):
     begin equal, so that the mean is what it begins with.
 
     Args:
-        normalized: bool. If True, the weights are the softmax of what is
+        normalize: bool. If True, the weights are the softmax of what is
             learned; if False, they are learned themselves, from
             `1 / layers`, and need not sum to one.
         **kwargs: arguments of `keras.layers.Layer`.
     """
 
-    def __init__(self, normalized=True, **kwargs):
+    def __init__(self, normalize=True, **kwargs):
         super().__init__(**kwargs)
-        self.normalized = normalized
+        self.normalize = normalize
 
     def build(self, input_shape):
         layers = input_shape[1]
         self.layer_weights = self.add_weight(
             shape=(layers,),
             initializer=keras.initializers.Constant(
-                0.0 if self.normalized else 1.0 / layers
+                0.0 if self.normalize else 1.0 / layers
             ),
             autocast=False,
             name="layer_weights",
@@ -43,7 +43,7 @@ class WeightedSum(Layer):
 
     def call(self, inputs):
         weights = ops.convert_to_tensor(self.layer_weights)
-        if self.normalized:
+        if self.normalize:
             weights = ops.softmax(weights)
         return ops.einsum(
             "bltd,l->btd", inputs, ops.cast(weights, inputs.dtype)
@@ -54,7 +54,7 @@ class WeightedSum(Layer):
         return keras.KerasTensor((batch, frames, dim), dtype=self.compute_dtype)
 
     def get_config(self):
-        return {**super().get_config(), "normalized": self.normalized}
+        return {**super().get_config(), "normalize": self.normalize}
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -74,8 +74,8 @@ class AudioAlbertBackbone(AudioBackbone):
             in Mockingjay (arXiv 1910.12638).
         num_heads: int, attention heads.
         key_dim: int, size of each head.
-        embedding_dim: int, size of a frame's embedding.
-        feed_forward_dims: units of the feed-forward's hidden layers.
+        hidden_dim: int, size of a frame's embedding.
+        intermediate_dims: units of the feed-forward's hidden layers.
         feature_dim: int, features of a frame.
         attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
             `audio_tf.attention.Attention` or its registered name.
@@ -104,10 +104,10 @@ class AudioAlbertBackbone(AudioBackbone):
             the real frames, which come first.
 
     Returns:
-        Dict of `"sequence_output"`, `(batch, frames, embedding_dim)`;
+        Dict of `"sequence_output"`, `(batch, frames, hidden_dim)`;
         `"frame_mask"`, boolean `(batch, frames)`, True where a frame is real;
         and, if asked for, `"hidden_states"`,
-        `(batch, num_layers + 1, frames, embedding_dim)`: the embedding and
+        `(batch, num_layers + 1, frames, hidden_dim)`: the embedding and
         what each layer gives. Real frames do not depend on the padding.
 
     Raises:
@@ -125,8 +125,8 @@ class AudioAlbertBackbone(AudioBackbone):
         share_layers=True,
         num_heads=12,
         key_dim=64,
-        embedding_dim=768,
-        feed_forward_dims=(3072,),
+        hidden_dim=768,
+        intermediate_dims=(3072,),
         feature_dim=480,
         attention="full",
         attention_kwargs=None,
@@ -142,14 +142,14 @@ class AudioAlbertBackbone(AudioBackbone):
     ):
         check_sizes(
             num_layers=num_layers,
-            embedding_dim=embedding_dim,
+            hidden_dim=hidden_dim,
             feature_dim=feature_dim,
             made_for_frames=made_for_frames,
         )
         # === Layers ===
         embedding = [
             keras.layers.Dense(
-                embedding_dim,
+                hidden_dim,
                 kernel_initializer=keras.initializers.RandomNormal(
                     stddev=initializer_range
                 ),
@@ -166,11 +166,11 @@ class AudioAlbertBackbone(AudioBackbone):
             TransformerBlock(
                 num_heads=num_heads,
                 key_dim=key_dim,
-                feed_forward_dims=feed_forward_dims,
+                intermediate_dims=intermediate_dims,
                 attention=attention,
                 attention_kwargs=attention_kwargs,
                 causal=causal,
-                max_length=made_for_frames,
+                made_for_frames=made_for_frames,
                 activation=activation,
                 dropout=dropout,
                 kernel_initializer=keras.initializers.RandomNormal(
@@ -206,8 +206,8 @@ class AudioAlbertBackbone(AudioBackbone):
         self.share_layers = share_layers
         self.num_heads = num_heads
         self.key_dim = key_dim
-        self.embedding_dim = embedding_dim
-        self.feed_forward_dims = tuple(feed_forward_dims)
+        self.hidden_dim = hidden_dim
+        self.intermediate_dims = tuple(intermediate_dims)
         self.feature_dim = feature_dim
         self.attention = name_of(attention)
         self.attention_kwargs = dict(attention_kwargs or {})
@@ -235,8 +235,8 @@ class AudioAlbertBackbone(AudioBackbone):
             "share_layers": self.share_layers,
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
-            "embedding_dim": self.embedding_dim,
-            "feed_forward_dims": list(self.feed_forward_dims),
+            "hidden_dim": self.hidden_dim,
+            "intermediate_dims": list(self.intermediate_dims),
             "feature_dim": self.feature_dim,
             "attention": self.attention,
             "attention_kwargs": dict(self.attention_kwargs),

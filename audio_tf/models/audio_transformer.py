@@ -38,10 +38,10 @@ class AudioTransformerBackbone(AudioBackbone):
         num_layers: int, transformer blocks.
         num_heads: int, attention heads.
         key_dim: int, size of each head.
-        embedding_dim: int, size of a frame's embedding.
-        feed_forward_dims: units of the feed-forward's hidden layers.
+        hidden_dim: int, size of a frame's embedding.
+        intermediate_dims: units of the feed-forward's hidden layers.
         frontend_filters: int, units of the front end's first layer.
-        patch_s: float, length of a patch in seconds.
+        window_s: float, length of a patch in seconds.
         sample_rate_hz: int, rate of the waveform.
         filterbank: `"random"` or `"mel"`, as `WaveformFrontend` has it.
         attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
@@ -79,10 +79,10 @@ class AudioTransformerBackbone(AudioBackbone):
         num_layers=6,
         num_heads=8,
         key_dim=64,
-        embedding_dim=64,
-        feed_forward_dims=(128, 128),
+        hidden_dim=64,
+        intermediate_dims=(128, 128),
         frontend_filters=2048,
-        patch_s=0.025,
+        window_s=0.025,
         sample_rate_hz=16_000,
         filterbank="random",
         attention="full",
@@ -100,7 +100,7 @@ class AudioTransformerBackbone(AudioBackbone):
     ):
         check_sizes(
             num_layers=num_layers,
-            embedding_dim=embedding_dim,
+            hidden_dim=hidden_dim,
             frontend_filters=frontend_filters,
             made_for_frames=made_for_frames,
         )
@@ -112,8 +112,8 @@ class AudioTransformerBackbone(AudioBackbone):
         # === Layers ===
         frontend = WaveformFrontend(
             filters=frontend_filters,
-            embedding_dim=embedding_dim,
-            patch_s=patch_s,
+            hidden_dim=hidden_dim,
+            window_s=window_s,
             sample_rate_hz=sample_rate_hz,
             activation=activation,
             filterbank=filterbank,
@@ -125,11 +125,11 @@ class AudioTransformerBackbone(AudioBackbone):
             block = TransformerBlock(
                 num_heads=num_heads,
                 key_dim=key_dim,
-                feed_forward_dims=feed_forward_dims,
+                intermediate_dims=intermediate_dims,
                 attention=attention,
                 attention_kwargs=attention_kwargs,
                 causal=causal,
-                max_length=frames,
+                made_for_frames=frames,
                 activation=activation,
                 dropout=dropout,
                 dtype=dtype,
@@ -154,7 +154,7 @@ class AudioTransformerBackbone(AudioBackbone):
                     name=f"pooling_{index}",
                 )
                 stages.append(pooling)
-                frames = -(-frames // pooling.frame_step)
+                frames = -(-frames // pooling.frame_stride)
         looking_ahead = [s.name for s in stages if not s.causal]
         if causal and looking_ahead:
             raise ValueError(
@@ -163,7 +163,7 @@ class AudioTransformerBackbone(AudioBackbone):
                 f"attention={attention!r}, multiscale={multiscale!r}, "
                 f"pool_size={pool_size}, pool_strides={pool_strides}"
             )
-        frame_mask = FrameMask(frontend.patch_size, name="frame_mask")
+        frame_mask = FrameMask(frontend.window_size, name="frame_mask")
         positions = SinusoidalPositions(dtype=dtype, name="positions")
 
         # === Functional Model ===
@@ -189,10 +189,10 @@ class AudioTransformerBackbone(AudioBackbone):
         self.num_layers = num_layers
         self.num_heads = num_heads
         self.key_dim = key_dim
-        self.embedding_dim = embedding_dim
-        self.feed_forward_dims = tuple(feed_forward_dims)
+        self.hidden_dim = hidden_dim
+        self.intermediate_dims = tuple(intermediate_dims)
         self.frontend_filters = frontend_filters
-        self.patch_s = patch_s
+        self.window_s = window_s
         self.sample_rate_hz = sample_rate_hz
         self.filterbank = filterbank
         self.attention = name_of(attention)
@@ -210,7 +210,7 @@ class AudioTransformerBackbone(AudioBackbone):
 
     @property
     def frame_size(self):
-        return self.frontend.patch_size
+        return self.frontend.window_size
 
     def embed(self, inputs):
         waveform, lengths = inputs["waveform"], inputs["lengths"]
@@ -230,10 +230,10 @@ class AudioTransformerBackbone(AudioBackbone):
             "num_layers": self.num_layers,
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
-            "embedding_dim": self.embedding_dim,
-            "feed_forward_dims": list(self.feed_forward_dims),
+            "hidden_dim": self.hidden_dim,
+            "intermediate_dims": list(self.intermediate_dims),
             "frontend_filters": self.frontend_filters,
-            "patch_s": self.patch_s,
+            "window_s": self.window_s,
             "sample_rate_hz": self.sample_rate_hz,
             "filterbank": self.filterbank,
             "attention": self.attention,

@@ -103,7 +103,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
     def max_frames(self):
         limits = []
         for index, stage in enumerate(self.stages):
-            limit = stage.longest_input
+            limit = stage.max_frames
             if limit is not None:
                 limits.append(limit * self._frames_at(index))
         return min(limits, default=None)
@@ -112,7 +112,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         """How many of the first block's frames one is before a stage."""
         count = 1
         for stage in self.stages[:index]:
-            count *= stage.frame_step
+            count *= stage.frame_stride
         return count
 
     @property

@@ -135,7 +135,7 @@ class MaskedAcousticModel(InputDoor, keras.Model):
         )
         head = [
             keras.layers.Dense(
-                backbone.embedding_dim,
+                backbone.hidden_dim,
                 activation=activations.gelu,
                 kernel_initializer=initializer_of(backbone),
                 dtype=dtype,

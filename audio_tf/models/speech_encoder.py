@@ -108,8 +108,8 @@ class SpeechEncoder(AudioBackbone):
 
     @property
     def max_samples(self):
-        steps = self.max_frames
-        return None if steps is None else self.features.longest_input(steps)
+        frames = self.max_frames
+        return None if frames is None else self.features.longest_clip(frames)
 
     @property
     def attention(self):

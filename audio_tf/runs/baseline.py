@@ -90,7 +90,7 @@ def features(clips, settings):
         sample_rate_hz=settings.sample_rate_hz,
         window_s=0.025,
         hop_s=0.01,
-        fft_size=2 ** int(np.ceil(np.log2(0.025 * settings.sample_rate_hz))),
+        fft_length=2 ** int(np.ceil(np.log2(0.025 * settings.sample_rate_hz))),
     )
     slopes, pooling = layers.Deltas(), layers.StatisticsPooling()
     rows = np.argsort(clips.lengths, kind="stable")

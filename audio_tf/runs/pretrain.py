@@ -105,7 +105,7 @@ class PretrainSettings(ModelSettings, SpeechSettings):
         if self.target == "input":
             return None
         options = self.feature_layer().options
-        timing = ("window_s", "hop_s", "fft_size", "stack")
+        timing = ("window_s", "hop_s", "fft_length", "stack_size")
         return layers.SpeechFeatures(
             "paper_target",
             self.sample_rate_hz,

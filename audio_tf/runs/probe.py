@@ -178,7 +178,7 @@ def load_splits(settings):
 
 def check_lengths(features, frames, clips):
     """Raises a `ValueError` if a clip is longer than the model takes."""
-    limit = getattr(features, "max_steps", None)
+    limit = features.max_frames
     longest = max(int(each.lengths.max()) for each in clips.values())
     steps = int(frames.lengths(longest))
     if limit is not None and steps > limit:

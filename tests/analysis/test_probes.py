@@ -21,7 +21,7 @@ from audio_tf.layers import SpeechFeatures
 from audio_tf.runs import probe
 
 DIM, CLASSES, HIDDEN = 7, 5, 3
-RATE_HZ, OPTIONS = 4_000, {"bands": 13, "fft_size": 128}
+RATE_HZ, OPTIONS = 4_000, {"num_mel_bins": 13, "fft_length": 128}
 FEATURES = ["--features", "s3prl", "--features-options", json.dumps(OPTIONS)]
 FEATURES += ["--sample-rate-hz", str(RATE_HZ)]
 
@@ -277,8 +277,8 @@ def new_encoder(seed=3, **kwargs):
             "num_layers": 2,
             "num_heads": 2,
             "key_dim": 4,
-            "embedding_dim": 12,
-            "feed_forward_dims": (16,),
+            "hidden_dim": 12,
+            "intermediate_dims": (16,),
             "feature_dim": 13,
             # Else positions drown the little there is to be seen.
             "initializer_range": 1.0,
@@ -477,7 +477,13 @@ def test_the_mean_of_normalised_features_tells_nothing(
             "sample_rate_hz=4000. Received: --sample-rate-hz 8000",
         ),
         (
-            [*common, "--model", preset, "--features-options", '{"bands": 5}'],
+            [
+                *common,
+                "--model",
+                preset,
+                "--features-options",
+                '{"num_mel_bins": 5}',
+            ],
             "Received: --features-options",
         ),
     ):

@@ -157,7 +157,7 @@ def test_patterns_of_a_model_of_40_frames_are_not_flat(kind):
     backbone = tiny.backbone(
         attention=f"{kind}_synthesizer", num_heads=8, made_for_frames=40
     )
-    dim = backbone.embedding_dim
+    dim = backbone.hidden_dim
     for block in backbone.blocks:
         layer = block.attention
         assert layer.causal

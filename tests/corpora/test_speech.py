@@ -949,9 +949,9 @@ def small_features(stack=3, **options):
         {
             "window_s": 41 / RATE_HZ,
             "hop_s": 23 / RATE_HZ,
-            "fft_size": 64,
-            "bands": 5,
-            "stack": stack,
+            "fft_length": 64,
+            "num_mel_bins": 5,
+            "stack_size": stack,
             **options,
         },
     )

@@ -49,7 +49,7 @@ def model(rng, **kwargs):
 
 def wide(rng):
     """Layers large enough for the converters to quantize."""
-    return model(rng, embedding_dim=48, key_dim=32, feed_forward_dims=(512,))
+    return model(rng, hidden_dim=48, key_dim=32, intermediate_dims=(512,))
 
 
 def assert_equal(classifier, runtime, rng):
@@ -264,7 +264,7 @@ def preset(tmp_path_factory):
     top = tmp_path_factory.mktemp("preset")
     rng = np.random.default_rng(5)
     classifier = AudioClassifier(
-        tiny.backbone(sample_rate_hz=8_000, embedding_dim=48),
+        tiny.backbone(sample_rate_hz=8_000, hidden_dim=48),
         labels=list("abc"),
         chunk_s=0.25,
     )

@@ -59,7 +59,7 @@ def test_every_causal_attention_streams(mechanism, rng):
     "kwargs",
     [
         # So many features reach the largest window of 32 frames.
-        {"multiscale": "causal", "embedding_dim": 72},
+        {"multiscale": "causal", "hidden_dim": 72},
         {"pool_every": 1},
         {"pool_every": 1, "pool_size": 3, "pool_strides": 2},
         {"pool_every": 1, "pool_size": 3, "pool_strides": 1},
@@ -124,7 +124,7 @@ def test_a_made_up_state_is_refused(rng):
 def test_a_speech_encoder_is_refused_by_what_looks_ahead(tmp_path):
     """Its features are normalised over the whole clip."""
     encoder = AudioAlbertBackbone(
-        num_layers=1, num_heads=1, key_dim=5, embedding_dim=7, feature_dim=80
+        num_layers=1, num_heads=1, key_dim=5, hidden_dim=7, feature_dim=80
     )
     backbone = SpeechEncoder(encoder, SpeechFeatures("s3prl", 1100))
     model = AudioClassifier(backbone, labels=list("abc"))

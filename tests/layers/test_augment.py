@@ -22,7 +22,7 @@ WAVEFORM = {
     "crop": lambda **k: layers.RandomCrop(0.13, RATE_HZ, **k),
 }
 SPECTROGRAM = {
-    "frames": lambda **k: layers.TimeMasking(4, 0.5, count=2, **k),
+    "frames": lambda **k: layers.TimeMasking(4, 0.5, num_masks=2, **k),
     "bands": lambda **k: layers.BandMasking(3, fill=-7.0, **k),
     "voice": lambda **k: layers.VocalTractPerturbation(**k),
 }
@@ -338,12 +338,12 @@ def test_hidden_runs_have_the_papers_distribution(axis):
     count, length, largest = 3000, 5, 3
     x = np.zeros((count, 6, 6), "float32")
     if axis == 1:
-        layer = layers.TimeMasking(9, 0.6, count=1, fill=1.0, seed=1)
+        layer = layers.TimeMasking(9, 0.6, num_masks=1, fill=1.0, seed=1)
         mask = np.tile(np.arange(6) < length, (count, 1))
         y = np.asarray(layer(x, mask=mask, training=True))[:, :, 0]
     else:
         length = 6
-        layer = layers.BandMasking(largest, count=1, fill=1.0, seed=1)
+        layer = layers.BandMasking(largest, num_masks=1, fill=1.0, seed=1)
         y = np.asarray(layer(x, training=True))[:, 0, :]
     runs, counts = np.unique(y, axis=0, return_counts=True)
     found = dict(zip(map(tuple, runs), counts, strict=True))
@@ -364,7 +364,7 @@ def test_hidden_runs_take_the_mean_of_real_frames(rng):
     x = rng.standard_normal((B, T, F)).astype("float32")
     mask = np.arange(T) < REAL_FRAMES[:, None]
     y = np.asarray(
-        layers.TimeMasking(4, count=3, seed=2)(x, mask=mask, training=True)
+        layers.TimeMasking(4, num_masks=3, seed=2)(x, mask=mask, training=True)
     )
     for b, size in enumerate(REAL_FRAMES[:2]):
         hidden = (y != x)[b].any(axis=1)
@@ -491,8 +491,8 @@ def test_arguments_out_of_range_are_named():
         (lambda: layers.AdditiveNoise((0.0, float("inf"))), "snr_db"),
         (lambda: layers.SpeedPerturbation((0.0, 1.0)), "speed"),
         (lambda: layers.SpeedPerturbation(interpolation="cubic"), "cubic"),
-        (lambda: layers.RandomCrop(0.0), "size_s"),
-        (lambda: layers.TimeMasking(count=0), "count"),
+        (lambda: layers.RandomCrop(0.0), "crop_s"),
+        (lambda: layers.TimeMasking(num_masks=0), "num_masks"),
         (lambda: layers.TimeMasking(max_share=2.0), "max_share"),
         (lambda: layers.BandMasking(fill="zero"), "fill"),
         (lambda: layers.VocalTractPerturbation((0.5, 1.1)), "break_share"),

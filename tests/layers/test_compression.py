@@ -20,7 +20,7 @@ POOLINGS = {
     "statistics_mean": lambda **k: layers.StatisticsPooling(False, **k),
     "attention": lambda **k: layers.AttentionPooling(2, 5, **k),
     "attention_mean": lambda **k: layers.AttentionPooling(
-        4, 3, deviation=False, **k
+        4, 3, include_deviation=False, **k
     ),
 }
 EVERY = {**COMPRESSIONS, **POOLINGS}
@@ -127,7 +127,9 @@ def test_one_graph_takes_all_lengths(name, rng):
 
 def test_log_begins_as_log_mel(rng):
     x = 0.1 * rng.standard_normal((2, 1_601)).astype("float32")
-    spectrum = layers.LogMel(bands=F, fft_size=512, window_s=0.025, floor=1e-6)
+    spectrum = layers.LogMel(
+        num_mel_bins=F, fft_length=512, window_s=0.025, floor=1e-6
+    )
     found = layers.LogCompression(1e-6)(np.exp(np.asarray(spectrum(x))) - 1e-6)
     np.testing.assert_allclose(
         np.asarray(found), np.asarray(spectrum(x)), rtol=1e-4, atol=1e-3

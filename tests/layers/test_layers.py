@@ -256,8 +256,8 @@ def make_frontend(**kwargs):
     return layers.WaveformFrontend(
         **{
             "filters": 8,
-            "embedding_dim": 5,
-            "patch_s": 0.007,
+            "hidden_dim": 5,
+            "window_s": 0.007,
             "sample_rate_hz": 1000,
             "gain": 1.0,
             **kwargs,
@@ -305,13 +305,13 @@ def test_frame_mask_without_lengths_is_all_real():
 def test_mel_filterbank_tells_frequencies_apart(sample_rate_hz):
     layer = layers.WaveformFrontend(
         filters=1024,
-        embedding_dim=32,
+        hidden_dim=32,
         sample_rate_hz=sample_rate_hz,
         filterbank="mel",
         gain=1.0,
     )
     centers = frontend.mel_centers(32, sample_rate_hz)
-    time_s = np.arange(layer.patch_size) / sample_rate_hz
+    time_s = np.arange(layer.window_size) / sample_rate_hz
     for band in (6, 13, 20, 29):
         levels = []
         for phase in np.linspace(0, np.pi, 7):
@@ -338,7 +338,7 @@ def test_mel_filterbank_is_trainable_and_saved(rng):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"filterbank": "bark"}, {"patch_s": 0.0001}, {"filters": 6}]
+    "wrong", [{"filterbank": "bark"}, {"window_s": 0.0001}, {"filters": 6}]
 )
 def test_frontend_refuses(wrong):
     with pytest.raises(ValueError, match="Received"):
@@ -399,10 +399,10 @@ def test_lengths_beyond_the_tensor_are_its_own(rng):
     x = rng.standard_normal((3, 25)).astype("float32")
     mask, frontend = (
         layers.FrameMask(10),
-        layers.WaveformFrontend(8, 4, patch_s=0.01, sample_rate_hz=1000),
+        layers.WaveformFrontend(8, 4, window_s=0.01, sample_rate_hz=1000),
     )
     features = layers.SpeechFeatures(
-        "s3prl", 1000, {"bands": 7, "fft_size": 64, "stack": 1}
+        "s3prl", 1000, {"num_mel_bins": 7, "fft_length": 64, "stack_size": 1}
     )
     for dtype, lengths in (
         ("int32", [2**31 - 1, -7, 11]),

@@ -16,7 +16,7 @@ SMALL = {
     "sample_rate_hz": 1000,
     "window_s": 0.023,
     "hop_s": 0.007,
-    "fft_size": 64,
+    "fft_length": 64,
 }
 
 SPECTROGRAMS = {
@@ -25,16 +25,16 @@ SPECTROGRAMS = {
         **{**SMALL, "pre_emphasis": 0.9, "padding": "zero", **more}
     ),
     "log_mel": lambda **more: layers.LogMel(
-        **{**SMALL, "bands": 11, "floor": 1e-4, **more}
+        **{**SMALL, "num_mel_bins": 11, "floor": 1e-4, **more}
     ),
     "log_mel_htk": lambda **more: layers.LogMel(
         **{
             **SMALL,
-            "bands": 5,
-            "scale": "htk",
-            "norm": None,
-            "low_hz": 60.0,
-            "high_hz": 410.0,
+            "num_mel_bins": 5,
+            "mel_scale": "htk",
+            "mel_norm": None,
+            "min_frequency_hz": 60.0,
+            "max_frequency_hz": 410.0,
             "window_s": 0.022,
             **more,
         }
@@ -44,26 +44,26 @@ SPECTROGRAMS = {
     ),
     # Frames that do not touch each other.
     "apart": lambda **more: layers.Spectrogram(
-        **{**SMALL, "window_s": 0.005, "hop_s": 0.013, "fft_size": 6, **more}
+        **{**SMALL, "window_s": 0.005, "hop_s": 0.013, "fft_length": 6, **more}
     ),
 }
 
-OPTIONS = {"window_s": 0.025, "hop_s": 0.01, "fft_size": 32}
+OPTIONS = {"window_s": 0.025, "hop_s": 0.01, "fft_length": 32}
 FEATURES = {
     "paper": lambda **more: layers.SpeechFeatures(
-        "paper", 1000, {**OPTIONS, "bands": 7}, **more
+        "paper", 1000, {**OPTIONS, "num_mel_bins": 7}, **more
     ),
     "paper_target": lambda **more: layers.SpeechFeatures(
         "paper_target", 1000, OPTIONS, **more
     ),
     "s3prl": lambda **more: layers.SpeechFeatures(
-        "s3prl", 1000, {**OPTIONS, "bands": 5, "delta_width": 5}, **more
+        "s3prl", 1000, {**OPTIONS, "num_mel_bins": 5, "delta_width": 5}, **more
     ),
     # Without normalisation, which undoes the level.
     "level": lambda **more: layers.SpeechFeatures(
         "s3prl",
         1000,
-        {**OPTIONS, "bands": 5, "normalize": False, "stack": 2},
+        {**OPTIONS, "num_mel_bins": 5, "normalize": False, "stack_size": 2},
         **more,
     ),
 }
@@ -156,8 +156,13 @@ def naive_hz(mel, scale):
     return low
 
 
-def naive_filters(bands, size, rate, scale, norm, low_hz, high_hz):
-    low, high = naive_mel(low_hz, scale), naive_mel(high_hz, scale)
+def naive_filters(
+    bands, size, rate, scale, norm, min_frequency_hz, max_frequency_hz
+):
+    low, high = (
+        naive_mel(min_frequency_hz, scale),
+        naive_mel(max_frequency_hz, scale),
+    )
     edges = [
         naive_hz(low + (high - low) * i / (bands + 1), scale)
         for i in range(bands + 2)
@@ -182,19 +187,19 @@ def naive_spectrogram(layer, clip):
         layer.sample_rate_hz,
         layer.window_s,
         layer.hop_s,
-        layer.fft_size,
+        layer.fft_length,
         layer.pre_emphasis,
         layer.padding,
     )
     if isinstance(layer, layers.LogMel):
         filters = naive_filters(
-            layer.bands,
-            layer.fft_size,
+            layer.num_mel_bins,
+            layer.fft_length,
             layer.sample_rate_hz,
-            layer.scale,
-            layer.norm,
-            layer.low_hz,
-            layer.high_hz or layer.sample_rate_hz / 2,
+            layer.mel_scale,
+            layer.mel_norm,
+            layer.min_frequency_hz,
+            layer.max_frequency_hz or layer.sample_rate_hz / 2,
         )
         return np.log(power @ filters + layer.floor)
     if isinstance(layer, layers.DecibelSpectrogram):
@@ -245,7 +250,7 @@ def naive_features(clip, rate, o):
         rms = np.sqrt(np.mean(clip**2)) + 1e-10
         clip = clip / rms * 10 ** (o["level_db"] / 20)
     own = ("level_db", "delta_width", "delta_edges", "normalize")
-    own += ("unbiased", "epsilon", "min_deviation", "stack", "spectrogram")
+    own += ("unbiased", "epsilon", "min_deviation", "stack_size", "spectrogram")
     kind = features.SPECTROGRAMS[o["spectrogram"]]
     given = {key: o[key] for key in o if key not in own}
     x = naive_spectrogram(kind(sample_rate_hz=rate, **given), clip)
@@ -254,7 +259,7 @@ def naive_features(clip, rate, o):
         x = np.concatenate([x, slopes], axis=1)
     if o["normalize"]:
         x = naive_norm(x, o["unbiased"], o["epsilon"])
-    return naive_stack(x, o["stack"])
+    return naive_stack(x, o["stack_size"])
 
 
 # Numbers ------------------------------------------------------------------
@@ -298,8 +303,8 @@ def test_presets_at_their_own_rate(preset, rng):
         "paper_target": (0.05, 0.0125, 2048, None, None, None, None, 0.97),
         "s3prl": (0.025, 0.01, 400, 1e-10, -25.0, "htk", None, 0.0),
     }[preset]
-    keys = ("window_s", "hop_s", "fft_size", "floor", "level_db", "scale")
-    keys += ("norm", "pre_emphasis")
+    keys = ("window_s", "hop_s", "fft_length", "floor", "level_db", "mel_scale")
+    keys += ("mel_norm", "pre_emphasis")
     options = layer.options
     assert tuple(options.get(key) for key in keys) == expected_options
     assert options["padding"] == "reflect"
@@ -577,13 +582,19 @@ NAN = float("nan")
         (lambda: layers.Spectrogram(padding="wrap"), "padding='wrap'"),
         (lambda: layers.Spectrogram(window_s=0.00006), "window_s=6e-05"),
         (lambda: layers.Spectrogram(hop_s=0.0), "hop_s=0.0"),
-        (lambda: layers.Spectrogram(fft_size=798), "fft_size=798"),
-        (lambda: layers.Spectrogram(fft_size=2047), "fft_size=2047"),
-        (lambda: layers.LogMel(scale="bark"), "scale='bark'"),
-        (lambda: layers.LogMel(norm="l2"), "norm='l2'"),
-        (lambda: layers.LogMel(bands=0), "bands=0"),
-        (lambda: layers.LogMel(high_hz=8001.0), "high_hz=8001.0"),
-        (lambda: layers.LogMel(low_hz=8000.0), "low_hz=8000.0"),
+        (lambda: layers.Spectrogram(fft_length=798), "fft_length=798"),
+        (lambda: layers.Spectrogram(fft_length=2047), "fft_length=2047"),
+        (lambda: layers.LogMel(mel_scale="bark"), "mel_scale='bark'"),
+        (lambda: layers.LogMel(mel_norm="l2"), "mel_norm='l2'"),
+        (lambda: layers.LogMel(num_mel_bins=0), "num_mel_bins=0"),
+        (
+            lambda: layers.LogMel(max_frequency_hz=8001.0),
+            "max_frequency_hz=8001.0",
+        ),
+        (
+            lambda: layers.LogMel(min_frequency_hz=8000.0),
+            "min_frequency_hz=8000.0",
+        ),
         (lambda: layers.LogMel(floor=0.0), "floor=0.0"),
         (lambda: layers.Deltas(4), "width=4"),
         (lambda: layers.Deltas(1), "width=1"),
@@ -598,8 +609,8 @@ NAN = float("nan")
         (lambda: layers.Spectrogram(hop_s=NAN), "hop_s=nan"),
         (lambda: layers.Spectrogram(pre_emphasis=NAN), "pre_emphasis=nan"),
         (lambda: layers.Spectrogram(16e3), "sample_rate_hz=16000.0"),
-        (lambda: layers.FrameMasking(proportion=NAN), "proportion=nan"),
-        (lambda: layers.FrameMasking(spacing=True), "spacing=True"),
+        (lambda: layers.FrameMasking(mask_rate=NAN), "mask_rate=nan"),
+        (lambda: layers.FrameMasking(gap_frames=True), "gap_frames=True"),
         (
             lambda: layers.SpeechFeatures("papre"),
             "mean 'paper'.*preset='papre'",
@@ -612,10 +623,14 @@ def test_what_cannot_be_is_refused(wrong, message):
 
 
 def test_an_option_that_a_preset_has_not_is_named():
-    with pytest.raises(TypeError, match="'band'; did you mean 'bands'"):
-        layers.SpeechFeatures(options={"band": 40})
-    with pytest.raises(TypeError, match="'paper_target' takes no.*'bands'"):
-        layers.SpeechFeatures("paper_target", options={"bands": 4})
+    with pytest.raises(
+        TypeError, match="'num_mel_bin'; did you mean 'num_mel_bins'"
+    ):
+        layers.SpeechFeatures(options={"num_mel_bin": 40})
+    with pytest.raises(
+        TypeError, match="'paper_target' takes no.*'num_mel_bins'"
+    ):
+        layers.SpeechFeatures("paper_target", options={"num_mel_bins": 4})
 
 
 @only_on_tensorflow

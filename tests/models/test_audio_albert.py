@@ -20,8 +20,8 @@ def backbone(**kwargs):
             "num_layers": 3,
             "num_heads": 2,
             "key_dim": 5,
-            "embedding_dim": 12,
-            "feed_forward_dims": (7,),
+            "hidden_dim": 12,
+            "intermediate_dims": (7,),
             "feature_dim": 11,
             # At 0.02 so small a model hardly sees its inputs.
             "initializer_range": 0.3,
@@ -90,9 +90,9 @@ def test_shared_qk_is_under_sparse_and_hashed_attention(name):
 @pytest.mark.parametrize("size", AudioAlbertBackbone.sizes)
 def test_sizes_by_name(size):
     model = AudioAlbertBackbone.from_preset(
-        size, num_heads=1, key_dim=1, embedding_dim=2, feed_forward_dims=(3,)
+        size, num_heads=1, key_dim=1, hidden_dim=2, intermediate_dims=(3,)
     )
-    assert model.get_config()["embedding_dim"] == 2
+    assert model.get_config()["hidden_dim"] == 2
     for name, value in AudioAlbertBackbone.sizes[size].items():
         assert model.get_config()[name] == value
 
@@ -171,7 +171,7 @@ def naive_states(model, x):
         return layer_norm(x, [np.asarray(w, "float64") for w in layer.weights])
 
     erf = np.vectorize(math.erf)
-    block, dim = model.get_layer("block"), model.embedding_dim
+    block, dim = model.get_layer("block"), model.hidden_dim
     x = dense(x.astype("float64"), model.get_layer("input_projection"))
     for time in range(len(x)):
         for i in range(dim):
@@ -241,21 +241,21 @@ def test_hidden_states_of_unshared_layers_in_their_order(rng):
         )
 
 
-@pytest.mark.parametrize("normalized", [True, False])
-def test_weighted_sum(normalized, rng):
-    layer = WeightedSum(normalized=normalized)
+@pytest.mark.parametrize("normalize", [True, False])
+def test_weighted_sum(normalize, rng):
+    layer = WeightedSum(normalize=normalize)
     states = rng.standard_normal((2, 5, 7, 3)).astype("float32")
     np.testing.assert_allclose(layer(states), states.mean(axis=1), atol=1e-6)
     logits = rng.standard_normal(5).astype("float32")
     layer.set_weights([logits])
     weights = logits
-    if normalized:
+    if normalize:
         weights = np.exp(logits) / np.exp(logits).sum()
     np.testing.assert_allclose(
         layer(states), (states * weights[:, None, None]).sum(axis=1), atol=1e-5
     )
     assert naive.missing_from_config(layer) == []
-    assert layer.get_config()["normalized"] is normalized
+    assert layer.get_config()["normalize"] is normalize
 
 
 def test_weighted_sum_learns_the_layer_that_serves(rng, tmp_path):

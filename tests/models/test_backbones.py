@@ -227,7 +227,7 @@ def test_causal_tells_the_truth(name, rng):
 def test_causal_of_every_size(size, rng):
     """Of the released architectures, their widths made small."""
     family = models.list_sizes()[size]
-    small = {"num_heads": 2, "key_dim": 3, "embedding_dim": 8}
+    small = {"num_heads": 2, "key_dim": 3, "hidden_dim": 8}
     if family.takes == "waveform":
         small["frontend_filters"] = 16
     model = family.from_preset(size, **small)
@@ -336,7 +336,7 @@ def test_files_presets_and_clones(name, rng, tmp_path):
     assert len(bare.blocks) == 3 and bare.attention == "shared_qk"
     for wrong, error, message in (
         ({"attention": "random_synthesizer"}, ValueError, "do not fit"),
-        ({"feed_forward_dims": (7, 7)}, ValueError, "do not fit"),
+        ({"intermediate_dims": (7, 7)}, ValueError, "do not fit"),
         ({"num_layer": 1}, TypeError, "did you mean 'num_layers'"),
     ):
         with pytest.raises(error, match=message):

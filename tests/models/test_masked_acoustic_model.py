@@ -36,7 +36,7 @@ def draw(layer, lengths, frames):
 
 def runs_of(length, policy):
     """How many runs s3prl's code draws from a clip, in exact arithmetic."""
-    size = MASKING_POLICIES[policy]["consecutive"]
+    size = MASKING_POLICIES[policy]["run_frames"]
     wanted = fractions.Fraction(15, 100) * length / size
     if policy == "s3prl":
         return round(wanted)
@@ -48,7 +48,7 @@ def runs_of(length, policy):
 def naive_masks(length, policy, rng):
     """One clip's masked frames, as the authors' loops draw them."""
     masked = np.zeros(length, bool)
-    size = MASKING_POLICIES[policy]["consecutive"]
+    size = MASKING_POLICIES[policy]["run_frames"]
     if policy == "paper":
         starts = list(range(0, length - size - 1, 3))
     else:
@@ -60,11 +60,11 @@ def naive_masks(length, policy, rng):
 
 def test_policies_are_those_of_the_facts():
     assert MASKING_POLICIES == {
-        "paper": {"consecutive": 1, "spacing": 2},
-        "s3prl": {"consecutive": 7, "spacing": None},
+        "paper": {"run_frames": 1, "gap_frames": 2},
+        "s3prl": {"run_frames": 7, "gap_frames": None},
     }
     config = FrameMasking().get_config()
-    shares = [config[k] for k in ("proportion", "zero_rate", "replace_rate")]
+    shares = [config[k] for k in ("mask_rate", "zero_rate", "replace_rate")]
     assert shares == [0.15, 0.8, 0.1] and config["evaluation_seed"] is None
 
 
@@ -89,19 +89,19 @@ def test_paper_masks_exactly_so_many_frames():
 
 
 def test_paper_masks_one_frame_at_least():
-    _, masked, _, _ = draw(masking(proportion=0.01), [7, 8, 31], 31)
+    _, masked, _, _ = draw(masking(mask_rate=0.01), [7, 8, 31], 31)
     np.testing.assert_array_equal(masked.sum(axis=1), [0, 1, 1])
 
 
 def test_wider_spacing_of_the_other_setting():
-    _, masked, _, _ = draw(masking(spacing=3), np.full(64, 101), 101)
+    _, masked, _, _ = draw(masking(gap_frames=3), np.full(64, 101), 101)
     np.testing.assert_array_equal(masked.sum(axis=1), 15)
     places = np.nonzero(masked)[1]
     assert set(places % 4) == {0} and places.max() == 96
 
 
 def test_spaced_runs_begin_at_a_random_phase():
-    layer = masking(consecutive=3, spacing=4)
+    layer = masking(run_frames=3, gap_frames=4)
     _, masked, _, _ = draw(layer, np.full(200, 101), 103)
     # floor(101 * 0.15 / 3) runs of 3.
     np.testing.assert_array_equal(masked.sum(axis=1), 15)
@@ -177,7 +177,7 @@ def test_one_die_for_each_clip(policy):
 
 @every_policy
 def test_runs_are_replaced_by_runs_from_anywhere(policy):
-    size = MASKING_POLICIES[policy]["consecutive"]
+    size = MASKING_POLICIES[policy]["run_frames"]
     layer = masking(policy, zero_rate=0.0, replace_rate=1.0)
     lengths = np.full(1500, 61)
     outputs, masked, x, _ = draw(layer, lengths, 67)
@@ -196,7 +196,7 @@ def test_runs_are_replaced_by_runs_from_anywhere(policy):
 
 
 def test_overlapping_runs_show_the_later_replacement():
-    layer = masking("s3prl", proportion=0.9, zero_rate=0.0, replace_rate=1.0)
+    layer = masking("s3prl", mask_rate=0.9, zero_rate=0.0, replace_rate=1.0)
     outputs, masked, _, _ = draw(layer, np.full(200, 61), 61)
     for clip in range(200):
         frames = outputs[clip, :, 1].astype(int)
@@ -208,7 +208,7 @@ def test_overlapping_runs_show_the_later_replacement():
 
 
 def test_short_clips_of_long_runs():
-    layer = masking("s3prl", proportion=1.0, zero_rate=0.0, replace_rate=1.0)
+    layer = masking("s3prl", mask_rate=1.0, zero_rate=0.0, replace_rate=1.0)
     outputs, masked, x, mask = draw(layer, [0, 1, 4, 6, 7, 8], 11)
     assert not masked[~mask].any()
     # round(4 / 7) is 1: the whole clip is one run.
@@ -241,9 +241,9 @@ def test_masking_is_of_training_unless_a_seed_is_given(policy, rng):
 
 def test_masking_config_is_complete():
     changed = {
-        "proportion": 0.3,
-        "consecutive": 5,
-        "spacing": None,
+        "mask_rate": 0.3,
+        "run_frames": 5,
+        "gap_frames": None,
         "zero_rate": 0.5,
         "replace_rate": 0.25,
         "evaluation_seed": 11,
@@ -264,8 +264,8 @@ def model(masking="paper", dtype=None, masking_kwargs=None, **kwargs):
         num_layers=1,
         num_heads=2,
         key_dim=5,
-        embedding_dim=12,
-        feed_forward_dims=(17,),
+        hidden_dim=12,
+        intermediate_dims=(17,),
         feature_dim=11,
         initializer_range=0.2,
         dtype=dtype,
@@ -475,7 +475,7 @@ def test_model_config_is_complete():
     again = MaskedAcousticModel.from_config(net.get_config())
     assert len(again.trainable_weights) == len(net.trainable_weights) == 6
     layer = again.get_layer("masking")
-    assert (layer.consecutive, layer.seed, layer.evaluation_seed) == (7, 5, 0)
+    assert (layer.run_frames, layer.seed, layer.evaluation_seed) == (7, 5, 0)
 
 
 def test_mixed_precision(rng):
@@ -552,10 +552,10 @@ def test_pictures_show_what_is_filled_in(rng, tmp_path):
     "call, message",
     [
         (lambda: model("none"), "masking='none'"),
-        (lambda: FrameMasking(proportion=1.5), "proportion=1.5"),
+        (lambda: FrameMasking(mask_rate=1.5), "mask_rate=1.5"),
         (lambda: FrameMasking(zero_rate=0.95), "zero_rate=0.95"),
-        (lambda: FrameMasking(consecutive=0), "consecutive=0"),
-        (lambda: FrameMasking(spacing=-1), "spacing=-1"),
+        (lambda: FrameMasking(run_frames=0), "run_frames=0"),
+        (lambda: FrameMasking(gap_frames=-1), "gap_frames=-1"),
         (lambda: model()({"audio": np.zeros((1, 9))}), "audio"),
     ],
 )

@@ -10,7 +10,7 @@ RATE_HZ = 1_100
 
 
 def features(**options):
-    options = {"bands": 7, "fft_size": 64, "stack": 2, **options}
+    options = {"num_mel_bins": 7, "fft_length": 64, "stack_size": 2, **options}
     return layers.SpeechFeatures("s3prl", RATE_HZ, options)
 
 
@@ -20,8 +20,8 @@ def albert(**kwargs):
             "num_layers": 2,
             "num_heads": 3,
             "key_dim": 5,
-            "embedding_dim": 12,
-            "feed_forward_dims": (11,),
+            "hidden_dim": 12,
+            "intermediate_dims": (11,),
             "feature_dim": 14,
             "initializer_range": 0.5,
             **kwargs,

@@ -35,7 +35,12 @@ def corpus(tmp_path_factory):
 def test_mfcc_is_the_cosine_transform_of_log_mel(rng):
     x = 0.1 * rng.standard_normal((2, 1_201)).astype("float32")
     lengths = np.array([1_201, 700], "int32")
-    options = {"bands": 23, "fft_size": 512, "window_s": 0.02, "hop_s": 0.01}
+    options = {
+        "num_mel_bins": 23,
+        "fft_length": 512,
+        "window_s": 0.02,
+        "hop_s": 0.01,
+    }
     layer = layers.MFCC(7, **options)
     assert naive.missing_from_config(layer) == []
     found = np.asarray(layer(x, lengths))
@@ -62,7 +67,7 @@ def test_features_are_statistics_of_each_clip_alone(corpus, tmp_path):
     for row, file in enumerate(three.files):
         samples = load_audio(file, 8_000)[None]
         x = layers.MFCC(
-            3, sample_rate_hz=8_000, window_s=0.025, hop_s=0.01, fft_size=256
+            3, sample_rate_hz=8_000, window_s=0.025, hop_s=0.01, fft_length=256
         )(samples)
         slopes = layers.Deltas()(x)
         expected = [

@@ -33,16 +33,16 @@ with distribution.scope(sys.argv[1]):
         num_layers=2,
         num_heads=2,
         key_dim=4,
-        embedding_dim=8,
-        feed_forward_dims=(8,),
+        hidden_dim=8,
+        intermediate_dims=(8,),
         feature_dim=13,
     )
     model = models.MaskedAcousticModel(
         backbone,
         masking="s3prl",
         masking_kwargs={
-            "proportion": 1.0,
-            "consecutive": 1,
+            "mask_rate": 1.0,
+            "run_frames": 1,
             "zero_rate": 1.0,
             "replace_rate": 0.0,
         },
@@ -119,7 +119,7 @@ def test_pretraining_by_the_script(backend, strategy, tmp_path):
     for number in range(20):
         noise = 0.3 * rng.standard_normal(3_000)
         soundfile.write(corpus / f"{number}.wav", noise, 8_000)
-    tiny = {"num_heads": 2, "key_dim": 4, "embedding_dim": 8}
+    tiny = {"num_heads": 2, "key_dim": 4, "hidden_dim": 8}
     run(
         *("pretrain.py", "--dataset", "folder", "--data-dir", corpus),
         *("--features", "s3prl", "--target", "input", "--feature-cache"),

@@ -18,14 +18,17 @@ from audio_tf.runs import callbacks, pretrain
 TINY = {
     "num_heads": 2,
     "key_dim": 4,
-    "embedding_dim": 8,
-    "feed_forward_dims": [8],
+    "hidden_dim": 8,
+    "intermediate_dims": [8],
     "dropout": 0.1,
 }
 COMMON = [
     *("--dataset", "folder", "--sample-rate-hz", 8000),
     *("--features", "s3prl", "--target", "input", "--masking", "s3prl"),
-    *("--features-options", json.dumps({"bands": 13, "fft_size": 256})),
+    *(
+        "--features-options",
+        json.dumps({"num_mel_bins": 13, "fft_length": 256}),
+    ),
     *("--model", "audio_albert_3", "--model-kwargs", json.dumps(TINY)),
     *(
         "--feature-cache",
@@ -161,7 +164,7 @@ def test_mixed_precision_resumes(precision, corpus, tmp_path):
 def test_librispeech_from_its_released_layout(shared_data, tmp_path):
     """Six utterances prove the path alone."""
     out = tmp_path / "run"
-    small = {**TINY, "embedding_dim": 32, "dropout": 0.0}
+    small = {**TINY, "hidden_dim": 32, "dropout": 0.0}
     output = run(
         *("pretrain.py", "--dataset", "librispeech", "--optimizer", "adamw"),
         *("--data-dir", shared_data / "LibriSpeech"),

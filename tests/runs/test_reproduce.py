@@ -81,14 +81,14 @@ def test_rows_are_run_once_and_failures_named(tmp_path):
     tiny = {
         "num_heads": 2,
         "key_dim": 4,
-        "embedding_dim": 8,
-        "feed_forward_dims": [8],
+        "hidden_dim": 8,
+        "intermediate_dims": [8],
     }
     settings = {
         "dataset": "fsdd",
         "sample_rate_hz": 8_000,
         "features": "s3prl",
-        "features_options": {"bands": 13, "fft_size": 256},
+        "features_options": {"num_mel_bins": 13, "fft_length": 256},
         "target": "input",
         "model": "audio_albert_3",
         "model_kwargs": tiny,

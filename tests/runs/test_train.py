@@ -29,8 +29,8 @@ TINY = json.dumps(
         "num_layers": 1,
         "num_heads": 2,
         "key_dim": 4,
-        "embedding_dim": 8,
-        "feed_forward_dims": [8],
+        "hidden_dim": 8,
+        "intermediate_dims": [8],
         "frontend_filters": 16,
         "sample_rate_hz": 8000,
     }
@@ -301,11 +301,13 @@ def test_what_a_backbone_does_not_take_is_named_by_its_flag(
             num_layers=1,
             num_heads=2,
             key_dim=4,
-            embedding_dim=8,
-            feed_forward_dims=(8,),
+            hidden_dim=8,
+            intermediate_dims=(8,),
             feature_dim=13,
         ),
-        layers.SpeechFeatures("s3prl", 8_000, {"bands": 13, "fft_size": 256}),
+        layers.SpeechFeatures(
+            "s3prl", 8_000, {"num_mel_bins": 13, "fft_length": 256}
+        ),
     )
     preset = tmp_path / "encoder"
     encoder.save_to_preset(str(preset))

@@ -16,7 +16,7 @@ def get_config():
         "dataset": "fsdd",
         "sample_rate_hz": 8_000,
         "features": "s3prl",
-        "features_options": {"bands": 40, "fft_size": 256},
+        "features_options": {"num_mel_bins": 40, "fft_length": 256},
         "target": "input",
         # A few are twice as long as all others, which would be padded.
         "max_s": 1.0,
@@ -24,8 +24,8 @@ def get_config():
         "model_kwargs": {
             "num_heads": 12,
             "key_dim": 16,
-            "embedding_dim": 192,
-            "feed_forward_dims": [768],
+            "hidden_dim": 192,
+            "intermediate_dims": [768],
         },
         "made_for_frames": 256,
         "masking": "s3prl",
