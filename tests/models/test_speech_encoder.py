@@ -119,6 +119,6 @@ def test_frozen_under_a_classifier_that_learns(clips):
 
 def test_parts_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="Received: 7 features"):
-        models.SpeechEncoder(albert(), features(stack=1))
+        models.SpeechEncoder(albert(), features(stack_size=1))
     with pytest.raises(ValueError, match="return_hidden_states=False"):
         models.SpeechEncoder(albert(), features(), weighted_sum=True)
