@@ -1,6 +1,6 @@
-"""What attention learns: maps of each head, their kinds, and figures.
+"""Functions that look into models: attention maps, their kinds, and figures.
 
-`audio-tf inspect` writes all of it for a checkpoint. Figures need matplotlib
+`audio-tf inspect` calls all of them for a checkpoint. Figures need matplotlib
 (extra `analysis`), which is imported when the first is drawn.
 """
 

@@ -1,9 +1,9 @@
-"""Figures of attention maps, after those of arXiv 2006.05174.
+"""Drawings of attention maps, after the figures of arXiv 2006.05174.
 
-Each function returns a `matplotlib.figure.Figure`; `save` writes it. In every
-map the query runs down and the key to the right, both in frames. Weights are
-coloured from zero to the full scale of each panel, on a square-root scale:
-relative to a diagonal's, those of a stripe are small.
+Each function returns a `matplotlib.figure.Figure`, and `save` writes it. In
+every map the query runs down and the key to the right, both in frames. Colours
+go from zero to the full scale of each panel, by the square root of the weight,
+since the weights of a stripe are small beside the weights of a diagonal.
 """
 
 import numpy as np
@@ -11,15 +11,19 @@ import numpy as np
 from audio_tf.analysis.kinds import KINDS
 
 COLUMNS = 12
-# Points along a side of a panel, fewer than its pixels: of a large map, a thin
-# diagonal would vanish.
+# Points along a side of a panel. There are fewer than pixels, or the thin
+# diagonal of a large map would vanish.
 PANEL_SIZE = 160
 SMALL_PANEL_SIZE = 100
 MARKERS = "os^vDPX*"
 
 
 def new_figure(width, height):
-    """An empty figure of so many inches.
+    """Creates an empty figure.
+
+    Args:
+        width: float, inches.
+        height: float, inches.
 
     Raises:
         ImportError: if matplotlib is not installed.
@@ -34,19 +38,19 @@ def new_figure(width, height):
 
 
 def save(figure, path):
-    """Writes a figure; the suffix of the path says in which format."""
+    """Writes a figure in the format that the suffix of the path names."""
     figure.savefig(path, dpi=120)
 
 
 def shrink(weights, size):
-    """The largest weight of each block, at most `size` blocks along a side.
+    """Shrinks a map by keeping the largest weight of each block.
 
     Args:
         weights: floating array `(frames, frames)`.
-        size: int.
+        size: int, the largest number of blocks along a side.
 
     Returns:
-        Array `(blocks, blocks)`; the last blocks may be smaller ones.
+        Array `(blocks, blocks)`. The last blocks may cover fewer frames.
     """
     starts = np.arange(0, len(weights), -(-len(weights) // size))
     rows = np.maximum.reduceat(weights, starts, axis=0)
@@ -54,17 +58,26 @@ def shrink(weights, size):
 
 
 def full_scale(weights):
-    """The median over queries of their largest weight.
+    """Returns the median over the queries of their largest weight.
 
-    The first queries of a causal map, which see few keys, would else leave
-    the others dark.
+    By the largest weight of all, the first queries of a causal map, which see
+    few keys, would leave the others dark.
     """
     peaks = np.max(weights, axis=1)
     return float(np.median(peaks[peaks > 0.0])) if np.any(peaks) else 1.0
 
 
 def draw_map(panel, weights, size=PANEL_SIZE):
-    """Draws one map `(frames, frames)`, with its full scale below."""
+    """Draws one map with its full scale below.
+
+    Args:
+        panel: matplotlib `Axes`.
+        weights: floating array `(frames, frames)`.
+        size: int, the largest number of points along a side.
+
+    Returns:
+        The matplotlib image, from which `add_scale` draws the colours.
+    """
     from matplotlib.colors import PowerNorm
 
     frames, scale = len(weights), full_scale(weights)
@@ -83,6 +96,7 @@ def draw_map(panel, weights, size=PANEL_SIZE):
 
 
 def add_scale(figure, image, panels):
+    """Adds the bar of colours to a figure, for the maps in `panels`."""
     bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.01)
     bar.set_ticks([0.0, 0.25, 1.0], labels=["0", "1/4", "full"], fontsize=7)
     bar.set_label(
@@ -91,13 +105,13 @@ def add_scale(figure, image, panels):
 
 
 def draw_patterns(initial, learned, title, names=("initial", "learned")):
-    """Figure 2: each head as it began, above what it became.
+    """Draws each head's initial map above its learned one, as Figure 2 does.
 
     Args:
         initial: floating array `(heads, frames, frames)`.
-        learned: the same of the checkpoint.
-        title: str.
-        names: of the two rows.
+        learned: floating array `(heads, frames, frames)`.
+        title: str, the title of the figure.
+        names: pair of str, the names of the two rows.
     """
     heads = len(learned)
     columns = min(heads, COLUMNS)
@@ -124,12 +138,12 @@ def draw_patterns(initial, learned, title, names=("initial", "learned")):
 
 
 def draw_kinds(examples, title):
-    """Figure 4: an example of each kind of map.
+    """Draws an example of each kind of map, as Figure 4 does.
 
     Args:
-        examples: dict by kind of pairs of a map `(frames, frames)` and its
-            caption; a kind that is not there was not found.
-        title: str.
+        examples: dict from a kind to a pair of a map, floating array
+            `(frames, frames)`, and its caption. A kind may be missing.
+        title: str, the title of the figure.
     """
     figure = new_figure(3.0 * len(KINDS) + 1.0, 4.0)
     panels = figure.subplots(1, len(KINDS))
@@ -154,13 +168,13 @@ def draw_kinds(examples, title):
 
 
 def draw_projection(projection, heads, title, names=None):
-    """Figure 6: maps in the plane, coloured by their heads.
+    """Draws maps as points in the plane, coloured by head, as Figure 6 does.
 
     Args:
         projection: `Projection`.
-        heads: integers `(maps,)`, the head of each map, from 0.
-        title: str.
-        names: what to add to each head in the legend, or `None`.
+        heads: integers `(maps,)`, the head of each map, counted from 0.
+        title: str, the first line of the title.
+        names: list of str, what the legend adds to each head, or `None`.
     """
     import matplotlib
 
@@ -209,12 +223,12 @@ def draw_projection(projection, heads, title, names=None):
 
 
 def draw_heads(maps, titles, title):
-    """All heads of a layer beside each other.
+    """Draws the maps of all heads of a layer beside each other.
 
     Args:
         maps: floating array `(heads, frames, frames)`.
-        titles: str of each head.
-        title: str.
+        titles: list of str, the title of each head.
+        title: str, the title of the figure.
     """
     heads = len(maps)
     columns = min(heads, 4 if heads <= 12 else 6)

@@ -1,9 +1,9 @@
-"""Attention maps sorted into diagonal, increasing, decreasing and sparse.
+"""Sorting of attention maps: diagonal, increasing, decreasing or sparse.
 
 Section 3.5 of "Input-independent Attention Weights Are Expressive Enough"
 (arXiv 2006.05174) finds that "all attention weights can be categorized into
-these four cases", and shows one picture of each in its Figure 4. It has no
-criteria: those of `sort_map` are a reading of the pictures.
+these four cases", and shows one picture of each in its Figure 4. The paper
+gives no criteria. The criteria of `sort_map` are our reading of the pictures.
 """
 
 import dataclasses
@@ -12,40 +12,44 @@ import itertools
 import numpy as np
 
 KINDS = ("diagonal", "increasing", "decreasing", "sparse")
-# Maps of fewer frames tell nothing: a band is half of them.
 UNSORTED = "unsorted"
+# In a map of fewer frames, the narrowest band covers almost half of it.
 MIN_FRAMES = 8
 
-# What a kind is told by.
+# The attributes of `MapKind` from which the kind follows.
 FIGURES = ("diagonal", "trend", "tilt", "stripes", "distance")
 
-# Width of the diagonal's band as a share of the frames, at least 3 frames.
+# The band along a diagonal is so wide, as a share of the frames, but at least
+# 3 frames.
 BAND = 0.05
-# How far a diagonal may be shifted, as a share of the frames.
+# A diagonal may be shifted so far, as a share of the frames.
 REACH = 0.25
 
 
 @dataclasses.dataclass(frozen=True)
 class MapKind:
-    """What `sort_map` makes of a map.
+    """The kind of one attention map, and the figures that it follows from.
 
     Attributes:
         kind: one of `KINDS`, or `UNSORTED`.
-        frames: int, the real frames of the map.
-        diagonal: how much more of the weight lies in the best band along the
-            diagonal than in a uniform map: 0 as there, 1 all of it.
-        offset: int, how many frames the weight there is later than the query.
-        trend: correlation with time, -1 to 1, of the square roots of the
-            columns' means. Without the root a few stripes would outweigh the
-            others; by ranks, the least of weights would count like them.
-        tilt: mean position of the weight, -1 at the first frame, 1 at the
-            last, 0 as in a uniform map.
-        stripes: share of the map's variance that its columns' means explain:
-            1 if all rows are alike.
-        distance: mean total variation distance of the rows from uniform ones,
-            0 to 1.
-        uniform: bool, whether that distance is so small that the map does
-            little but average.
+        frames: int, the number of real frames of the map.
+        diagonal: float, the share of the weight in the best band along a
+            diagonal, on a scale where 0 is the share that a uniform map has
+            in that band and 1 is all of the weight.
+        offset: int, by how many frames the weight in that band is later than
+            the query.
+        trend: float from -1 to 1, the correlation with time of the square
+            roots of the columns' means. Without the root, a few stripes would
+            outweigh all others; by ranks, the smallest weights would count as
+            much as the largest.
+        tilt: float, the mean position of the weight: -1 at the first frame,
+            1 at the last, 0 for a uniform map.
+        stripes: float, the share of the map's variance that the columns'
+            means explain. It is 1 if all rows are alike.
+        distance: float from 0 to 1, the mean over the rows of the total
+            variation distance to a uniform row.
+        uniform: bool, whether `distance` is so small that the map hardly does
+            more than average.
     """
 
     kind: str
@@ -60,7 +64,7 @@ class MapKind:
 
     @property
     def strength(self):
-        """How good an example of its kind the map is; larger is better."""
+        """Returns how clear an example of its kind the map is, from 0 to 1."""
         if self.kind == "diagonal":
             return self.diagonal
         if self.kind in ("increasing", "decreasing"):
@@ -77,30 +81,29 @@ def sort_map(
     min_stripes=0.1,
     max_uniform=0.1,
 ):
-    """Sorts one attention map.
+    """Sorts one attention map into the first kind whose condition holds.
 
-    The first that holds of
-
-    1. diagonal: a band along the main or a shifted diagonal holds weight,
-       beyond a uniform map's, of at least `min_diagonal`;
-    2. increasing or decreasing: the columns' means rise or fall with time
-       (`min_trend`), by an amount that matters (`min_tilt`), and the rows
-       share them (`min_stripes`), so that the map shows vertical stripes;
-    3. sparse: all else. The paper calls sparse what begins as small random
-       numbers too, whose softmax is nearly uniform; such maps, and uniform
-       ones, are told apart by `uniform`.
+    1. The map is diagonal if the weight in a band along the main or a shifted
+       diagonal exceeds a uniform map's by `min_diagonal` or more.
+    2. It is increasing or decreasing if the columns' means rise or fall with
+       time (`min_trend`), by an amount that matters (`min_tilt`), and if the
+       rows agree on them (`min_stripes`), so that the map has vertical
+       stripes.
+    3. It is sparse otherwise. The paper also calls a map sparse that starts
+       from small random numbers, whose softmax is nearly uniform. `uniform`
+       tells such maps from the others.
 
     Args:
-        weights: floating array `(frames, frames)`, query by key, of
-            non-negative weights. Frames behind the last that gives or gets
-            any weight are taken for padding; rows without weight do not count.
-        causal: bool. If True, a query can see no later key, and is compared
-            with the average over those that it can see.
-        min_diagonal: float, least share beyond a uniform map's.
-        min_trend: float, least absolute correlation.
-        min_tilt: float, least absolute shift of the mean position.
-        min_stripes: float, least share of the variance.
-        max_uniform: float, largest distance of a map called uniform.
+        weights: floating array `(frames, frames)`, query by key, of weights
+            of at least 0. Frames behind the last one that gives or gets any
+            weight count as padding. Rows without weight are left out.
+        causal: bool. If True, a query sees no later key, and each row is
+            compared with the average over the keys that it can see.
+        min_diagonal: float, the smallest `MapKind.diagonal` of a diagonal.
+        min_trend: float, the smallest absolute `MapKind.trend` of stripes.
+        min_tilt: float, the smallest absolute `MapKind.tilt` of stripes.
+        min_stripes: float, the smallest `MapKind.stripes` of stripes.
+        max_uniform: float, the largest `MapKind.distance` of a uniform map.
 
     Returns:
         `MapKind`. A map of fewer than 8 real frames is `UNSORTED`.
@@ -159,16 +162,15 @@ def sort_map(
 
 
 def best_diagonal(weights, uniform, queries):
-    """The band along a diagonal that holds most beyond a uniform map's share.
+    """Finds the diagonal band that most exceeds the one of a uniform map.
 
     Args:
         weights: floating array `(rows, frames)`, rows that sum to one.
-        uniform: the same of a uniform map.
-        queries: integers `(rows,)`, the frame that each row is of.
+        uniform: floating array `(rows, frames)`, the rows of a uniform map.
+        queries: integers `(rows,)`, the frame of each row's query.
 
     Returns:
-        Pair of that share, 1 if it is all that it can be, and the offset of
-        the weight in the band, in frames: its mean.
+        Pair of `MapKind.diagonal` and `MapKind.offset`.
     """
     frames = weights.shape[1]
     half = max(1, round(BAND * frames / 2))
@@ -190,11 +192,11 @@ def best_diagonal(weights, uniform, queries):
         )
         if expected < 1.0:
             share = (held - expected) / (1.0 - expected)
-            # Not by a rounding error.
+            # A rounding error is no improvement.
             if share > best[0] + 1e-9:
                 best = (float(share), offset)
     share, centre = best
-    # A thin diagonal is in several bands; where in this one its weight is.
+    # A thin diagonal lies in several bands, so the weight says where it is.
     later = np.arange(frames) - queries[:, None]
     held = np.where(np.abs(later - centre) <= half, weights, 0.0)
     mean = (held * later).sum() / max(held.sum(), 1e-12)
@@ -202,12 +204,16 @@ def best_diagonal(weights, uniform, queries):
 
 
 def columns(ratios, visible):
-    """Trend, tilt and stripes, as `MapKind` has them.
+    """Computes the figures of a map that follow from its columns.
 
     Args:
-        ratios: floating array `(rows, frames)`, weights relative to those of
-            a uniform map.
-        visible: 0 or 1 in the same shape, 0 for what no weight can be at.
+        ratios: floating array `(rows, frames)`, each weight divided by a
+            uniform map's.
+        visible: array `(rows, frames)` of 1 where the query can see the key,
+            and 0 elsewhere.
+
+    Returns:
+        Triple of `trend`, `tilt` and `stripes` of `MapKind`.
     """
     frames = ratios.shape[1]
     counts = visible.sum(axis=0)
@@ -218,7 +224,7 @@ def columns(ratios, visible):
     centre = np.sum(ratios * visible) / visible.sum()
     total = np.sum(visible * np.square(ratios - centre))
     between = np.sum(counts[seen] * np.square(means - centre))
-    # A uniform map has nothing but rounding errors to explain.
+    # The variance of a uniform map is rounding errors alone.
     stripes = between / total if total > 1e-9 * visible.sum() else 0.0
     roots = np.sqrt(means)
     trend = 0.0
@@ -228,16 +234,16 @@ def columns(ratios, visible):
 
 
 def sort_head(found):
-    """What a head is, by the vote of its maps.
+    """Sorts a head by the vote of its maps.
 
     Args:
-        found: list of `MapKind`, one of each clip.
+        found: list of `MapKind`, one for each clip.
 
     Returns:
-        Dict: `kind`, that of most maps, of equals the first in `KINDS`;
-        `agreement`, the share of maps of that kind; and the means over these
-        of the other figures, but the `offset` that most have. `uniform` is
-        True if most are.
+        Dict of `kind`, the kind of most maps (of several, the first in
+        `KINDS`); `agreement`, the share of maps of that kind; and over the
+        maps of that kind `frames` of the first, the means of `FIGURES`, the
+        most frequent `offset`, and `uniform`, whether most are uniform.
     """
     votes = [sum(one.kind == kind for one in found) for kind in KINDS]
     winner = KINDS[int(np.argmax(votes))] if any(votes) else UNSORTED

@@ -4,58 +4,51 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.models import AudioBackbone
-
-
-def backbone_of(model):
-    """The backbone of a task, or the model itself if it is one."""
-    return model if isinstance(model, AudioBackbone) else model.backbone
-
 
 def transformer_blocks(model):
-    """The blocks of a model in the order in which they are applied.
+    """Returns the blocks of a model in the order in which they are applied.
 
     Args:
         model: an `AudioBackbone`, or a task that has one.
 
     Returns:
-        List of `TransformerBlock`; one that is applied again and again is
-        there as often.
+        List of `TransformerBlock`. A block that is applied several times
+        occurs in it as often.
 
     Raises:
-        ValueError: if the model has none.
+        ValueError: if the model has no blocks.
     """
-    backbone = backbone_of(model)
+    backbone = model.audio_backbone()
     if not backbone.blocks:
         raise ValueError(
-            "Attention maps are those of transformer blocks, and the model "
+            "Attention maps are computed by transformer blocks, and the model "
             f"has none. Received: {type(backbone).__name__}"
         )
     return list(backbone.blocks)
 
 
 def map_shapes(model, samples):
-    """Shapes of the maps of a clip, found without computing any.
+    """Returns the shapes of a clip's maps without computing the maps.
 
     Args:
         model: an `AudioBackbone`, or a task that has one.
-        samples: int, length of the clip.
+        samples: int, length of the clip in samples at the model's rate.
 
     Returns:
-        List by layer of the shape of its maps, `(heads, frames, frames)`.
+        List with one tuple for each layer, `(heads, frames, frames)`.
 
     Raises:
         ValueError: if the model has no blocks, or the clip is longer than the
             model takes.
     """
-    blocks, backbone = transformer_blocks(model), backbone_of(model)
+    blocks, backbone = transformer_blocks(model), model.audio_backbone()
     if backbone.max_samples is not None and samples > backbone.max_samples:
         raise ValueError(
             f"The model's {backbone.attention!r} attention was made for at "
             f"most {backbone.max_frames} frames, {backbone.max_samples} "
             f"samples. Received: {samples} samples"
         )
-    # Of symbolic inputs, layers compute shapes alone.
+    # From symbolic inputs, layers compute nothing but shapes.
     inputs = backbone.block_inputs(
         {
             "waveform": keras.KerasTensor((1, samples), "float32"),
@@ -70,29 +63,29 @@ def map_shapes(model, samples):
 
 
 def iterate_maps(model, waveforms, lengths=None, batch_size=1):
-    """Yields the attention maps of a few clips at a time.
+    """Yields the attention maps of a few clips at a time, in inference.
 
-    All maps of a clip are `layers * heads * frames^2` floats: 72 MB for the
-    paper's six layers of twelve heads over 500 frames.
+    The maps of one clip are `layers * heads * frames^2` floats. Six layers of
+    twelve heads over 500 frames, as in arXiv 2006.05174, take 72 MB.
 
     Args:
         model: an `AudioBackbone`, or a task that has one.
         waveforms: floating array `(clips, samples)`, full scale 1, at the
             model's rate.
-        lengths: integers `(clips,)`, real samples of padded clips, or `None`
-            where all are real.
-        batch_size: int, clips at a time.
+        lengths: integers `(clips,)`, the number of real samples of each
+            padded clip, or `None` if no clip is padded.
+        batch_size: int, the number of clips that are computed at a time.
 
     Yields:
-        List by layer of float32 arrays `(batch_size, heads, frames, frames)`,
-        query by key, in inference; where a model pools between its blocks the
-        frames differ. Rows and columns of padding are zero, and each other
-        row sums to one, but for attentions whose rows do not.
+        List with one float32 array for each layer,
+        `(batch_size, heads, frames, frames)`, query by key. A model that pools
+        between its blocks has fewer frames in later layers. Rows and columns
+        of padding are zero. Every other row sums to one if the attention
+        normalises its rows.
 
     Raises:
-        ValueError: if the model has no blocks, its attention weights
-            something else than pairs of frames, or a clip is longer than the
-            attention's `max_length`.
+        ValueError: if the model has no blocks, its attention does not weight
+            pairs of frames, or a clip is longer than the model takes.
     """
     blocks = transformer_blocks(model)
     for block in blocks:
@@ -108,7 +101,7 @@ def iterate_maps(model, waveforms, lengths=None, batch_size=1):
     lengths = np.asarray(lengths, "int32")
     for start in range(0, len(waveforms), batch_size):
         part = slice(start, start + batch_size)
-        states = backbone_of(model).block_inputs(
+        states = model.audio_backbone().block_inputs(
             {"waveform": waveforms[part], "lengths": lengths[part]}
         )
         yield [
@@ -118,21 +111,33 @@ def iterate_maps(model, waveforms, lengths=None, batch_size=1):
 
 
 def attention_maps(model, waveforms, lengths=None, batch_size=1):
-    """The maps of all clips at once; arguments as `iterate_maps` takes them.
+    """Returns the attention maps of all clips at once.
+
+    Args:
+        model, waveforms, lengths, batch_size: as `iterate_maps` takes them.
 
     Returns:
-        List by layer of float32 arrays `(clips, heads, frames, frames)`; where
-        the model does not pool, `np.stack` makes one array of it.
+        List with one float32 array `(clips, heads, frames, frames)` for each
+        layer.
     """
     parts = iterate_maps(model, waveforms, lengths, batch_size)
     return [np.concatenate(layer) for layer in zip(*parts, strict=True)]
 
 
 def block_maps(block, state, mask):
-    """The map of one block, float32 `(batch, heads, frames, frames)`."""
+    """Returns the map of one block.
+
+    Args:
+        block: a `TransformerBlock`.
+        state: floating tensor `(batch, frames, dim)`, the block's input.
+        mask: boolean tensor `(batch, frames)`, True where a frame is real.
+
+    Returns:
+        Float32 array `(batch, heads, frames, frames)`.
+    """
     _, weights = block(
         state, mask=mask, training=False, return_attention_scores=True
     )
     weights = ops.convert_to_numpy(ops.cast(weights, "float32"))
-    # A query of padding has weights too, which mean nothing.
+    # A padded query has weights too, which mean nothing.
     return weights * ops.convert_to_numpy(mask)[:, None, :, None]

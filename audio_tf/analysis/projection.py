@@ -1,25 +1,26 @@
-"""Attention maps as points in a plane: PCA, then t-SNE."""
+"""Projection of attention maps to points in a plane: PCA, then t-SNE."""
 
 import dataclasses
 import hashlib
 
 import numpy as np
 
-# Fewer have no neighbours to speak of.
+# Among fewer maps, a map has too few neighbours for t-SNE.
 MIN_MAPS = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Projection:
-    """Maps in a plane, and how they came there.
+    """The points in a plane that maps were projected to, and how.
 
     Attributes:
         points: float array `(maps, 2)`.
-        distinct: int, how many of the maps differ.
-        components: int, what PCA kept.
-        wanted: int, what it was asked to keep.
-        explained: floats `(components,)`, the share of the variance of each.
-        perplexity: float, that of t-SNE.
+        distinct: int, the number of different maps.
+        components: int, the number of components that PCA kept.
+        wanted: int, the number of components that PCA was asked for.
+        explained: float array `(components,)`, the share of the variance that
+            each component explains.
+        perplexity: float, the perplexity of t-SNE.
     """
 
     points: np.ndarray
@@ -33,18 +34,20 @@ class Projection:
 def project(maps, components=900, perplexity=30.0, seed=0):
     """Projects maps as section 4.3 of arXiv 2006.05174 does.
 
-    Each map is one long row, `500 x 500` to 250,000 numbers; PCA leaves 900,
-    t-SNE two. Centred maps have no more components than one less than there
-    are maps, so that 900 take 901 maps: 76 clips of twelve heads. Equal maps
-    are one to both, and one point: t-SNE would spread them, and those of a
-    Random Synthesizer are equal for all clips.
+    Each map is one long row, 250,000 numbers for 500 frames. PCA leaves 900 of
+    them and t-SNE two. Centred maps have at most one component less than there
+    are maps, so that 900 components take 901 maps: 76 clips of twelve heads.
+    Equal maps become one point. t-SNE would spread them, and the maps of a
+    random Synthesizer are equal for all clips.
 
     Args:
         maps: floating array `(maps, ...)`, or a list of arrays of one shape.
-        components: int, what PCA keeps, if there is as much.
-        perplexity: float, about how many neighbours of a map count; at most
-            a third of the other maps. The paper names none: scikit-learn's.
-        seed: int, of t-SNE.
+        components: int, the number of components that PCA keeps; fewer if the
+            maps have fewer.
+        perplexity: float, about how many neighbours of a map count. It is
+            lowered to a third of the other maps. The paper gives none; the
+            default is scikit-learn's.
+        seed: int, the seed of t-SNE.
 
     Returns:
         `Projection`.
@@ -70,8 +73,8 @@ def project(maps, components=900, perplexity=30.0, seed=0):
     rows = rows.astype("float32", copy=False)
     possible = min(components, len(rows) - 1, rows.shape[1])
     perplexity = min(perplexity, (len(rows) - 1) / 3)
-    # By the maps' products with each other, since they are few and long: as
-    # exact as by their covariance, and in a twentieth of the time.
+    # The maps are few and long. Their products with each other give the
+    # components as exactly as their covariance, in a twentieth of the time.
     rows -= rows.mean(axis=0)
     products = (rows @ rows.T).astype("float64")
     pca = KernelPCA(possible, kernel="precomputed", eigen_solver="dense")

@@ -124,6 +124,9 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
     def causal(self):
         return all(stage.causal for stage in self.stages)
 
+    def audio_backbone(self):
+        return self
+
     def enable_lora(self, rank, target_layer_names=None):
         """As KerasHub's, but not in silence where there is nothing to adapt.
 

@@ -155,6 +155,10 @@ class InputDoor:
     takes = "waveform"
     max_samples = None
 
+    def audio_backbone(self):
+        """Returns the backbone of a task, or the model itself if it is one."""
+        return self.backbone
+
     def __call__(self, inputs, *args, **kwargs):
         return super().__call__(self.completed(inputs), *args, **kwargs)
 

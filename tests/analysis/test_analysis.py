@@ -71,6 +71,18 @@ def speech_encoder(**kwargs):
     )
 
 
+@pytest.fixture(scope="module")
+def encoder():
+    """A speech encoder that no test changes."""
+    return speech_encoder()
+
+
+@pytest.fixture(scope="module")
+def pooled():
+    """A model of three sizes of maps that no test changes."""
+    return tiny.backbone(num_layers=3, pool_every=1, key_dim=6)
+
+
 def noise(rng, clips, samples):
     return rng.uniform(-0.5, 0.5, (clips, samples)).astype("float32")
 
@@ -79,8 +91,8 @@ def noise(rng, clips, samples):
 
 
 @pytest.mark.parametrize("share_layers", [True, False])
-def test_maps_are_of_what_each_layer_is_given(share_layers, rng):
-    model = speech_encoder(share_layers=share_layers)
+def test_maps_are_of_what_each_layer_is_given(share_layers, rng, encoder):
+    model = encoder if share_layers else speech_encoder(share_layers=False)
     waveforms = noise(rng, 2, 1_000)
     found = analysis.attention_maps(model, waveforms)
 
@@ -124,8 +136,8 @@ def test_a_tables_map_is_its_slice(rng):
     np.testing.assert_allclose(others[1], one, atol=1e-6)
 
 
-def test_maps_between_pooling_are_causal_and_of_several_sizes(rng):
-    model = tiny.backbone(num_layers=3, pool_every=1, key_dim=6)
+def test_maps_between_pooling_are_causal_and_of_several_sizes(rng, pooled):
+    model = pooled
     waveforms = noise(rng, 2, 11 * 13)
     found = analysis.attention_maps(model, waveforms)
     assert [layer.shape[2:] for layer in found] == [(13, 13), (7, 7), (4, 4)]
@@ -140,9 +152,9 @@ def test_maps_between_pooling_are_causal_and_of_several_sizes(rng):
 
 
 @pytest.mark.parametrize("kind", ["speech", "waveform"])
-def test_a_padded_clip_has_the_maps_that_it_has_alone(kind, rng):
+def test_a_padded_clip_has_the_maps_that_it_has_alone(kind, rng, encoder):
     if kind == "speech":
-        model, size, short, frames = speech_encoder(), 1_400, 1_000, 13
+        model, size, short, frames = encoder, 1_400, 1_000, 13
     else:
         model = tiny.backbone(num_layers=2, causal=False)
         size, short, frames = 11 * 17, 11 * 13, 13
@@ -161,24 +173,21 @@ def test_a_padded_clip_has_the_maps_that_it_has_alone(kind, rng):
         assert (layer[0].sum(axis=-1) > 0.99).all()
 
 
-def test_maps_of_a_classifier_are_its_backbones(rng):
-    model = tiny.backbone()
+def test_maps_of_a_classifier_are_its_backbones(rng, pooled):
     waveforms = noise(rng, 2, 143)
-    classifier = AudioClassifier(model, num_classes=3)
-    np.testing.assert_array_equal(
+    classifier = AudioClassifier(pooled, num_classes=3)
+    for found, expected in zip(
         analysis.attention_maps(classifier, waveforms),
-        analysis.attention_maps(model, waveforms),
-    )
+        analysis.attention_maps(pooled, waveforms),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)
+    assert maps.map_shapes(classifier, 143) == maps.map_shapes(pooled, 143)
 
 
 @pytest.mark.parametrize("samples", [1_000, 1_043])
-def test_shapes_of_maps_are_known_before_them(samples):
-    pooled = tiny.backbone(num_layers=3, pool_every=1)
-    for model in (
-        speech_encoder(),
-        pooled,
-        AudioClassifier(pooled, labels=[""]),
-    ):
+def test_shapes_of_maps_are_known_before_them(samples, encoder, pooled):
+    for model in (encoder, pooled):
         found = analysis.attention_maps(model, np.zeros((1, samples)))
         assert maps.map_shapes(model, samples) == [
             layer.shape[1:] for layer in found
@@ -466,8 +475,10 @@ def test_equal_maps_are_one_point(rng):
 
 
 @needs_matplotlib
-def test_figures_are_written_and_can_be_read(tmp_path, rng):
-    maps_of_heads = rng.uniform(size=(13, 30, 30))
+def test_figures_are_written_and_can_be_read(tmp_path, rng, monkeypatch):
+    # Five heads fill one band of patterns and begin another.
+    monkeypatch.setattr(figures, "COLUMNS", 4)
+    maps_of_heads = rng.uniform(size=(5, 30, 30))
     made, kinds = groups(rng)
     drawn = {
         "patterns": analysis.draw_patterns(maps_of_heads, maps_of_heads, "a"),
@@ -476,8 +487,8 @@ def test_figures_are_written_and_can_be_read(tmp_path, rng):
         "projection": analysis.draw_projection(
             analysis.project(made), kinds, "c", ["x", "y", "z"]
         ),
-        "heads": analysis.draw_heads(maps_of_heads, ["head"] * 13, "d"),
-        "many": analysis.draw_heads(maps_of_heads[:1], ["head"], "d"),
+        "heads": analysis.draw_heads(maps_of_heads, ["head"] * 5, "d"),
+        "one": analysis.draw_heads(maps_of_heads[:1], ["head"], "d"),
     }
     for name, figure in drawn.items():
         path = tmp_path / f"{name}.png"
@@ -489,6 +500,24 @@ def test_figures_are_written_and_can_be_read(tmp_path, rng):
         text.get_text() for panel in drawn["kinds"].axes for text in panel.texts
     ]
     assert texts == ["none found"] * 3
+
+
+@needs_matplotlib
+@pytest.mark.parametrize(
+    "heads, columns, rows", [(1, 1, 1), (5, 4, 2), (12, 4, 3), (13, 6, 3)]
+)
+def test_all_heads_have_a_panel(heads, columns, rows, rng):
+    figure = analysis.draw_heads(
+        rng.uniform(size=(heads, 9, 9)), ["head"] * heads, "title"
+    )
+    *panels, scale = figure.axes
+    grid = panels[0].get_gridspec()
+    assert (grid.ncols, grid.nrows) == (columns, rows)
+    assert len(panels) == columns * rows
+    assert [bool(panel.get_images()) for panel in panels] == [
+        index < heads for index in range(columns * rows)
+    ]
+    assert scale.get_ylabel().startswith("weight")
 
 
 def shown(figure, title):
