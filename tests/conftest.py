@@ -1,6 +1,9 @@
 import gc
+import contextlib
+import importlib.util
 import os
 import pathlib
+import unittest.mock
 
 import numpy as np
 import pytest
@@ -37,12 +40,24 @@ def rng():
     return np.random.default_rng(2024)
 
 
+def no_seed_of_tensorflow():
+    """A context in which Keras leaves the seed of TensorFlow's own ops alone.
+
+    Nothing here uses those, and setting it throws away all kernels: every
+    function that tests share would be optimized anew in each of them.
+    """
+    if importlib.util.find_spec("tensorflow") is None:
+        return contextlib.nullcontext()
+    return unittest.mock.patch("tensorflow.random.set_seed")
+
+
 @pytest.fixture(autouse=True)
 def float32_policy():
     """A failing test must not leave its dtype policy to the next."""
     import keras
 
     keras.mixed_precision.set_global_policy("float32")
-    keras.utils.set_random_seed(7)
+    with no_seed_of_tensorflow():
+        keras.utils.set_random_seed(7)
     yield
     keras.mixed_precision.set_global_policy("float32")
