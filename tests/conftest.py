@@ -1,5 +1,5 @@
-import gc
 import contextlib
+import gc
 import importlib.util
 import os
 import pathlib

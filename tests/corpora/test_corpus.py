@@ -1,0 +1,45 @@
+"""What every corpus is, and splits that contradict each other."""
+
+import pytest
+from corpus_files import touch, write_csv
+
+from audio_tf import corpora
+from audio_tf.corpora import corpus as corpus_module
+
+
+def test_one_file_in_two_splits_whatever_its_name(tmp_path):
+    touch(tmp_path / "a.wav")
+    (tmp_path / "link.wav").symlink_to("a.wav")
+    (tmp_path / "folder").symlink_to(".")
+    rows = "a.wav,dog,train\n{},{},{}\n"
+    for name in ("link.wav", "folder/a.wav"):
+        for label, split in (("dog", "test"), ("cat", "train")):
+            text = "filename,labels,split\n" + rows.format(name, label, split)
+            message = f"a.wav and .*{name} are one file.*{label}"
+            with pytest.raises(ValueError, match=message):
+                corpora.read_csv(write_csv(tmp_path, text))
+    # One more name, but nothing that contradicts.
+    text = "filename,labels,split\n" + rows.format("link.wav", "dog", "train")
+    assert len(corpora.read_csv(write_csv(tmp_path, text))["train"]) == 2
+
+
+def test_files_that_are_one_where_the_file_system_says_so(monkeypatch):
+    """As on macOS and Windows, where case makes no other file."""
+    monkeypatch.setattr(
+        corpus_module, "file_identity", lambda file: file.lower()
+    )
+    one, two = [corpora.Corpus([file], [["x"]], ["x"]) for file in ("A", "a")]
+    with pytest.raises(ValueError, match="A and a are one file"):
+        corpus_module.check_splits("here", {"train": one, "test": two})
+
+
+def test_select_keeps_files_and_labels_together():
+    corpus = corpora.Corpus(
+        ["a", "b", "c"], [["x"], ["x", "y"], []], ["y", "x", "z"]
+    )
+    chosen = corpus.select([2, 1])
+    assert chosen.files == ["c", "b"]
+    assert chosen.labels == [[], ["x", "y"]]
+    assert chosen.targets().tolist() == [[0, 0, 0], [1, 1, 0]]
+    assert len(chosen) == 2
+    assert len(corpus) == 3

@@ -1,0 +1,186 @@
+"""A corpus in one CSV: what is meant, and what contradicts itself."""
+
+import os
+
+import pytest
+from corpus_files import WITH_SPLITS, names, write_csv
+
+from audio_tf import corpora
+
+
+def test_csv_with_splits(tmp_path):
+    splits = corpora.read_csv(write_csv(tmp_path, WITH_SPLITS))
+    assert list(splits) == ["train", "val", "test"]
+    train = splits["train"]
+    assert train.files == [tmp_path / "a/1.wav", tmp_path / "b/3.flac"]
+    assert train.labels == [["rain", "wind"], ["dog", "rain"]]
+    assert train.vocabulary == ["dog", "rain", "wind"]
+    assert train.targets().tolist() == [[0, 1, 1], [1, 1, 0]]
+    assert names(splits["val"]) == ["4.wav"]
+    assert splits["val"].targets().tolist() == [[0, 0, 0]]
+    assert names(splits["test"]) == ["2.wav"]
+    assert splits["test"].vocabulary == ["dog", "rain", "wind"]
+
+
+@pytest.mark.parametrize("split", ["dev", "", "Train"])
+def test_csv_with_an_unknown_split(tmp_path, split):
+    path = write_csv(tmp_path, WITH_SPLITS.replace("val", split))
+    with pytest.raises(ValueError, match=rf"Received: \['{split}'\]") as caught:
+        corpora.read_csv(path)
+    assert str(path) in str(caught.value)
+
+
+def write_unsplit(folder, count):
+    rows = [f"{number}.wav,class_{number % 7}" for number in range(count)]
+    return write_csv(folder, "filename,labels\n" + "\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize(
+    "count, sizes", [(53, (43, 5, 5)), (101, (81, 10, 10)), (7, (7, 0, 0))]
+)
+def test_csv_without_splits(tmp_path, count, sizes):
+    splits = corpora.read_csv(write_unsplit(tmp_path, count), seed=3)
+    assert tuple(len(corpus) for corpus in splits.values()) == sizes
+    drawn = sum((names(corpus) for corpus in splits.values()), [])
+    assert len(drawn) == count
+    assert set(drawn) == {f"{number}.wav" for number in range(count)}
+    for corpus in splits.values():
+        assert corpus.vocabulary == [f"class_{index}" for index in range(7)]
+        for file, labels in zip(corpus.files, corpus.labels, strict=True):
+            assert labels == [f"class_{int(file.stem) % 7}"]
+
+
+def test_csv_draw_is_the_seeds(tmp_path):
+    path = write_unsplit(tmp_path, 53)
+    drawn = {
+        seed: {
+            split: tuple(names(corpus))
+            for split, corpus in corpora.read_csv(path, seed=seed).items()
+        }
+        for seed in range(5)
+    }
+    again = corpora.load_corpus("csv", path, seed=3)
+    assert drawn[3] == {
+        split: tuple(names(corpus)) for split, corpus in again.items()
+    }
+    assert len({splits["test"] for splits in drawn.values()}) == 5
+    assert len({splits["val"] for splits in drawn.values()}) == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["wind\nrain\nsnow\ndog\n", "0,wind,/m/1\n1,rain,/m/2\n2,snow,\n3,dog,\n"],
+)
+def test_csv_with_a_vocabulary_file(tmp_path, text):
+    path = write_csv(tmp_path, WITH_SPLITS)
+    vocabulary = write_csv(tmp_path, text, "vocabulary.csv")
+    splits = corpora.load_corpus("csv", path, vocabulary=vocabulary)
+    assert splits["val"].vocabulary == ["wind", "rain", "snow", "dog"]
+    assert splits["train"].targets().tolist() == [[1, 1, 0, 0], [0, 1, 0, 1]]
+
+
+def test_csv_label_not_in_the_vocabulary(tmp_path):
+    path = write_csv(tmp_path, WITH_SPLITS)
+    message = r"clips\.csv, row 2: .*vocabulary of 2.*Received: \['wind'\]"
+    with pytest.raises(ValueError, match=message):
+        corpora.read_csv(path, ["dog", "rain"])
+
+
+def test_label_twice_in_the_vocabulary_file(tmp_path):
+    path = write_csv(tmp_path, WITH_SPLITS)
+    vocabulary = write_csv(tmp_path, "dog\nrain\nwind\ndog\n", "words.txt")
+    with pytest.raises(ValueError, match=r"words\.txt: .*twice"):
+        corpora.load_corpus("csv", path, vocabulary=vocabulary)
+
+
+def test_missing_vocabulary_file(tmp_path):
+    path = write_csv(tmp_path, WITH_SPLITS)
+    with pytest.raises(FileNotFoundError, match=r"none\.txt: no such file"):
+        corpora.load_corpus("csv", path, vocabulary=tmp_path / "none.txt")
+
+
+def test_missing_csv(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.csv: no such file"):
+        corpora.read_csv(tmp_path / "none.csv")
+
+
+def test_csv_row_that_is_too_short(tmp_path):
+    path = write_csv(tmp_path, "filename,labels\na.wav,dog\nb.wav\n")
+    with pytest.raises(ValueError, match=r"clips\.csv"):
+        corpora.read_csv(path)
+
+
+CSV_ERRORS = {
+    # A field that holds commas and is not quoted.
+    "filename,labels\na.wav,dog,cat\n": "row 2: too many fields.*'cat'",
+    "filename,labels,split\na.wav,dog\n": "row 2: too few fields",
+    "filename,labels,Split\na.wav,dog,train\n": "'Split'; did you mean 'split'",
+    "filename,labels, split\na.wav,dog,train\n": "did you mean 'split'",
+    "filename,Labels\na.wav,dog\n": "'Labels'; did you mean 'labels'",
+    "file,labels\na.wav,dog\n": "'file'; did you mean 'filename'",
+    "filename,labels,subset\na.wav,dog,train\n": "unknown column 'subset'",
+    "filename,sex,label\na.wav,f,dog\n": (
+        "column 'sex', 'label'; did you mean 'labels'"
+    ),
+    "filename,labels,labels\na.wav,dog,cat\n": "each once",
+    "filename,labels\n\n,dog\n": "row 3: no name of a file",
+    "filename,labels\na.wav,'dog\0'\n": "must be text",
+    "filename,labels,split\na.wav,dog,trian\n": "did you mean 'train'",
+    'filename,labels\na.wav,"dog,,cat"\n': "row 2: labels must not be empty",
+    'filename,labels\na.wav,"dog,"\n': "row 2: labels must not be empty",
+    'filename,labels\na.wav,"dog, dog"\n': "each be there once",
+    "filename,labels\na.wav,\nb.wav,\n": "no row has a label",
+    "filename,labels\na.wav,dog\nb.wav,Dog\n": "spellings.*'Dog' and 'dog'",
+    "filename,labels\na.wav,dog\na.wav,dog\n": "a.wav is listed twice",
+    "filename,labels\na.wav,dog\nx/../a.wav,cat\n": r"twice.*dog.*cat",
+    "filename,labels,split\na.wav,dog,train\na.wav,dog,test\n": (
+        "listed twice.*in train .*in test"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", CSV_ERRORS)
+def test_csv_that_does_not_say_what_it_means(tmp_path, text):
+    path = write_csv(tmp_path, text)
+    with pytest.raises(ValueError, match=CSV_ERRORS[text]) as caught:
+        corpora.read_csv(path)
+    assert str(path) in str(caught.value)
+    assert "Received: " in str(caught.value) or "no " in str(caught.value)
+
+
+def test_csv_as_it_is_meant(tmp_path):
+    text = 'filename,labels,split\r\n\r\n"a,b.wav","dog, big cat",train\r\n'
+    splits = corpora.read_csv(write_csv(tmp_path, "\ufeff" + text))
+    assert names(splits["train"]) == ["a,b.wav"]
+    assert splits["train"].labels == [["dog", "big cat"]]
+    # Labels of a vocabulary need not occur.
+    words = write_csv(tmp_path, "big cat\nrain\ndog\n", "words.txt")
+    splits = corpora.read_csv(tmp_path / "clips.csv", words)
+    assert splits["train"].targets().tolist() == [[1, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("Rain\nwind\nsnow\ndog\n", "row 2: .*did you mean 'Rain'"),
+        ("wind \nrain\ndog\n", "words.*spaces around it. Received: 'wind '"),
+        ("wind\nrain\ndog\nDog\n", "words.*'dog' and 'Dog'"),
+        ("0,wind\n1,rain\n3,dog\n", "words.*row 3: .*counted from 0"),
+        ("Dog, barking\nrain\n", "words.*row 1: must be"),
+        ("", "no labels"),
+    ],
+)
+def test_vocabulary_that_does_not_fit(tmp_path, words, message):
+    path = write_csv(tmp_path, WITH_SPLITS)
+    with pytest.raises(ValueError, match=message):
+        corpora.read_csv(path, write_csv(tmp_path, words, "words.txt"))
+
+
+def test_csv_with_names_that_are_no_utf_8(tmp_path):
+    path = tmp_path / "clips.csv"
+    path.write_bytes(b"filename,labels\ncaf\xe9.wav,dog\n")
+    splits = corpora.read_csv(path)
+    assert splits["train"].files == [tmp_path / os.fsdecode(b"caf\xe9.wav")]
+    path.write_bytes(b"filename,labels\na.wav,caf\xe9\n")
+    with pytest.raises(ValueError, match=r"text.*'caf\\udce9'"):
+        corpora.read_csv(path)

@@ -1,0 +1,59 @@
+"""Files to samples through tf.data, errors in their places."""
+
+import pathlib
+import time
+
+import numpy as np
+import pytest
+from clip_files import RATE_HZ, make_corpus, write_bad_files, write_clip
+
+from audio_tf import data
+from audio_tf.audio import decode
+
+
+def test_decoding_keeps_order_and_carries_errors(tmp_path, monkeypatch):
+    corpus, audio = make_corpus(tmp_path / "clips")
+    bad = write_bad_files(tmp_path)
+    missing = tmp_path / "missing.wav"
+    files = [*corpus.files]
+    expected = {file: samples for file, samples in zip(files, audio)}
+    for row, file in enumerate([*bad, missing]):
+        files.insert(1 + 2 * row, file)
+    load_audio = decode.load_audio
+
+    def slow_at_first(path, sample_rate_hz):
+        is_slow = files.index(pathlib.Path(path)) % 3 == 0
+        time.sleep(0.05 if is_slow else 0)
+        return load_audio(path, sample_rate_hz)
+
+    monkeypatch.setattr(decode, "load_audio", slow_at_first)
+    dataset = data.decode_dataset(files, RATE_HZ)
+    elements = list(dataset.as_numpy_iterator())
+    assert [row for row, _, _ in elements] == list(range(len(files)))
+    for file, (_, samples, error) in zip(files, elements, strict=True):
+        assert samples.dtype == "float32"
+        if file in expected:
+            assert error == b""
+            np.testing.assert_array_equal(samples, expected[file])
+        else:
+            reason = bad.get(file, "no such file")
+            assert reason in error.decode()
+            assert samples.shape == (0,)
+
+
+def test_decoding_resamples(tmp_path):
+    write_clip(tmp_path / "a.wav", 503, rate_hz=16_000)
+    write_clip(tmp_path / "b.wav", 503, rate_hz=8_000)
+    files = [tmp_path / "a.wav", str(tmp_path / "b.wav")]
+    dataset = data.decode_dataset(files, 8_000)
+    lengths = [len(audio) for _, audio, _ in dataset.as_numpy_iterator()]
+    assert lengths == [252, 503]
+
+
+def test_decoding_of_nothing():
+    assert not list(data.decode_dataset([], RATE_HZ))
+
+
+def test_unknown_decoder():
+    with pytest.raises(ValueError, match="soundfile.*Received: decoder='sox'"):
+        data.decode_dataset([], RATE_HZ, "sox")
