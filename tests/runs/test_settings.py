@@ -279,3 +279,22 @@ def test_settings_survive_json_with_what_was_given(classes):
     content["settings"]["epoch"] = 3
     with pytest.raises(ValueError, match="without.*'epochs'.*with.*'epoch'"):
         train.from_json(content)
+
+
+def test_a_run_goes_on_as_it_began(classes, capsys, tmp_path):
+    """It is not taken for a new one, and keeps its settings."""
+    train, out = classes["train"], tmp_path / "run"
+    out.mkdir()
+    begun = train(epochs=3, out=str(out)).to_json()
+    (out / "config.json").write_text(json.dumps(begun))
+    known = {"resumable": True, "free": ("data_dir",)}
+    line = refusal(train, ["--out", out], capsys, **known)
+    assert "holds a run. Add --resume" in line
+    again = ["--out", str(out), "--resume"]
+    line = refusal(train, [*again, "--epochs", 4], capsys, **known)
+    assert "goes on with the settings" in line and "epochs=4, then 3" in line
+    line = refusal(train, ["--out", tmp_path, "--resume"], capsys, **known)
+    assert "config.json is missing" in line
+    flags = [*again, "--epochs", "3", "--data-dir", "moved"]
+    found, resumed = flags_of.parse(train, "", flags, **known)
+    assert resumed and found.epochs == 3 and found.data_dir == "moved"
