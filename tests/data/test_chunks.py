@@ -17,10 +17,11 @@ from audio_tf.data import cache
 from audio_tf.data import chunks as chunking
 
 
-@pytest.fixture
-def clips_and_audio(tmp_path):
-    corpus, audio = make_corpus(tmp_path / "clips")
-    return prepare(corpus, tmp_path / "cache"), audio
+@pytest.fixture(scope="module")
+def clips_and_audio(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("chunks")
+    corpus, audio = make_corpus(folder / "clips")
+    return prepare(corpus, folder / "cache"), audio
 
 
 def test_entry_that_is_cut_while_it_is_in_use(tmp_path):
@@ -187,7 +188,7 @@ def test_silence_that_is_no_number(clips_and_audio, silence_db):
 CHUNK_S, SIZE, BATCH = 0.25, 252, 7
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def chunks(clips_and_audio):
     return chunking.Chunks(clips_and_audio[0], CHUNK_S)
 
@@ -257,22 +258,19 @@ def test_shuffle_reaches_over_the_whole_corpus(clips_and_audio):
 
 
 def test_order_is_the_seeds(chunks):
-    def orders(seed):
+    def passes(seed):
         dataset = chunks.dataset(BATCH, shuffle=True, seed=seed)
-        return [rows_of(chunks, one_pass(dataset)[0]) for _ in range(2)]
+        while True:
+            yield rows_of(chunks, one_pass(dataset)[0])
 
-    assert orders(3) == orders(3)
-    assert orders(3)[0] != orders(4)[0]
-    # Else a seed would replay, one pass later, what its neighbour did.
-    assert orders(3)[1] != orders(4)[0]
-
-
-def test_two_datasets_do_not_disturb_each_other(chunks):
-    first = chunks.dataset(BATCH, shuffle=True, seed=3)
-    expected = one_pass(first)[0]
-    one_pass(chunks.dataset(BATCH, shuffle=True, seed=3))
-    second = chunks.dataset(BATCH, shuffle=True, seed=3)
-    np.testing.assert_array_equal(one_pass(second)[0], expected)
+    one, again, other = passes(3), passes(3), passes(4)
+    first, second = next(one), next(one)
+    # Datasets do not disturb each other, so that passes count for each alone.
+    assert [next(again), next(again)] == [first, second]
+    neighbour = next(other)
+    assert first != neighbour
+    # Else a seed would replay, one pass later, the order of its neighbour.
+    assert second != neighbour
 
 
 def stream(chunks, first_epoch, batches, **kwargs):
@@ -283,23 +281,23 @@ def stream(chunks, first_epoch, batches, **kwargs):
 
 
 @pytest.mark.parametrize("jitter", [False, True])
-@pytest.mark.parametrize("first_epoch", [1, 3])
-def test_resumed_stream_is_the_unbroken_one(chunks, first_epoch, jitter):
-    steps = chunks.num_batches(BATCH)
-    unbroken = stream(chunks, 0, 5 * steps, jitter=jitter)
-    skipped = first_epoch * steps
-    resumed = stream(
-        chunks, first_epoch, len(unbroken) - skipped, jitter=jitter
-    )
-    pairs = zip(unbroken[skipped:], resumed, strict=True)
-    for (waveform, target), (again, target_again) in pairs:
-        np.testing.assert_array_equal(waveform, again)
-        np.testing.assert_array_equal(target, target_again)
-    different = [
-        waveform.shape != again.shape or (waveform != again).any()
-        for (waveform, _), (again, _) in zip(unbroken, resumed)
-    ]
-    assert any(different)
+def test_resumed_stream_is_the_unbroken_one(chunks, jitter):
+    count = chunks.num_batches(BATCH)
+    unbroken = stream(chunks, 0, 4 * count, jitter=jitter)
+    for first_epoch in (1, 3):
+        skipped = first_epoch * count
+        resumed = stream(
+            chunks, first_epoch, len(unbroken) - skipped, jitter=jitter
+        )
+        pairs = zip(unbroken[skipped:], resumed, strict=True)
+        for (waveform, target), (again, target_again) in pairs:
+            np.testing.assert_array_equal(waveform, again)
+            np.testing.assert_array_equal(target, target_again)
+        different = [
+            waveform.shape != again.shape or (waveform != again).any()
+            for (waveform, _), (again, _) in zip(unbroken, resumed)
+        ]
+        assert any(different), first_epoch
 
 
 def test_stream_is_made_of_whole_passes(chunks):
@@ -312,13 +310,13 @@ def test_stream_is_made_of_whole_passes(chunks):
         np.testing.assert_array_equal(waveforms, one_pass(plain)[0])
 
 
-@pytest.mark.parametrize("batch_size", [1, 5, 7, 1_000])
-def test_cardinality(chunks, batch_size):
-    dataset = chunks.dataset(batch_size, shuffle=True)
-    expected = math.ceil(len(chunks) / batch_size)
-    assert chunks.num_batches(batch_size) == expected
-    assert dataset.cardinality().numpy() == expected
-    assert sum(1 for _ in dataset) == expected
+def test_cardinality(chunks):
+    for batch_size in (1, 5, 7, 1_000):
+        dataset = chunks.dataset(batch_size, shuffle=True)
+        expected = math.ceil(len(chunks) / batch_size)
+        assert chunks.num_batches(batch_size) == expected
+        assert dataset.cardinality().numpy() == expected, batch_size
+        assert sum(1 for _ in dataset) == expected, batch_size
     endless = chunks.dataset(batch_size, first_epoch=3)
     assert endless.cardinality() == tf.data.INFINITE_CARDINALITY
 
@@ -367,29 +365,32 @@ def test_jitter_turns_a_repeated_clip(chunks, clips_and_audio):
     repeated = np.resize(clips_and_audio[1][0], SIZE)
     turns = {np.roll(repeated, turn).tobytes() for turn in range(SIZE)}
     dataset = chunks.dataset(BATCH, jitter=True)
-    seen = {one_pass(dataset)[0][0].tobytes() for _ in range(7)}
+    # The clip is the first of the first batch.
+    batches = [next(dataset.as_numpy_iterator()) for _ in range(7)]
+    seen = {waveforms[0].tobytes() for waveforms, _ in batches}
     assert seen <= turns
     assert len(seen) > 3
 
 
 def test_jitter_is_new_in_each_pass_and_the_seeds(chunks):
-    def passes(seed):
+    def passes(seed, count):
         dataset = chunks.dataset(BATCH, seed=seed, jitter=True)
-        return [one_pass(dataset)[0] for _ in range(3)]
+        return [one_pass(dataset)[0] for _ in range(count)]
 
-    first, second, third = passes(3)
+    first, second, third = passes(3, 3)
     assert (first != second).any(axis=1).mean() > 0.9
     assert (second != third).any(axis=1).mean() > 0.9
-    assert (first != passes(4)[0]).any(axis=1).mean() > 0.9
-    np.testing.assert_array_equal(passes(3)[1], second)
+    assert (first != passes(4, 1)[0]).any(axis=1).mean() > 0.9
+    np.testing.assert_array_equal(passes(3, 2)[1], second)
 
 
-@pytest.fixture
-def whole(tmp_path):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
     """Whole clips in batches of more than one length, and their samples."""
+    folder = tmp_path_factory.mktemp("whole")
     lengths = np.random.default_rng(5).permutation(np.arange(101, 1_300, 53))
-    corpus, audio = make_corpus(tmp_path / "whole", lengths.tolist())
-    clips = prepare(corpus, tmp_path / "cache")
+    corpus, audio = make_corpus(folder / "clips", lengths.tolist())
+    clips = prepare(corpus, folder / "cache")
     return chunking.Chunks(clips, chunk_s=None), audio
 
 
@@ -583,37 +584,34 @@ def test_fit_sees_every_chunk_of_a_pass(chunks):
 
 
 def test_resumed_fit_ends_where_the_unbroken_one_does(chunks):
-    steps = chunks.num_batches(BATCH)
     inputs = keras.Input((SIZE,))
     outputs = keras.layers.Dense(3, activation="sigmoid")(inputs)
-    start = keras.Model(inputs, outputs).get_weights()
+    model = keras.Model(inputs, outputs)
+    # Without a state of its own, so that one model serves all runs.
+    model.compile(keras.optimizers.SGD(0.3), "binary_crossentropy")
 
-    def fit(model, first_epoch, epochs):
+    def fit(weights, first_epoch, epochs):
         dataset = chunks.dataset(
             BATCH, shuffle=True, seed=3, jitter=True, first_epoch=first_epoch
         )
+        model.set_weights(weights)
         model.fit(
             dataset,
             initial_epoch=first_epoch,
             epochs=epochs,
-            steps_per_epoch=steps,
+            steps_per_epoch=chunks.num_batches(BATCH),
             shuffle=False,
             verbose=0,
         )
-        return model
+        return model.get_weights()
 
-    def new_model():
-        model = keras.Model(inputs, outputs)
-        model.set_weights(start)
-        model.compile(keras.optimizers.SGD(0.3), "binary_crossentropy")
-        return model
-
-    unbroken = fit(new_model(), 0, 3).get_weights()
-    halves = fit(fit(new_model(), 0, 1), 1, 3).get_weights()
-    for weight, again in zip(unbroken, halves, strict=True):
+    start = model.get_weights()
+    unbroken = fit(start, 0, 3)
+    half = fit(start, 0, 1)
+    for weight, again in zip(unbroken, fit(half, 1, 3), strict=True):
         np.testing.assert_allclose(weight, again, atol=1e-6)
-    # The same steps in another order end elsewhere.
-    replayed = fit(fit(new_model(), 0, 1), 0, 2).get_weights()
+    # As many batches in another order end elsewhere.
+    replayed = fit(half, 0, 2)
     assert np.abs(replayed[0] - unbroken[0]).max() > 1e-4
 
 
