@@ -1,0 +1,333 @@
+"""Writes the files that every later version has to load.
+
+    python tests/compatibility/write.py FOLDER
+    python tests/compatibility/write.py --keys
+
+The first command made the files of this folder, with the version that froze
+the names of configs. They are never written again: a file that is written
+anew proves nothing. The second one adds new classes and new config keys to
+`frozen.json`, with the names of attentions, backbones and sizes, and refuses
+to take one away.
+"""
+
+import argparse
+import json
+import pathlib
+
+import keras
+import numpy as np
+from keras import ops
+
+from audio_tf import attention, layers, models, optimizers
+
+HERE = pathlib.Path(__file__).resolve().parent
+KEYS = HERE / "frozen.json"
+RATE_HZ = 1_100
+BINS = {"num_mel_bins": 7, "fft_length": 64}
+SIZES = {
+    "num_layers": 2,
+    "num_heads": 2,
+    "key_dim": 3,
+    "hidden_dim": 8,
+    "intermediate_dims": (5,),
+}
+SAMPLES = 11 * 13
+
+
+def inputs():
+    """Two clips of noise, one of them padded, as waveform and as features."""
+    rng = np.random.default_rng(17)
+    return {
+        "waveform": rng.uniform(-0.5, 0.5, (2, SAMPLES)).astype("float32"),
+        "lengths": np.array([SAMPLES, SAMPLES - 30], "int32"),
+        "features": rng.standard_normal((2, 13, 14), dtype="float32"),
+    }
+
+
+def outputs(model, given):
+    """Outputs of a model in inference.
+
+    Args:
+        model: one of those that `load` returns.
+        given: dict of all `inputs`, from which the model is given its own.
+
+    Returns:
+        Dict of arrays by name.
+    """
+    if isinstance(model.input, dict) and "waveform" in model.input:
+        taken = {name: given[name] for name in ("waveform", "lengths")}
+    else:
+        taken = given["features"]
+    found = model(taken, training=False)
+    if not isinstance(found, dict):
+        found = {"output": found}
+    return {name: ops.convert_to_numpy(found[name]) for name in found}
+
+
+def every_layer():
+    """A model of every public layer, and of every attention by name."""
+    waveform = keras.Input((None,), name="waveform")
+    lengths = keras.Input((), dtype="int32", name="lengths")
+    made = {}
+
+    # Augmentations hand on what they are given but in training.
+    x, count = waveform, lengths
+    for layer in (
+        layers.RandomGain((-3.0, 3.0), seed=1),
+        layers.PolarityInversion(seed=2),
+        layers.TimeShift(0.01, RATE_HZ, seed=3),
+        layers.AdditiveNoise(seed=4),
+        layers.SpeedPerturbation(seed=5),
+        layers.RandomCrop(0.1, RATE_HZ, seed=6),
+    ):
+        x, count = layer(x, count)
+    targets = ops.expand_dims(ops.cast(count, "float32"), 1)
+    for layer in (
+        layers.Mixup(seed=7),
+        layers.BetweenClassMixing(RATE_HZ, 0.02, seed=8),
+    ):
+        x, targets, count = layer(x, targets, count)
+
+    energies = layers.Spectrogram(RATE_HZ, 0.05, 0.0125, 64)(x, count)
+    made["LogCompression"] = layers.LogCompression()(energies)
+    made["PCEN"] = layers.PCEN()(energies)
+    made["DecibelSpectrogram"] = layers.DecibelSpectrogram(
+        sample_rate_hz=RATE_HZ, fft_length=64
+    )(x, count)
+    made["MFCC"] = layers.MFCC(
+        num_coefficients=5, sample_rate_hz=RATE_HZ, **BINS
+    )(x, count)
+    made["SpeechFeatures"] = layers.SpeechFeatures(
+        "paper", RATE_HZ, {**BINS, "stack_size": 2}
+    )(x, count)
+    bands = layers.LogMel(sample_rate_hz=RATE_HZ, **BINS)(x, count)
+    for layer in (
+        layers.VocalTractPerturbation(seed=9),
+        layers.TimeMasking(seed=10),
+        layers.BandMasking(seed=11),
+        layers.Deltas(width=5),
+        layers.UtteranceNorm(),
+        layers.FrameStacking(2),
+    ):
+        bands = layer(bands)
+    made["bands"], masked = layers.FrameMasking(seed=12)(bands)
+    made["FrameMasking"] = ops.cast(masked, "float32")
+
+    frontend = layers.WaveformFrontend(16, 8, 0.01, RATE_HZ)
+    mask = layers.FrameMask(frontend.window_size)(x, count)
+    frames = layers.SinusoidalPositions()(frontend(x, count))
+    made["TransformerBlock"] = layers.TransformerBlock(
+        2, 3, (5,), "sparse_fixed", {"stride": 3}
+    )(frames, mask=mask)
+    made["FeedForward"] = layers.FeedForward((5,))(frames)
+    made["MultiScaleAverage"] = layers.MultiScaleAverage()(frames, mask=mask)
+    made["TemporalAveragePooling"] = layers.TemporalAveragePooling(2)(
+        frames, mask=mask
+    )
+    for layer in (
+        layers.MaskedMean(),
+        layers.StatisticsPooling(),
+        layers.AttentionPooling(num_heads=2, attention_dim=3),
+    ):
+        made[type(layer).__name__] = layer(frames, mask=mask)
+    for name in attention.ATTENTIONS:
+        layer = attention.create(name, num_heads=2, key_dim=3, max_length=13)
+        made[name] = layer(frames, mask=mask)
+    return keras.Model({"waveform": waveform, "lengths": lengths}, made)
+
+
+def albert(**kwargs):
+    return models.AudioAlbertBackbone(
+        **{**SIZES, "feature_dim": 14, "initializer_range": 0.3, **kwargs}
+    )
+
+
+def speech_classifier():
+    """A classifier over an Audio ALBERT that mixes its hidden states."""
+    features = layers.SpeechFeatures(
+        "s3prl", RATE_HZ, {**BINS, "stack_size": 2}
+    )
+    encoder = models.SpeechEncoder(
+        albert(return_hidden_states=True), features, weighted_sum=True
+    )
+    model = models.AudioClassifier(encoder, labels=["one", "two"], chunk_s=0.1)
+    model.compile("sgd", "binary_crossentropy")
+    return model
+
+
+def pretrained():
+    """A masked acoustic model after one update, with its optimizer."""
+    model = models.MaskedAcousticModel(
+        albert(
+            attention="crafted_synthesizer", num_heads=8, made_for_frames=13
+        ),
+        compile=False,
+    )
+    schedule = optimizers.WarmupLinearDecay(1e-3, warmup_steps=2, total_steps=5)
+    model.compile(optimizers.Lamb(schedule, global_clipnorm=10.0))
+    rng = np.random.default_rng(3)
+    model.train_on_batch(rng.standard_normal((2, 13, 14), dtype="float32"))
+    return model
+
+
+def classifier():
+    """The classifier of the preset."""
+    backbone = models.AudioTransformerBackbone(
+        **SIZES,
+        frontend_filters=16,
+        window_s=0.01,
+        sample_rate_hz=RATE_HZ,
+        attention="random_synthesizer",
+        made_for_frames=23,
+        pool_every=1,
+        multiscale="causal",
+    )
+    return models.AudioClassifier(
+        backbone, labels=["dog", "rain", "steps"], chunk_s=0.1, silence_db=-60.0
+    )
+
+
+def move_weights(model, rng):
+    """Makes weights that begin as zeros or ones tell from each other."""
+    for weight in model.weights:
+        if "float" in keras.backend.standardize_dtype(weight.dtype):
+            old = ops.convert_to_numpy(weight)
+            noise = rng.standard_normal((2, *old.shape))
+            weight.assign(old * (1.0 + 0.1 * noise[0]) + 0.01 * noise[1])
+
+
+def configs(serialized):
+    """Yields registered name and config of all objects of ours in JSON."""
+    if isinstance(serialized, dict):
+        name = serialized.get("registered_name") or ""
+        if name.startswith("audio_tf>"):
+            yield name.removeprefix("audio_tf>"), serialized["config"]
+        serialized = list(serialized.values())
+    if isinstance(serialized, (list, tuple)):
+        for each in serialized:
+            yield from configs(each)
+
+
+def keys_of(config):
+    """The keys of a config, those of plain dicts in it after a dot."""
+    keys = set(config)
+    for name, value in config.items():
+        if isinstance(value, dict) and "class_name" not in value:
+            keys |= {f"{name}.{key}" for key in value}
+    return keys
+
+
+def config_keys(items):
+    """Dict by name of our classes of the config keys of what was loaded.
+
+    Args:
+        items: models and other objects that Keras can serialise.
+    """
+    found = {}
+    for item in items:
+        serialized = keras.saving.serialize_keras_object(item)
+        for name, config in configs(serialized):
+            found.setdefault(name, set()).update(keys_of(config))
+    return {name: sorted(found[name]) for name in sorted(found)}
+
+
+def registered():
+    """Pair of our classes and functions that Keras knows, dicts by name."""
+    known = {
+        name.removeprefix("audio_tf>"): found
+        for name, found in keras.saving.get_custom_objects().items()
+        if name.startswith("audio_tf>")
+    }
+    classes = {name for name in known if isinstance(known[name], type)}
+    return (
+        {name: known[name] for name in sorted(classes)},
+        {name: known[name] for name in sorted(set(known) - classes)},
+    )
+
+
+def parts_alone():
+    """Objects of ours whose config is in none of the files."""
+    from audio_tf.analysis import probes
+    from audio_tf.attention.gaussian_adaptive import LogNormal
+    from audio_tf.layers.frontend import QuadratureFilters, TriangularBands
+
+    return [
+        LogNormal(),
+        QuadratureFilters(),
+        TriangularBands(),
+        models.WeightedSum(),
+        probes.RealAccuracy(),
+        probes.create("phoneme_linear", 3, 2),
+    ]
+
+
+def write(folder):
+    """Writes models, inputs and outputs to a folder that has none."""
+    keras.utils.set_random_seed(23)
+    rng = np.random.default_rng(29)
+    folder.mkdir(parents=True, exist_ok=True)
+    made = {
+        "preset": classifier(),
+        "layers.keras": every_layer(),
+        "speech.keras": speech_classifier(),
+        "pretraining.keras": pretrained(),
+    }
+    stored = {}
+    for name, model in made.items():
+        if (folder / name).exists():
+            raise SystemExit(f"{folder / name} is there, and stays as it is")
+        move_weights(model, rng)
+        if name == "preset":
+            model.save_to_preset(str(folder / name))
+        else:
+            model.save(folder / name)
+        for key, value in outputs(model, inputs()).items():
+            stored[f"{name}/{key}"] = value
+    np.savez_compressed(folder / "arrays.npz", **stored, **inputs())
+
+
+def add_keys():
+    """Freezes classes, keys and names that are new."""
+    found = {
+        "configs": config_keys([*load().values(), *parts_alone()]),
+        "names": {
+            "attentions": sorted(attention.ATTENTIONS),
+            "backbones": sorted(models.BACKBONES),
+            "functions": list(registered()[1]),
+            "sizes": sorted(models.list_sizes()),
+        },
+    }
+    frozen = json.loads(KEYS.read_text()) if KEYS.is_file() else {}
+    for table, owners in frozen.items():
+        for owner, names in owners.items():
+            gone = set(names) - set(found[table].get(owner, ()))
+            if gone:
+                raise SystemExit(f"{owner} lacks {sorted(gone)}")
+    KEYS.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def load(folder=HERE):
+    """The stored models by their names, loaded as a user loads them."""
+    loaded = {
+        path.name: keras.saving.load_model(path)
+        for path in sorted(folder.glob("*.keras"))
+    }
+    preset = str(folder / "preset")
+    return {"preset": models.AudioClassifier.from_preset(preset), **loaded}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("folder", nargs="?", type=pathlib.Path)
+    parser.add_argument("--keys", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.folder is not None:
+        write(arguments.folder)
+    if arguments.keys:
+        add_keys()
+
+
+if __name__ == "__main__":
+    main()
