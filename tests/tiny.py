@@ -3,6 +3,16 @@
 from audio_tf.models import AudioTransformerBackbone
 
 
+def eager(model):
+    """Makes `fit` and `evaluate` run without a graph; to trace one costs 7 s.
+
+    For tests of what a step does; those of graphs leave the model as it is.
+    """
+    model.run_eagerly = True
+    model.jit_compile = False
+    return model
+
+
 def backbone(**kwargs):
     """One small block on patches of 10 ms."""
     return AudioTransformerBackbone(

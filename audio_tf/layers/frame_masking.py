@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from audio_tf.ops import masks
 from audio_tf.ops.checks import check_sizes, is_number
 from audio_tf.ops.layer import Layer
 
@@ -15,13 +16,15 @@ MASKING_POLICIES = {
 
 
 def expected_runs(lengths, mask_rate, run_frames):
-    """`length * mask_rate / run_frames`, free of float32's rounding.
+    """Computes `lengths * mask_rate / run_frames`, free of rounding errors.
 
-    Of 20 frames 15 % are 3, neither just below nor just above: what is
-    floored or rounded next must be what decimals give.
+    15 % of 20 frames are 3, neither just below nor just above, so that the
+    number can be floored or rounded as if it were computed in decimals.
 
     Args:
-        lengths: integer tensor `(batch, 1)`.
+        lengths: integer tensor `(batch, 1)`, real frames of each clip.
+        mask_rate: float, the share of the frames to be masked.
+        run_frames: int, frames of a run.
 
     Returns:
         Float32 tensor `(batch, 1)`, a multiple of 1 / 4096.
@@ -47,16 +50,17 @@ def ranks(noise, candidates):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class FrameMasking(Layer):
-    """Zeros, replaces or leaves runs of frames, and says which were chosen.
+    """A layer that hides runs of frames, and says which it chose.
 
-    Masked acoustic modelling of Mockingjay (arXiv 1910.12638), as the code of
-    "Audio ALBERT" (arXiv 2005.08575) has it; `n` is the clip's real length:
+    It does what masked acoustic modelling does in Mockingjay
+    (arXiv 1910.12638), as the code of "Audio ALBERT" (arXiv 2005.08575) has
+    it; `n` is the number of real frames of a clip:
 
     - with a `gap_frames` (s3prl's branch AlbertNew, `utils/mam.py`): runs begin
       at `r, r + c + gap_frames, ...`, below `n - c - 1`, of which
       `max(1, floor(n * mask_rate / c))` are drawn; `r` is random below
       `c = run_frames`, so that 0 is the only one for runs of one frame.
-      Clips with fewer than two such steps are left alone;
+      A clip with room for fewer than two such starts is left alone;
     - with `gap_frames=None` (s3prl's HEAD, `pretrain/mockingjay/task.py`):
       `round(n * mask_rate / c)` runs begin anywhere up to
       `max(n - c - 1, 0)` and may overlap.
@@ -75,23 +79,23 @@ class FrameMasking(Layer):
     Args:
         mask_rate: float, the share of a clip's frames to be masked.
         run_frames: int, frames of a run.
-        gap_frames: int, frames between a run and where the next may begin, 2 or
-            3 in the authors' settings; `None` lets runs overlap.
-        zero_rate: float, share of clips whose runs are set to zero.
-        replace_rate: float, share of clips whose runs are replaced.
-        evaluation_seed: int, the seed of what is drawn outside training, the
-            same at each call, or `None` to mask in training only.
-        seed: int or `None`, the seed of what is drawn in training.
+        gap_frames: int, frames between a run and where the next one may
+            begin, 2 or 3 in the authors' settings; `None` lets runs overlap.
+        zero_rate: float, the share of clips whose runs are set to zero.
+        replace_rate: float, the share of clips whose runs are replaced.
+        evaluation_seed: int, the seed of the draws outside training, which
+            are the same at each call, or `None` to mask in training only.
+        seed: int or `None`, the seed of the draws in training.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
         inputs: floating tensor `(batch, time, dim)`.
-        mask: boolean `(batch, time)`, True for the real frames, which come
-            first, or `None` where all are real.
-        training: bool, whether `seed` or `evaluation_seed` rules.
+        lengths: integer `(batch,)`, real frames of each clip, or `None`
+            where all are real.
+        training: bool, whether to draw by `seed` or by `evaluation_seed`.
 
     Returns:
-        Pair of the masked inputs `(batch, time, dim)` and a boolean
+        Pair of the masked inputs `(batch, time, dim)` and a boolean tensor
         `(batch, time)`, True where a frame was chosen.
 
     Raises:
@@ -130,7 +134,6 @@ class FrameMasking(Layer):
                 f"[0, 1]. Received: mask_rate={mask_rate}, "
                 f"zero_rate={zero_rate}, replace_rate={replace_rate}"
             )
-        self.supports_masking = True
         self.mask_rate = mask_rate
         self.run_frames = run_frames
         self.gap_frames = gap_frames
@@ -143,10 +146,7 @@ class FrameMasking(Layer):
     def build(self, input_shape):
         self.built = True
 
-    def compute_mask(self, inputs, mask=None):
-        return None
-
-    def call(self, inputs, mask=None, training=None):
+    def call(self, inputs, lengths=None, training=None):
         batch, time = ops.shape(inputs)[0], ops.shape(inputs)[1]
         seed = self.seed_generator if training else self.evaluation_seed
         if seed is None:
@@ -154,10 +154,7 @@ class FrameMasking(Layer):
         noise = keras.random.uniform(
             (batch, 2 * time + 2), dtype="float32", seed=seed
         )
-        if mask is None:
-            lengths = ops.zeros((batch, 1), dtype="int32") + time
-        else:
-            lengths = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
+        lengths = masks.real_lengths(inputs, lengths)
         masked, origin = self.draw(noise, lengths, time)
 
         dim = inputs.shape[-1]
@@ -181,14 +178,15 @@ class FrameMasking(Layer):
 
         Args:
             noise: float32 `(batch, 2 * time + 2)` in [0, 1).
-            lengths: int32 `(batch, 1)`, real frames.
+            lengths: int32 `(batch,)`, real frames of each clip.
             time: integer or scalar tensor.
 
         Returns:
             Pair of the mask, boolean `(batch, time)`, and for each frame
             where its replacement is, int32 `(batch, time)`.
         """
-        size = self.run_frames
+        size, real = self.run_frames, masks.from_lengths(lengths, time)
+        lengths = ops.expand_dims(lengths, 1)
         positions = ops.expand_dims(ops.arange(time, dtype="int32"), 0)
         last = ops.maximum(lengths - size - 1, 0)
         anywhere = positions <= last
@@ -196,13 +194,13 @@ class FrameMasking(Layer):
         if self.gap_frames is None:
             candidates, runs = anywhere, ops.round(runs)
         else:
-            step = size + self.gap_frames
+            period = size + self.gap_frames
             first = ops.cast(ops.floor(noise[:, -2:-1] * size), "int32")
             room = lengths - size - 1 - first
             candidates = ops.logical_and(
                 ops.logical_and(positions >= first, positions - first < room),
                 ops.logical_and(
-                    (positions - first) % step == 0, room >= 2 * step
+                    (positions - first) % period == 0, room >= 2 * period
                 ),
             )
             runs = ops.maximum(ops.floor(runs), 1.0)
@@ -221,7 +219,7 @@ class FrameMasking(Layer):
             data_format="channels_last",
         )
         latest = ops.cast(ops.squeeze(latest, -1), "int32")
-        masked = ops.logical_and(latest >= 0, positions < lengths)
+        masked = ops.logical_and(latest >= 0, real)
 
         # The k-th run drawn is replaced by the k-th of the others.
         start = ops.maximum(latest, 0)
@@ -231,7 +229,7 @@ class FrameMasking(Layer):
         origin = origin + positions - start
         return masked, ops.clip(origin, 0, ops.maximum(lengths - 1, 0))
 
-    def compute_output_spec(self, inputs, mask=None, training=None):
+    def compute_output_spec(self, inputs, lengths=None, training=None):
         return (
             keras.KerasTensor(inputs.shape, dtype=self.compute_dtype),
             keras.KerasTensor(inputs.shape[:2], dtype="bool"),

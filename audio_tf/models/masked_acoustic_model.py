@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from audio_tf.layers import FrameMask, activations
+from audio_tf.layers import activations
 from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
 from audio_tf.models.backbone import freeze_layers
 from audio_tf.models.inputs import InputDoor, complete
@@ -156,12 +156,9 @@ class MaskedAcousticModel(InputDoor, keras.Model):
 
         # === Functional Model ===
         inputs = backbone.input
-        mask = FrameMask(1, name="frame_mask")(
-            inputs["features"][:, :, 0], inputs["lengths"]
-        )
-        features, masked = mask_frames(inputs["features"], mask=mask)
-        x = backbone({"features": features, "lengths": inputs["lengths"]})
-        x = x["sequence_output"]
+        features, masked = mask_frames(inputs["features"], inputs["lengths"])
+        outputs = backbone({"features": features, "lengths": inputs["lengths"]})
+        x = outputs["sequence_output"]
         for layer in head:
             x = layer(x)
         super().__init__(
@@ -170,7 +167,7 @@ class MaskedAcousticModel(InputDoor, keras.Model):
                 "reconstruction": x,
                 "masked_features": features,
                 "masked_frames": masked,
-                "frame_mask": mask,
+                "frame_mask": outputs["frame_mask"],
             },
             name=name,
         )

@@ -265,7 +265,7 @@ def make_frontend(**kwargs):
     )
 
 
-def test_frontend_is_dense_on_patches(rng):
+def test_frontend_is_dense_on_windows(rng):
     layer = make_frontend()
     x = rng.standard_normal((2, 17)).astype("float32")
     found = np.asarray(layer(x))

@@ -25,7 +25,8 @@ if keras.backend.backend() == "tensorflow":
         tf.config.list_physical_devices("CPU")[0],
         [tf.config.LogicalDeviceConfiguration()] * 2,
     )
-from audio_tf import distribution, models
+from audio_tf import models
+from audio_tf.runs import distribution
 
 keras.utils.set_random_seed(0)
 with distribution.scope(sys.argv[1]):
