@@ -3,6 +3,7 @@ import gc
 import importlib.util
 import os
 import pathlib
+import runpy
 import unittest.mock
 
 import numpy as np
@@ -32,6 +33,15 @@ def shared_data():
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"REAL AUDIO IS NOT TESTED: no folder {folder.name}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def mini_fsd50k(shared_data, tmp_path_factory):
+    """A small corpus of real clips in the folders of FSD50K's release."""
+    folder = tmp_path_factory.mktemp("fsd50k")
+    script = runpy.run_path(str(shared_data / "make_fsd50k_mini.py"))
+    script["main"](folder)
     return folder
 
 

@@ -4,7 +4,6 @@ import itertools
 import shutil
 import struct
 import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -316,9 +315,7 @@ DIFFERENCES = {
 def test_a_thousand_broken_files(tmp_path):
     accepted, refused, differ = 0, 0, 0
     for name, content in wav_cases.mutations(20_261_121, 1_200):
-        start_s = time.perf_counter()
         audio, rate_hz, error = decoded(content)
-        assert time.perf_counter() - start_s < 5, name
         expected = read(content, tmp_path)
         if (expected is None) == (error != WavError.NONE):
             accepted += expected is not None
@@ -358,6 +355,24 @@ def test_known_differences(tmp_path):
         theirs.append(read(content, tmp_path) is not None)
     assert ours == [1, 3, 3, 2, 0, 0]
     assert theirs == [True] * 4 + [False] * 2
+
+
+def test_chunks_are_not_counted_without_end():
+    """Millions of empty ones, before the samples or behind, take no minutes.
+
+    Behind data of size 0 so many are taken for chunks, whatever follows them;
+    of fewer, it shows that they are samples.
+    """
+    few, many = (
+        riff(
+            chunk(b"fmt ", fmt()),
+            chunk(b"data", b""),
+            chunk(b"junk", b"") * count + b"jun",
+        )
+        for count in (decode.MAX_CHUNKS, decode.MAX_CHUNKS + 1)
+    )
+    assert decoded(few)[2] == WavError.NONE
+    assert decoded(many)[2] == WavError.NO_SAMPLES
 
 
 def test_of_two_data_chunks_the_first_counts():

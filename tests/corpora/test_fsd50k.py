@@ -2,8 +2,6 @@
 
 import collections
 import csv
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -156,15 +154,6 @@ def test_fsd50k_label_twice_in_the_vocabulary(tmp_path):
     write_fsd50k(tmp_path, vocabulary=VOCABULARY + "5,Bird,/m/015p6\n")
     with pytest.raises(ValueError, match=r"vocabulary\.csv: .*twice"):
         corpora.read_fsd50k(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def mini_fsd50k(shared_data, tmp_path_factory):
-    """A small corpus of real clips in the layout of the release."""
-    folder = tmp_path_factory.mktemp("fsd50k")
-    script = shared_data / "make_fsd50k_mini.py"
-    subprocess.run([sys.executable, script, folder], check=True, timeout=300)
-    return folder
 
 
 def test_real_clips_in_the_layout_of_fsd50k(mini_fsd50k, shared_data):

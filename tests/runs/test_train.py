@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -448,12 +446,9 @@ def test_every_config_of_the_repository_is_known():
         assert settings_class(**read_config(config, settings_class))
 
 
-def test_fsd50k_from_its_released_layout(shared_data, tmp_path):
+def test_fsd50k_from_its_released_layout(mini_fsd50k, tmp_path):
     """Real clips in FSD50K's folders, through the code that reads FSD50K."""
-    corpus = tmp_path / "FSD50K"
-    maker = shared_data / "make_fsd50k_mini.py"
-    subprocess.run([sys.executable, maker, corpus], check=True)
-    source = ["--dataset", "fsd50k", "--data-dir", corpus]
+    source = ["--dataset", "fsd50k", "--data-dir", mini_fsd50k]
     out = tmp_path / "run"
     run(
         *("train.py", *source, "--model-kwargs", TINY, "--epochs", 1),
@@ -467,4 +462,4 @@ def test_fsd50k_from_its_released_layout(shared_data, tmp_path):
         cache=tmp_path,
     )
     assert "num_clips" in output and "80" in output
-    assert len(read_fsd50k(corpus)["test"]) == 80
+    assert len(read_fsd50k(mini_fsd50k)["test"]) == 80
