@@ -8,7 +8,7 @@ import soundfile
 
 from audio_tf.audio.resampling import resample
 
-# What a writer that cannot seek back leaves as the size of the WAV data.
+# Writers that cannot seek back leave one of these as the size of WAV data.
 STREAMING_SIZES = {
     0,
     0x7FFFFFFF,

@@ -158,6 +158,7 @@ def decode_wav(contents):
 
 
 def number(name):
+    """Returns four bytes as the integer that `words` reads them as."""
     return int.from_bytes(name, "little")
 
 

@@ -1,4 +1,4 @@
-"""What a line of a table of corpora says: who reads it, what that takes.
+"""The lines of the tables of corpora: a reader, its options, its meaning.
 
 A table of corpora is a dict of `Layout` by name, see `tables`. Choices, help
 texts and the check of what was given are all made from it.

@@ -39,7 +39,7 @@ class EntryError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class EntryFacts:
-    """The facts that an entry's header states of what follows it.
+    """The number of values in an entry and their checksum, from its header.
 
     Attributes:
         length: int, how many float32 values follow.

@@ -1,4 +1,4 @@
-"""Features on disk, so that those of an utterance are computed once.
+"""Features on disk, so that they are computed once for each utterance.
 
 An entry holds `(frames, dim)` little-endian float32 behind a header, see
 `cache`: the output of the features' layer for one utterance, without padding.
