@@ -42,7 +42,7 @@ class SpeechCorpus(Corpus):
 
     @property
     def speakers(self):
-        """Returns the index of each speaker in the vocabulary, int32 `(clips,)`.
+        """Returns each speaker's index in the vocabulary, int32 `(clips,)`.
 
         It is -1 for an utterance whose speaker is not known.
         """
