@@ -1,15 +1,17 @@
-"""What commands and scripts share: flags, and errors of one line.
+"""What commands and scripts share: flags, errors of one line, a quiet start.
 
 It is light: nothing here imports Keras or TensorFlow.
 """
 
 import argparse
 import contextlib
+import faulthandler
 import io
 import os
 import pathlib
 import re
 import sys
+import tempfile
 
 from audio_tf.ops.checks import closest
 from audio_tf.terminal import printable
@@ -30,6 +32,12 @@ LEFT_OUT = 1  # Something was left out, or differs.
 FAILED = 2  # Nothing could be done.
 INTERRUPTED = 130  # As a shell says of what Ctrl-C has ended.
 READER_GONE = 141  # As a shell says of what a closed pipe has ended.
+
+
+# Initials of the severities that each TF_CPP_MIN_LOG_LEVEL hides.
+HIDDEN = {"1": b"I", "2": b"IW", "3": b"IWE"}
+# It comes before the first message, whether that is hidden or not.
+ABSL_BEGINS = b"WARNING: All log messages before absl::InitializeLog()"
 
 
 class Parser(argparse.ArgumentParser):
@@ -176,3 +184,51 @@ def show_any_name():
 def drop_output():
     """Lets Python end in silence although nobody reads its output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def quiet_tensorflow():
+    """Keeps to itself what TensorFlow logs while a block imports it.
+
+    `TF_CPP_MIN_LOG_LEVEL` says which messages are kept off, as TensorFlow has
+    it: 0 none, 1 information, 2 warnings too, 3 errors too; 3 if the
+    environment does not say. From its first import on TensorFlow itself obeys;
+    only what it logs while it is loaded comes whatever the level is. So the
+    standard error is held back for as long as the block lasts, and what is
+    no such message follows, also when the block raises.
+    """
+    level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if "tensorflow" in sys.modules or level not in HIDDEN:
+        yield
+        return
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    # A crash of TensorFlow's own code ends the process within the block.
+    crashes = not faulthandler.is_enabled()
+    if crashes:
+        faulthandler.enable(terminal)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(terminal, 2)
+            if crashes:
+                faulthandler.disable()
+            os.close(terminal)
+            held.seek(0)
+            os.write(2, b"".join(shown(held, HIDDEN[level])))
+
+
+def shown(lines, hidden):
+    """Yields the lines that are no messages of some severities.
+
+    Args:
+        lines: iterable of bytes.
+        hidden: bytes, the initials of the severities.
+    """
+    message = re.compile(rb"[%b]\d{4} \d\d:\d\d:" % hidden)
+    for line in lines:
+        if not message.match(line) and not line.startswith(ABSL_BEGINS):
+            yield line

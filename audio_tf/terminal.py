@@ -31,6 +31,23 @@ def printable_lines(text):
     return "\n".join(printable(line) for line in str(text).split("\n"))
 
 
+def describe_failures(failures):
+    """Counts files that were left out, and names each on a line of its own.
+
+    Args:
+        failures: dict of the reason by path.
+
+    Returns:
+        String of printable lines.
+    """
+    lines = [f"{len(failures)} files left out"]
+    lines += [
+        f"  {printable(path)}: {printable(reason)}"
+        for path, reason in failures.items()
+    ]
+    return "\n".join(lines)
+
+
 def first_line(error):
     """Gives the first line of what an error says; converters say hundreds."""
     lines = str(error).strip().splitlines()

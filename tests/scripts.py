@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import re
 import resource
 import signal
 import subprocess
@@ -10,8 +9,6 @@ import sys
 import time
 
 TRAINING = pathlib.Path(__file__).resolve().parent.parent / "training"
-# Lines that TensorFlow 2.21 writes whatever TF_CPP_MIN_LOG_LEVEL says.
-TENSORFLOWS_OWN = r"^(WARNING: All log messages before absl|I0000 ).*\n"
 
 
 def command(script, *arguments):
@@ -43,7 +40,7 @@ def run(script, *arguments, cache, fails=False, env=None, max_bytes=None):
         preexec_fn=limit,
     )
     assert (done.returncode != 0) == fails, done.stderr[-3000:]
-    return re.sub(TENSORFLOWS_OWN, "", done.stdout + done.stderr, flags=re.M)
+    return done.stdout + done.stderr
 
 
 def kill_once_there(file, script, *arguments, cache):

@@ -1,5 +1,7 @@
-"""What commands and scripts share: flags and errors of one line."""
+"""What commands and scripts share: flags, errors of one line, a quiet start."""
 
+import os
+import subprocess
 import sys
 
 import pytest
@@ -82,3 +84,66 @@ def test_arguments_are_named_by_their_flags(capsys):
     console.print_error("tool", error, flags=["batch_size"])
     said = capsys.readouterr().err
     assert said.startswith("tool: --batch-size must divide `n`. Received:")
+
+
+# What TensorFlow 2.21 writes past all settings while it is loaded.
+LOADED = """\
+WARNING: All log messages before absl::InitializeLog() is called are written
+I0000 00:00:1795337355.970509   31732 port.cc:153] oneDNN custom operations
+W0000 00:00:1795337355.970509   31732 gpu.cc:3] no GPU
+E0000 00:00:1795337355.970509   31732 cuda.cc:52] failed call
+Illustrated: E0000 is no message
+"""
+SAYS = """
+import os, sys
+from audio_tf import console
+with console.quiet_tensorflow():
+    os.write(2, sys.argv[1].encode())
+    print("our own", file=sys.stderr)
+    if len(sys.argv) > 2:
+        raise ValueError(sys.argv[2])
+assert "numpy" not in sys.modules
+print("later", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    "level, first, raises",
+    [
+        (None, 4, False),
+        (None, 4, True),
+        ("3", 4, False),
+        ("2", 3, False),
+        ("1", 2, False),
+        ("0", 0, False),
+    ],
+)
+def test_only_what_tensorflow_logs_is_kept_off(level, first, raises):
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": level or ""}
+    if level is None:
+        del environment["TF_CPP_MIN_LOG_LEVEL"]
+    done = subprocess.run(
+        [sys.executable, "-c", SAYS, LOADED, *["broken"] * raises],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert (done.returncode != 0) == raises
+    lines = done.stderr.splitlines()
+    shown = [*LOADED.splitlines()[first:], "our own"]
+    assert lines[: len(shown)] == shown
+    if raises:
+        assert lines[-1] == "ValueError: broken"
+    else:
+        assert lines[len(shown) :] == ["later"]
+
+
+def test_a_crash_while_tensorflow_is_loaded_is_seen():
+    code = (
+        "import os\nfrom audio_tf import console\n"
+        "with console.quiet_tensorflow():\n    os.abort()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True
+    )
+    assert done.returncode != 0 and "Aborted" in done.stderr

@@ -9,11 +9,7 @@ split `train`. Prints each figure of the split --split as mean and standard
 deviation over --seeds; --report gets all of them as JSON.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-from audio_tf.runs.baseline import main  # noqa: E402
+from audio_tf.runs.baseline import main
 
 if __name__ == "__main__":
     main()

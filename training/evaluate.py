@@ -7,11 +7,7 @@ A clip's scores are the mean over its chunks. Prints a table; --report gets all
 figures as JSON, with the average precision of each class.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-from audio_tf.runs.evaluate import main  # noqa: E402
+from audio_tf.runs.evaluate import main
 
 if __name__ == "__main__":
     main()

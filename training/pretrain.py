@@ -10,11 +10,7 @@ frames, which training/probe.py, AudioClassifier and `audio-tf inspect` take;
 it is written anew with the pictures.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-from audio_tf.runs.pretrain import main  # noqa: E402
+from audio_tf.runs.pretrain import main
 
 if __name__ == "__main__":
     main()

@@ -15,11 +15,7 @@ those of the epoch that was best on the validation split, tested once.
 --resume trains the tasks that are not in probes.json.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-from audio_tf.runs.probe import main  # noqa: E402
+from audio_tf.runs.probe import main
 
 if __name__ == "__main__":
     main()

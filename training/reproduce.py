@@ -16,11 +16,7 @@ says of each row whether its attention was causal; `"causal"` in the config of
 the pre-training holds that equal where the attentions can be.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-from audio_tf.runs.reproduce import main  # noqa: E402
+from audio_tf.runs.reproduce import main
 
 if __name__ == "__main__":
     main()

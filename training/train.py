@@ -9,11 +9,7 @@ TensorBoard logs, the best model as a KerasHub preset, its figures on the test
 split (test.json), and with --export a SavedModel for TensorFlow Serving.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-from audio_tf.runs.train import main  # noqa: E402
+from audio_tf.runs.train import main
 
 if __name__ == "__main__":
     main()

@@ -51,7 +51,7 @@ class AudioError(ValueError):
         self.reason = reason
 
 
-def read_audio(path):
+def read_audio(path, content=None):
     """Reads a WAV, FLAC, OGG or MP3 file of any depth through soundfile.
 
     Integer samples are scaled to full scale 1 and channels are averaged. A
@@ -59,6 +59,8 @@ def read_audio(path):
 
     Args:
         path: path of the file.
+        content: bytes of the file, or `None` to read it. With them, `path` is
+            a name for messages alone.
 
     Returns:
         Pair of float32 samples `(samples,)`, full scale 1, and the file's own
@@ -70,18 +72,17 @@ def read_audio(path):
             finite or beyond `MAX_PEAK`.
     """
     path = os.fspath(path)
-    if os.path.isdir(path):
-        raise AudioError(path, "a folder, not a file")
-    if not os.path.isfile(path):
-        there = os.path.exists(path)
-        raise AudioError(
-            path, "not a regular file" if there else "no such file"
-        )
     try:
-        if os.path.getsize(path) == 0:
+        if content is None:
+            check_file(path)
+            source, file = os.fsencode(path), open(path, "rb")
+        elif content:
+            source, file = io.BytesIO(content), io.BytesIO(content)
+        else:
             raise AudioError(path, "empty file")
-        complete, content = inspect_container(path)
-        with soundfile.SoundFile(content or os.fsencode(path)) as file:
+        with file:
+            complete, mended = inspect_container(path, file)
+        with soundfile.SoundFile(mended or source) as file:
             promised, rate_hz = file.frames, file.samplerate
             audio = read_samples(path, file)
     except (soundfile.LibsndfileError, RuntimeError, OSError) as error:
@@ -93,6 +94,19 @@ def read_audio(path):
     if not len(audio):
         raise AudioError(path, "holds no samples")
     return audio, rate_hz
+
+
+def check_file(path):
+    """Raises an `AudioError` unless there is a file that is not empty."""
+    if os.path.isdir(path):
+        raise AudioError(path, "a folder, not a file")
+    if not os.path.isfile(path):
+        there = os.path.exists(path)
+        raise AudioError(
+            path, "not a regular file" if there else "no such file"
+        )
+    if os.path.getsize(path) == 0:
+        raise AudioError(path, "empty file")
 
 
 def read_samples(path, file):
@@ -144,36 +158,36 @@ def check_samples(path, audio):
     )
 
 
-def inspect_container(path):
+def inspect_container(path, file):
     """Looks for faults that libsndfile passes over in WAV and Ogg files.
 
     libsndfile reads as much of a cut file as is there, and nothing of a WAV
     whose writer left the size of the data at 0.
 
     Args:
-        path: path of the file.
+        path: the file's name, for messages.
+        file: the file, open for reading bytes.
 
     Returns:
         Pair of a bool, whether the file is complete, and the content to read
         in its place, an `io.BytesIO`, or `None` for the file itself.
     """
-    with open(path, "rb") as file:
-        magic = file.read(4)
-        if magic == b"OggS":
-            return ogg_has_its_end(file), None
-        if magic != b"RIFF":
-            return True, None
-        data = find_wav_data(file)
-        if data is None:
-            return True, None
-        start, promised, there = data
-        if promised == 0 and there > 0 and not is_chunks(file, start):
-            if there >= 2**32:
-                raise AudioError(path, "longer than a RIFF file can be")
-            file.seek(0)
-            content = bytearray(file.read())
-            content[start - 4 : start] = b"\xff" * 4
-            return True, io.BytesIO(content)
+    magic = file.read(4)
+    if magic == b"OggS":
+        return ogg_has_its_end(file), None
+    if magic != b"RIFF":
+        return True, None
+    data = find_wav_data(file)
+    if data is None:
+        return True, None
+    start, promised, there = data
+    if promised == 0 and there > 0 and not is_chunks(file, start):
+        if there >= 2**32:
+            raise AudioError(path, "longer than a RIFF file can be")
+        file.seek(0)
+        content = bytearray(file.read())
+        content[start - 4 : start] = b"\xff" * 4
+        return True, io.BytesIO(content)
     return promised <= there or promised in STREAMING_SIZES, None
 
 
@@ -227,12 +241,13 @@ def is_chunks(file, place):
     return bool(stops) and end - 1 <= stops[-1] <= end
 
 
-def load_audio(path, sample_rate_hz):
+def load_audio(path, sample_rate_hz, content=None):
     """Reads a file and resamples it; see `read_audio` and `resample`.
 
     Args:
         path: path of the file.
         sample_rate_hz: int, the rate wanted.
+        content: bytes of the file, or `None` to read it; see `read_audio`.
 
     Returns:
         Float32 array `(samples,)`, mono, full scale 1.
@@ -241,7 +256,7 @@ def load_audio(path, sample_rate_hz):
         AudioError: as `read_audio`, or if there would be more than
             `MAX_SAMPLES` at the new rate.
     """
-    audio, rate_hz = read_audio(path)
+    audio, rate_hz = read_audio(path, content)
     if len(audio) * sample_rate_hz > MAX_SAMPLES * rate_hz:
         raise AudioError(
             path, f"longer than {MAX_SAMPLES} samples at {sample_rate_hz} Hz"

@@ -37,6 +37,7 @@ GIVE_UP_AFTER = 2
 # WAV formats that the signature reads: integer, float, A-law, mu-law, and
 # the extensible header of these.
 SERVED_FORMATS = {1, 3, 6, 7, 0xFFFE}
+HEAD_BYTES = 2**16  # Of a WAV file, in which its format must be.
 
 
 class Result(typing.NamedTuple):
@@ -179,7 +180,7 @@ class Client:
                     raise ServerError(f"{error}{hint}") from error
             time.sleep(pause_s)
 
-    def query(self, files, signature=SIGNATURE, batch_size=8):
+    def query(self, files, signature=SIGNATURE, batch_size=8, contents=None):
         """Scores files, one batch after the other.
 
         A WAV file is sent as it is. Any other that
@@ -190,6 +191,8 @@ class Client:
             files: paths, or bytes of WAV files.
             signature: name of a signature that takes `audio_bytes`.
             batch_size: int, clips per request; fewer if they are long.
+            contents: dict by path of the bytes of files, of any format, that
+                are not read from disk, or `None`.
 
         Returns:
             Iterator of the `Result` of each file, in order; a clip or a
@@ -206,12 +209,12 @@ class Client:
                 f"`signature` must take audio files, as {SIGNATURE!r} does. "
                 f"Received: signature={signature!r}"
             )
-        return self.results(files, signature, batch_size)
+        return self.results(files, signature, batch_size, contents or {})
 
-    def results(self, files, signature, batch_size):
+    def results(self, files, signature, batch_size, contents):
         """Yields what `query` returns."""
         failures = 0
-        for batch in batches(files, batch_size):
+        for batch in batches(files, batch_size, contents):
             sent = [clip for clip in batch if clip.content is not None]
             if sent and failures >= GIVE_UP_AFTER:
                 error = f"{self.url}: not asked, it failed before"
@@ -322,14 +325,14 @@ class Clip(typing.NamedTuple):
     error: str | None
 
 
-def batches(files, batch_size):
+def batches(files, batch_size, contents):
     """Yields lists of `Clip`, at most `batch_size` and bounded in bytes."""
     batch, size = [], 0
     for number, file in enumerate(files, 1):
         if isinstance(file, bytes):
             clip = Clip(f"clip {number}", file, None)
         else:
-            clip = Clip(os.fspath(file), *read_wav(file))
+            clip = Clip(os.fspath(file), *read_wav(file, contents.get(file)))
         batch.append(clip)
         size += len(clip.content or b"")
         if len(batch) == batch_size or size > MAX_BATCH_BYTES:
@@ -339,23 +342,35 @@ def batches(files, batch_size):
         yield batch
 
 
-def read_wav(path):
-    """Content of a file as WAV, and `None`; or `None` and an error text."""
+def read_wav(path, content=None):
+    """Reads a file as WAV.
+
+    Args:
+        path: path of the file.
+        content: bytes of the file, of any format, or `None` to read it.
+
+    Returns:
+        Pair of the bytes of a WAV file and `None`, or of `None` and an error
+        text.
+    """
     path = pathlib.Path(path)
     try:
-        if path.is_file():
+        if content is not None:
+            if is_served(content[:HEAD_BYTES]):
+                return content, None
+        elif path.is_file():
             with path.open("rb") as file:
-                if is_served(file.read(2**16)):
+                if is_served(file.read(HEAD_BYTES)):
                     file.seek(0)
                     return file.read(), None
         import soundfile
 
-        from audio_tf.audio.decode import read_audio  # Imports TensorFlow.
+        from audio_tf.audio import read_audio
 
-        audio, rate_hz = read_audio(path)
-        content = io.BytesIO()
-        soundfile.write(content, audio, rate_hz, format="WAV", subtype="FLOAT")
-        return content.getvalue(), None
+        audio, rate_hz = read_audio(path, content)
+        wav = io.BytesIO()
+        soundfile.write(wav, audio, rate_hz, format="WAV", subtype="FLOAT")
+        return wav.getvalue(), None
     except (OSError, ValueError) as error:
         return None, getattr(error, "reason", None) or str(error)
 

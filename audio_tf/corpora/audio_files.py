@@ -1,5 +1,6 @@
 """Audio files in folders, found by their suffix."""
 
+import glob
 import os
 import pathlib
 
@@ -32,24 +33,65 @@ def audio_below(data_dir):
 
 
 def list_files(paths):
-    """Replaces each folder among some paths by the audio files below it.
+    """Replaces folders and patterns among some paths by the files they mean.
+
+    A path is a pattern if it has `*`, `?` or `[` in it and nothing has that
+    very name. `**` stands for any folders. Of the files that match, those of
+    other suffixes than audio are passed over, unless the pattern ends with
+    their suffix.
 
     Args:
-        paths: paths of files, which need not be there, and of folders.
+        paths: paths of files, which need not be there, and of folders, and
+            patterns.
 
     Returns:
-        List of paths; those of one folder are sorted.
+        List of paths, in the order of what they are found by; those of one
+        folder or pattern are sorted, and each is there once for it.
 
     Raises:
-        FileNotFoundError: if a folder holds no audio.
+        FileNotFoundError: if a folder holds no audio, or a pattern matches
+            none.
     """
     files = []
     for path in paths:
-        if not os.path.isdir(path):
+        if os.path.isdir(path):
+            files += audio_in(path)
+        elif glob.has_magic(os.fspath(path)) and not os.path.lexists(path):
+            files += match_files(os.fspath(path))
+        else:
             files.append(path)
-            continue
-        below = audio_below(path)
-        if not below:
-            raise FileNotFoundError(f"{path}: no audio in this folder")
-        files += below
     return files
+
+
+def audio_in(folder):
+    """Lists the audio files below a folder; none is a `FileNotFoundError`."""
+    below = audio_below(folder)
+    if not below:
+        raise FileNotFoundError(f"{folder}: no audio in this folder")
+    return below
+
+
+def match_files(pattern):
+    """Lists what a pattern stands for; see `list_files`.
+
+    Args:
+        pattern: str.
+
+    Returns:
+        Sorted list of `pathlib.Path`.
+
+    Raises:
+        FileNotFoundError: if nothing matches.
+    """
+    suffixes = {*AUDIO_SUFFIXES, pathlib.PurePath(pattern).suffix.lower()} - {
+        ""
+    }
+    found = set()
+    for match in map(pathlib.Path, glob.glob(pattern, recursive=True)):
+        if match.is_dir():
+            found.update(audio_below(match))
+        elif match.suffix.lower() in suffixes:
+            found.add(match)
+    if not found:
+        raise FileNotFoundError(f"{pattern}: no audio file matches")
+    return sorted(found)

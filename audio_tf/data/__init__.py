@@ -3,10 +3,11 @@
 from audio_tf.audio.decoders import DECODERS
 from audio_tf.data.cache import AudioCache, default_cache_dir
 from audio_tf.data.chunks import Chunks, score_clips
-from audio_tf.data.clips import Clips, describe, limit_lengths, prepare
+from audio_tf.data.clips import Clips, limit_lengths, prepare
 from audio_tf.data.decoding import decode_dataset
 from audio_tf.data.feature_cache import cache_features
 from audio_tf.data.frame_labels import PADDING_LABEL, Frames, align_labels
+from audio_tf.data.scoring import Scored, score_files
 from audio_tf.data.utterances import Utterances
 
 __all__ = [
@@ -16,13 +17,14 @@ __all__ = [
     "Chunks",
     "Clips",
     "Frames",
+    "Scored",
     "Utterances",
     "align_labels",
     "cache_features",
     "decode_dataset",
     "default_cache_dir",
-    "describe",
     "limit_lengths",
     "prepare",
     "score_clips",
+    "score_files",
 ]

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from audio_tf.data.cache import read_entry
 from audio_tf.metrics import clip_scores
 from audio_tf.ops.checks import check_sizes
 
@@ -157,14 +156,14 @@ class Chunks:
                 clip goes; a repeated clip is turned by as many.
         """
         clip = self.clip_index[row]
-        entry, length = self.clips.entries[clip], self.clips.lengths[clip]
+        length = self.clips.lengths[clip]
         if self.size is None:
-            return read_entry(entry, 0, length * (self.clips.dim or 1))
+            return self.clips.read(clip, 0, length * (self.clips.dim or 1))
         if length <= self.size:
-            audio = read_entry(entry, 0, length)
+            audio = self.clips.read(clip, 0, length)
             return np.roll(np.resize(audio, self.size), -offset)
         start = np.clip(self.starts[row] + offset, 0, length - self.size)
-        return read_entry(entry, start, self.size)
+        return self.clips.read(clip, start, self.size)
 
     def num_batches(self, batch_size, full_batches=False):
         """Returns the number of batches of one pass."""

@@ -7,10 +7,15 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from audio_tf.audio.decode import AudioError
-from audio_tf.data.cache import AudioCache, source_size, write_error
+from audio_tf.data.cache import (
+    AudioCache,
+    read_entry,
+    source_size,
+    write_error,
+)
 from audio_tf.data.decoding import decode_dataset
 from audio_tf.ops.checks import check_sizes
-from audio_tf.terminal import printable
+from audio_tf.terminal import describe_failures
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +59,19 @@ class Clips:
 
     def __len__(self):
         return len(self.entries)
+
+    def read(self, row, start=0, count=-1):
+        """Reads values of a clip: samples, or features one after the other.
+
+        Args:
+            row: int, the clip.
+            start: int, the first value.
+            count: int, how many; all from `start` on if -1.
+
+        Returns:
+            Float32 array `(count,)`.
+        """
+        return read_entry(self.entries[row], start, count)
 
     def select(self, rows):
         """Returns these clips alone, the failures unchanged.
@@ -151,7 +169,8 @@ def prepare(
     rows = [row for row in facts if facts[row] is not None]
     if not rows:
         raise ValueError(
-            f"None of {len(corpus)} files is usable. {describe(failures)}"
+            f"None of {len(corpus)} files is usable. "
+            f"{describe_failures(failures)}"
         )
     entries = [entries[row] for row in rows]
     return Clips(
@@ -197,17 +216,3 @@ def limit_lengths(clips, min_s=0.0, max_s=np.inf):
             f"{seconds[row]:.2f} s, not within {min_s} s to {max_s} s"
         )
     return dataclasses.replace(clips.select(kept), failures=failures)
-
-
-def describe(failures):
-    """Returns a text that counts the files left out and names each.
-
-    Args:
-        failures: dict of the reason by path, as `Clips.failures` is.
-    """
-    lines = [f"{len(failures)} files left out"]
-    lines += [
-        f"  {printable(path)}: {printable(reason)}"
-        for path, reason in failures.items()
-    ]
-    return "\n".join(lines)

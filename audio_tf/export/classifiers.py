@@ -1,6 +1,8 @@
 """A classifier from whatever a user names: a preset, or what was exported."""
 
+import json
 import os
+import pathlib
 
 from audio_tf.ops.checks import closest
 
@@ -33,8 +35,49 @@ def load_classifier(name):
     known = AudioClassifier.presets
     if "://" not in name and not os.path.exists(name) and name not in known:
         raise ValueError(
-            "--model is no preset, no folder of one and no exported model"
+            "`model` is no preset, no folder of one and no exported model"
             f"{closest(name, [*known, *list_sizes()])}. "
-            f"Received: --model {name}"
+            f"Received: model={name}"
         )
     return AudioClassifier.from_preset(name)
+
+
+def load_trained(name):
+    """Loads an `AudioClassifier` from a preset, to write it in other formats.
+
+    Args:
+        name: str, folder or address of a preset.
+
+    Raises:
+        ValueError: if `name` is an architecture, an export, or nothing.
+    """
+    from audio_tf.models import AudioClassifier
+
+    classifier = load_classifier(name)
+    if not isinstance(classifier, AudioClassifier):
+        raise ValueError(
+            "`model` must be a preset: an exported model is not exported "
+            f"again. Received: model={name}"
+        )
+    return classifier
+
+
+def read_provenance(preset):
+    """Reads what training left in a preset's folder of how it came to be.
+
+    Args:
+        preset: path of the folder, or address of a preset.
+
+    Returns:
+        Dict, or `None` if there is nothing.
+
+    Raises:
+        ValueError: if the file is no JSON.
+    """
+    path = pathlib.Path(preset, "provenance.json")
+    if not path.is_file():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error

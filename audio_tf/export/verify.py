@@ -8,12 +8,16 @@ import numpy as np
 import tensorflow as tf
 
 from audio_tf import data, metrics
+from audio_tf.audio import load_audio
 from audio_tf.export.base import TOLERANCE
 from audio_tf.export.formats import format_of, load
 from audio_tf.export.runtimes import RuntimeClassifier
 
 # Calls of an engine in a round; each round gives one ratio.
 ROUNDS, CALLS = 9, 10
+# Lengths of the noise that formats are compared on without clips: others than
+# those that the converters tried.
+NOISE_S = (1.0, 0.31, 0.05)
 
 
 @dataclasses.dataclass
@@ -111,6 +115,42 @@ def verify(model, files, waveforms, chunks=None, rounds=ROUNDS, calls=CALLS):
     if rounds:
         time_in_rounds(rows, engines, batches[0], rounds, calls)
     return rows
+
+
+def noise(sample_rate_hz):
+    """Draws waveforms to compare formats on where there are no clips.
+
+    Args:
+        sample_rate_hz: int, the model's rate.
+
+    Returns:
+        List of float64 arrays `(samples,)`, the same in each call.
+    """
+    rng = np.random.default_rng(0)
+    return [
+        0.1 * rng.standard_normal(round(seconds * sample_rate_hz))
+        for seconds in NOISE_S
+    ]
+
+
+def read_waveforms(model, files):
+    """Reads clips to compare formats on, each cut to the model's first chunk.
+
+    Args:
+        model: the `AudioClassifier`.
+        files: paths.
+
+    Returns:
+        List of float32 arrays `(samples,)` at the model's rate.
+
+    Raises:
+        AudioError: if a file is no audio.
+    """
+    waveforms = [load_audio(file, model.sample_rate_hz) for file in files]
+    if model.chunk_s is None:
+        return waveforms
+    size = round(model.chunk_s * model.sample_rate_hz)
+    return [waveform[:size] for waveform in waveforms]
 
 
 def alone_and_together(waveforms):

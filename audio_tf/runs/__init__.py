@@ -1,1 +1,10 @@
-"""What a run is made of: settings, callbacks, provenance, devices."""
+"""What a run is made of: settings, callbacks, provenance, devices.
+
+Runs are programs, on whose terminal TensorFlow has nothing to say: it is
+imported here first, quietly.
+"""
+
+from audio_tf import console
+
+with console.quiet_tensorflow():
+    import keras  # noqa: F401

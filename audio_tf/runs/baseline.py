@@ -30,6 +30,7 @@ from audio_tf.runs import provenance
 from audio_tf.runs.corpus_settings import ReportSettings
 from audio_tf.runs.flags import parse
 from audio_tf.runs.settings import POSITIVE, SEED, setting
+from audio_tf.terminal import describe_failures
 
 FEATURE_BATCH = 16
 
@@ -204,7 +205,7 @@ def run(settings):
         files.write_json(settings.report, {**facts, "figures": result})
     for split in clips:
         if clips[split].failures:
-            print(data.describe(clips[split].failures))
+            print(describe_failures(clips[split].failures))
 
 
 def main(argv=None, prog=None):

@@ -9,13 +9,16 @@ figures as JSON, with the average precision of each class.
 
 import dataclasses
 
+import numpy as np
+
 from audio_tf import data, files, metrics
 from audio_tf.console import errors_in_one_line
 from audio_tf.export import load_classifier
 from audio_tf.runs import provenance
-from audio_tf.runs.corpus_settings import ReportSettings
+from audio_tf.runs.corpus_settings import DataSettings, ReportSettings
 from audio_tf.runs.flags import parse
 from audio_tf.runs.settings import shared
+from audio_tf.terminal import describe_failures
 
 
 @dataclasses.dataclass
@@ -24,6 +27,39 @@ class EvaluateSettings(ReportSettings):
 
     model: str = shared("model", "runs/train/preset")
     batch_size: int = shared("batch_size", 64)
+
+
+def labelled_chunks(model, dataset, data_dir, test_folds=None):
+    """Cuts the test split of a corpus into chunks, as a model is evaluated.
+
+    Args:
+        model: the `AudioClassifier`.
+        dataset: str, a key of `CORPORA`.
+        data_dir: path of the corpus, or `None` for one that has its own.
+        test_folds: list of int, the folds that are the test, or `None`.
+
+    Returns:
+        `Chunks` whose targets are in the order of the model's labels.
+
+    Raises:
+        ValueError: if the corpus has other labels than the model; their order
+            does not matter.
+    """
+    folds = {}
+    if test_folds is not None:
+        # The other splits are not read.
+        folds = {"train_folds": [], "val_folds": [], "test_folds": test_folds}
+    settings = DataSettings(dataset=dataset, data_dir=data_dir, **folds)
+    corpus = settings.load()["test"]
+    order = provenance.column_order(
+        model.labels, corpus.vocabulary, model.num_classes
+    )
+    vocabulary = [corpus.vocabulary[row] for row in np.argsort(order)]
+    corpus = dataclasses.replace(corpus, vocabulary=vocabulary)
+    clips = data.prepare(
+        corpus, model.sample_rate_hz, **settings.prepare_arguments()
+    )
+    return data.Chunks(clips, model.chunk_s, silence_db=model.silence_db)
 
 
 def run(settings):
@@ -57,7 +93,7 @@ def run(settings):
     if settings.report is not None:
         files.write_json(settings.report, report)
     if clips.failures:
-        print(data.describe(clips.failures))
+        print(describe_failures(clips.failures))
 
 
 def main(argv=None, prog=None):

@@ -25,6 +25,7 @@ from audio_tf.runs.flags import parse
 from audio_tf.runs.model_settings import ModelSettings
 from audio_tf.runs.reconstruction import ReconstructionPictures
 from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
+from audio_tf.terminal import describe_failures
 
 PICTURED = 4
 # What may differ when a run goes on.
@@ -336,7 +337,7 @@ def load_batches(settings, corpora, max_frames):
         if len(each):
             batches[split] = each
     if failures:
-        print(data.describe(failures))
+        print(describe_failures(failures))
     if "train" not in batches:
         raise ValueError(
             f"No batch of {each.size} is full, as devices need. "

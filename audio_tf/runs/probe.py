@@ -35,6 +35,7 @@ from audio_tf.runs import provenance
 from audio_tf.runs.corpus_settings import SpeechSettings
 from audio_tf.runs.flags import parse
 from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
+from audio_tf.terminal import describe_failures
 
 SPLITS = ("train", "val", "test")
 
@@ -401,7 +402,7 @@ def run(asked, out, resume):
             if any(counts.values()):
                 print(f"{task}: {what.replace('_', ' ')}: {counts}")
     if failures:
-        print(data.describe(failures))
+        print(describe_failures(failures))
     provenance.begin_run(out, asked, record, model=model)
     origin = {
         **provenance.run_facts(settings),

@@ -32,6 +32,7 @@ from audio_tf.runs.settings import (
     setting,
     shared,
 )
+from audio_tf.terminal import describe_failures
 
 LOSSES = [
     name
@@ -297,7 +298,7 @@ def run(settings, out):
         folder = out / "saved_model"
         print(f"SavedModel: {export(classifier, folder, provenance=origin)}")
     if failures:
-        print(data.describe(failures))
+        print(describe_failures(failures))
 
 
 def main(argv=None, prog=None):

@@ -1,6 +1,5 @@
 """Attention maps against naive ones, their kinds, projection and figures."""
 
-import argparse
 import ast
 import importlib.util
 import json
@@ -22,7 +21,13 @@ if keras.backend.backend() != "tensorflow":
 from sklearn.decomposition import PCA
 
 from audio_tf import analysis, cli
-from audio_tf.analysis import command, figures, maps
+from audio_tf.analysis import (
+    checkpoints,
+    figures,
+    inspection,
+    maps,
+)
+from audio_tf.analysis import clips as clips_of
 from audio_tf.attention import patterns
 from audio_tf.audio import load_audio
 from audio_tf.layers import SpeechFeatures
@@ -721,7 +726,7 @@ def test_inspect_of_an_audio_transformer(
 
 def test_the_best_example_of_each_kind_is_kept():
     blocks = tiny.backbone(num_layers=2, causal=False)
-    found = command.Findings(maps.transformer_blocks(blocks), 2)
+    found = inspection.Findings(maps.transformer_blocks(blocks), 2)
     weak, strong = (blurred(100, 0, width) for width in (4.0, 2.0))
     uniform, few = CASES["uniform"][0], CASES["few keys"][0]
     found.add([np.stack([weak, strong]), np.stack([uniform, uniform])])
@@ -753,7 +758,7 @@ def test_the_best_example_of_each_kind_is_kept():
     lower = normalised(np.tril(np.ones((40, 40))))
     for causal in (True, False):
         model = tiny.backbone(causal=causal)
-        found = command.Findings(maps.transformer_blocks(model), 1)
+        found = inspection.Findings(maps.transformer_blocks(model), 1)
         found.add([lower[None]])
         assert found.rows()[0]["uniform"] == causal
 
@@ -764,7 +769,10 @@ def test_inspect_says_what_it_cannot_do(presets, clips, tmp_path, capsys):
     clip = str(clips / "a.wav")
     out = str(tmp_path / "out")
     for options, message in (
-        (["--layer", "3"], "has 2 layers. Received: --layer 3"),
+        (
+            ["--layer", "3"],
+            "--layer must be one of the model's 2. Received: layer=3",
+        ),
         (["--seconds", "9"], "1 shorter files"),
     ):
         arguments = ["inspect", out, "--model", model, clip, *options]
@@ -808,8 +816,10 @@ def test_clips_beyond_the_attentions_length_are_refused(
     arguments += ["--model", str(tmp_path / "preset"), "--seconds", "0.3"]
     assert cli.main(arguments) == 2
     message = capsys.readouterr().err
-    assert message.startswith("audio-tf: Take shorter clips, by --seconds.")
-    assert "at most 23 frames" in message and "--seconds 0.3" in message
+    assert message.startswith(
+        "audio-tf inspect: Take shorter clips, by --seconds."
+    )
+    assert "at most 23 frames" in message and "1 clips of 0.3 s" in message
     assert message.count("\n") == 1
 
 
@@ -818,7 +828,7 @@ def test_maps_that_fill_the_memory_are_refused(
     presets, clips, tmp_path, capsys, monkeypatch
 ):
     # One clip of 2 heads, 35 frames, and 18 behind the pooling.
-    monkeypatch.setattr(command, "MAX_GB", 4e-9 * 2 * 35**2 - 1e-12)
+    monkeypatch.setattr(clips_of, "MAX_GB", 4e-9 * 2 * 35**2 - 1e-12)
     arguments = ["inspect", str(tmp_path / "out"), str(clips / "a.wav")]
     arguments += ["--model", str(presets[0] / "waveform"), "--seconds", "0.35"]
     assert cli.main(arguments) == 0
@@ -827,7 +837,7 @@ def test_maps_that_fill_the_memory_are_refused(
     assert cli.main([*arguments, "--layer", "1"]) == 2
     message = capsys.readouterr().err
     assert "by --seconds, or fewer, by --clips" in message
-    assert "--seconds 0.35, --clips 16, which are 1 clips" in message
+    assert "Received: 1 clips of 0.35 s, each" in message
     assert "of 2 x 35 x 35 weights" in message
 
 
@@ -842,12 +852,11 @@ def test_the_paper_sized_default_is_taken_and_half_a_minute_is_not():
         (30, 4, True),
     ):
         waveforms = np.broadcast_to(np.float32(0), (clips, seconds * 16_000))
-        arguments = argparse.Namespace(seconds=seconds, clips=clips)
         if taken:
-            command.check_size(model, waveforms, 3, arguments)
+            clips_of.check_size(model, waveforms, 3)
             continue
         with pytest.raises(ValueError, match="take 6.9 GB, above 2 GB"):
-            command.check_size(model, waveforms, 3, arguments)
+            clips_of.check_size(model, waveforms, 3)
 
 
 def test_recordings_are_not_kept_for_their_clips(tmp_path, rng, monkeypatch):
@@ -865,7 +874,7 @@ def test_recordings_are_not_kept_for_their_clips(tmp_path, rng, monkeypatch):
     for file in files:
         soundfile.write(file, noise(rng, 1, 700)[0], RATE_HZ)
     for seconds in (None, 0.01):
-        command.read_clips(files, RATE_HZ, 4, seconds, 80, 0)
+        clips_of.read_clips(files, RATE_HZ, 4, seconds, 80, 0)
     assert len(whole) == 8
 
 
@@ -877,7 +886,7 @@ def test_clips_are_of_one_length(tmp_path, rng):
         soundfile.write(files[-1], audio, RATE_HZ, subtype="FLOAT")
 
     def read(count, seconds=None, longest=10**6, seed=0):
-        waveforms, used, failures = command.read_clips(
+        waveforms, used, failures = clips_of.read_clips(
             files, RATE_HZ, count, seconds, longest, seed
         )
         assert not failures
@@ -903,7 +912,7 @@ def test_no_clip_is_taken_beyond_what_the_model_takes(limit):
         options["attention"] = "random_synthesizer"
         options["attention_kwargs"] = {"max_length": limit}
     for model in (speech_encoder(**options), tiny.backbone(**options)):
-        samples = command.longest_clip(model)
+        samples = clips_of.longest_clip(model)
         found = analysis.attention_maps(model, np.zeros((1, samples)))
         frames = limit or 500
         assert found[0].shape[2:] == (frames, frames)
@@ -912,13 +921,13 @@ def test_no_clip_is_taken_beyond_what_the_model_takes(limit):
 
 def test_checkpoints_of_every_sort(presets, tmp_path):
     top, models = presets
-    backbone, trained = command.load(top / "speech")
+    backbone, trained = checkpoints.load(top / "speech")
     assert isinstance(backbone, SpeechEncoder) and trained
     np.testing.assert_array_equal(
         backbone.encoder.blocks[0].attention.value_dense.kernel,
         models["speech"].encoder.blocks[0].attention.value_dense.kernel,
     )
-    backbone, trained = command.load("audio_transformer_small")
+    backbone, trained = checkpoints.load("audio_transformer_small")
     assert backbone.num_layers == 3 and not trained
 
     classifier = AudioClassifier(models["waveform"], num_classes=3)
@@ -926,7 +935,7 @@ def test_checkpoints_of_every_sort(presets, tmp_path):
     classifier.save_to_preset(str(tmp_path / "task"))
     kernel = models["waveform"].get_layer("block_0").attention.value_dense
     for name in ("classifier.keras", "task"):
-        backbone, trained = command.load(tmp_path / name)
+        backbone, trained = checkpoints.load(tmp_path / name)
         assert trained
         np.testing.assert_array_equal(
             backbone.get_layer("block_0").attention.value_dense.kernel,
@@ -949,7 +958,7 @@ def test_checkpoints_without_waveforms_are_refused(tmp_path):
         ("nowhere", "nowhere"),
     ):
         with pytest.raises(ValueError, match=str(message)):
-            command.load(name)
+            checkpoints.load(name)
 
 
 def test_presets_lists_sizes_that_take_features(capsys):

@@ -298,7 +298,7 @@ def test_pipe_is_not_waited_for(tmp_path):
 def test_an_error_of_the_disk_is_an_error_of_the_file(tmp_path, monkeypatch):
     path = write(tmp_path / "a.wav")
 
-    def fail(path):
+    def fail(path, file):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(decode, "inspect_container", fail)

@@ -1,9 +1,12 @@
 """`audio-tf` as a user types it."""
 
+import io
 import json
 import os
 import pathlib
+import subprocess
 import sys
+import tempfile
 
 import keras
 import numpy as np
@@ -19,6 +22,7 @@ if keras.backend.backend() != "tensorflow":
 import audio_tf
 from audio_tf import attention, cli, export
 from audio_tf.corpora import audio_below
+from audio_tf.export import classifiers
 from audio_tf.models import AudioClassifier, list_sizes
 
 LABELS = ["dog", "rain", "siren"]
@@ -88,6 +92,88 @@ def test_a_folder_stands_for_the_audio_below_it(folders, tmp_path, capsys):
     assert "empty: no audio in this folder" in capsys.readouterr().err
 
 
+def test_a_quoted_pattern_stands_for_what_it_matches(folders, tmp_path, capsys):
+    names = ["b.wav", "a.wav", "take[1].wav", "deep/c.wav"]
+    (tmp_path / "deep").mkdir()
+    for name in names:
+        soundfile.write(tmp_path / name, np.full(4_000, 0.1), 8_000)
+    files = [str(tmp_path / name) for name in names]
+    arguments = ["classify", "--json", "--model", str(folders[1]["preset"])]
+    patterns = [files[2], f"{tmp_path}/**/*.wav"]
+    assert cli.main([*arguments, *patterns]) == 0
+    output = capsys.readouterr()
+    found = [json.loads(line)["file"] for line in output.out.splitlines()]
+    assert found == [files[2], *sorted({*files} - {files[2]})]
+    assert "1 files were given twice" in output.err
+    assert cli.main([*arguments, files[0], f"{tmp_path}/*.mp3"]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert f"{tmp_path}/*.mp3: no audio file matches" in output.err
+
+
+def test_standard_input_is_one_file(folders, clip, capsys, monkeypatch):
+    flac = clip.with_name("clip.flac")
+    soundfile.write(flac, soundfile.read(clip)[0], 8_000)
+    # As a program leaves it that writes to a pipe.
+    streamed = bytearray(clip.read_bytes())
+    place = streamed.find(b"data") + 4
+    streamed[place : place + 4] = b"\xff" * 4
+    arguments = ["classify", "--json", "--model", str(folders[1]["preset"])]
+    for content, file in (
+        (flac.read_bytes(), flac),
+        (clip.read_bytes(), clip),
+        (bytes(streamed), clip),
+    ):
+        stdin = io.TextIOWrapper(io.BytesIO(content))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert cli.main([*arguments, str(file), "-", "-"]) == 0
+        output = capsys.readouterr()
+        assert "1 files were given twice" in output.err
+        first, second = map(json.loads, output.out.splitlines())
+        assert [first["file"], second["file"]] == [str(file), "-"]
+        assert first["scores"] == pytest.approx(second["scores"], abs=1e-6)
+    for content, reason in ((b"", "empty file"), (b"no", "not readable")):
+        stdin = io.TextIOWrapper(io.BytesIO(content))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert cli.main([*arguments, "-"]) == 2
+        output = capsys.readouterr()
+        assert output.out == "" and f"-: {reason}" in output.err
+
+
+def test_classify_writes_nothing_to_disk(
+    folders, clip, tmp_path, capsys, monkeypatch
+):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for name in ("AUDIO_TF_CACHE", "XDG_CACHE_HOME", "TMPDIR", "HOME"):
+        monkeypatch.setenv(name, str(empty))
+    monkeypatch.setattr(tempfile, "tempdir", str(empty))
+    monkeypatch.chdir(empty)
+    before = sorted(tmp_path.rglob("*"))
+    # A folder that has come and gone would leave its time of change.
+    times = [path.stat().st_mtime_ns for path in (tmp_path, empty)]
+    model = str(folders[1]["preset"])
+    assert cli.main(["classify", str(clip), "--model", model]) == 0
+    assert sorted(tmp_path.rglob("*")) == before
+    assert [path.stat().st_mtime_ns for path in (tmp_path, empty)] == times
+    capsys.readouterr()
+
+
+def test_a_process_says_nothing_but_the_answer(folders, clip, tmp_path):
+    """No word of TensorFlow, Keras or audio_tf on the standard error."""
+    environment = dict(os.environ)
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    command = [sys.executable, "-m", "audio_tf.cli", "classify", str(clip)]
+    done = subprocess.run(
+        [*command, "--json", "--model", str(folders[1]["preset"])],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["file"] == str(clip)
+
+
 def test_scores_that_are_not_finite_are_one_clips_own(
     folders, clip, capsys, monkeypatch
 ):
@@ -104,7 +190,7 @@ def test_scores_that_are_not_finite_are_one_clips_own(
         return np.concatenate(rows)
 
     monkeypatch.setattr(classifier, "predict", predict)
-    monkeypatch.setattr(cli, "load_classifier", lambda name: classifier)
+    monkeypatch.setattr(classifiers, "load_classifier", lambda name: classifier)
     arguments = ["classify", str(loud), str(clip), "--json", "--model", "any"]
     assert cli.main(arguments) == 1
     output = capsys.readouterr()
@@ -194,6 +280,81 @@ def test_presets_lists_every_size_of_every_backbone(capsys):
     assert "waveform, causal" in listed["audio_transformer_small"]
     assert "not causal" in listed["audio_transformer_large_multiscale"]
     assert "features, not causal" in listed["audio_albert_6"]
+
+
+def test_help_imports_nothing_heavy():
+    """One process prints every help text, and says what it has imported."""
+    code = """
+import sys
+from audio_tf import cli
+for argv in [[], *([name] for name in cli.COMMANDS if name != "export")]:
+    try:
+        cli.main([*argv, "--help"])
+    except SystemExit as end:
+        assert end.code == 0
+heavy = ["keras", "tensorflow", "numpy", "scipy", "sklearn", "soundfile"]
+assert not {*heavy} & {*sys.modules}, {*heavy} & {*sys.modules}
+try:
+    cli.main(["export", "--help"])
+except SystemExit as end:
+    assert end.code == 0
+assert not {*heavy[:2]} & {*sys.modules}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for name, meaning in {**cli.COMMANDS, **cli.RUNS}.items():
+        assert f"  {name:12s}{meaning}\n" in done.stdout
+    for name in cli.COMMANDS:
+        assert f"usage: audio-tf {name} [-h] [--debug]" in done.stdout
+
+
+@pytest.mark.parametrize("name", cli.RUNS)
+def test_runs_are_commands(name, capsys):
+    table = ["ssl"] if name == "reproduce" else []
+    with pytest.raises(SystemExit) as exit:
+        cli.main([name, *table, "--help"])
+    assert exit.value.code == 0
+    output = capsys.readouterr()
+    assert output.out.startswith(f"usage: audio-tf {name}") and not output.err
+    assert "--config CONFIG" in output.out and "--debug" in output.out
+    with pytest.raises(SystemExit) as exit:
+        cli.main([name, *table, "--ot", "x"])
+    assert exit.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"audio-tf {name}: there is no flag --ot; did you")
+
+
+def test_debug_shows_where_an_error_comes_from(clip, capsys):
+    arguments = ["classify", str(clip), "--model", "nowhere"]
+    assert cli.main(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("audio-tf classify: --model is no preset")
+    for argv in ([*arguments, "--debug"], ["--debug", *arguments]):
+        with pytest.raises(ValueError, match="`model` is no preset"):
+            cli.main(argv)
+
+
+@pytest.mark.parametrize(
+    "error, status, line",
+    [
+        (BrokenPipeError(), 141, None),
+        (KeyboardInterrupt(), 130, "audio-tf presets: interrupted"),
+        (OSError("no disk"), 2, "audio-tf presets: no disk"),
+        (KeyError("x"), 2, "audio-tf presets: KeyError: 'x'"),
+    ],
+)
+def test_the_exit_status_says_how_it_ended(
+    error, status, line, capsys, monkeypatch
+):
+    def fail(arguments):
+        raise error
+
+    monkeypatch.setattr("audio_tf.cli.presets.run", fail)
+    monkeypatch.setattr("audio_tf.console.drop_output", lambda: None)
+    assert cli.main(["presets"]) == status
+    assert capsys.readouterr().err.splitlines() == ([line] if line else [])
 
 
 def test_the_version_is_told(capsys):

@@ -28,6 +28,7 @@ from audio_tf.audio import decode
 from audio_tf.corpora import Corpus
 from audio_tf.data import cache
 from audio_tf.data import chunks as chunking
+from audio_tf.terminal import describe_failures
 
 
 @pytest.fixture
@@ -139,7 +140,7 @@ def test_bad_files_are_left_out_counted_and_named(tmp_path, place):
     assert set(clips.failures) == {str(file) for file in bad}
     for file, reason in bad.items():
         assert reason in clips.failures[str(file)]
-    text = data.describe(clips.failures)
+    text = describe_failures(clips.failures)
     assert text.startswith(f"{len(bad)} files left out\n")
     for file, reason in bad.items():
         lines = [line for line in text.splitlines() if str(file) in line]
@@ -180,7 +181,7 @@ def test_file_name_that_is_not_utf_8(tmp_path):
     file.write_text("no audio")
     clips = prepare(corpus, tmp_path / "cache")
     assert list(clips.failures) == [str(file)]
-    text = data.describe(clips.failures)
+    text = describe_failures(clips.failures)
     assert r"caf\udce9.wav: not readable" in text.encode("utf-8").decode()
     assert json.loads(json.dumps(clips.failures)) == clips.failures
 
@@ -368,11 +369,12 @@ def test_classify_names_each_bad_clip_and_scores_the_others(
     tmp_path, monkeypatch, capsys, chunk_s
 ):
     from audio_tf import cli, models
+    from audio_tf.export import classifiers
 
     classifier = models.AudioClassifier(
         tiny.backbone(), labels=CLASSES, chunk_s=chunk_s
     )
-    monkeypatch.setattr(cli, "load_classifier", lambda name: classifier)
+    monkeypatch.setattr(classifiers, "load_classifier", lambda name: classifier)
     good, short = tmp_path / "good.wav", tmp_path / "short.wav"
     integers = tmp_path / "integers.wav"
     bad = {

@@ -17,6 +17,7 @@ from audio_tf.corpora import (
 )
 from audio_tf.data import PADDING_LABEL
 from audio_tf.layers import SpeechFeatures
+from audio_tf.terminal import describe_failures
 
 
 def test_utterances_with_their_lengths_and_speakers(speech):
@@ -169,7 +170,7 @@ def test_bad_files_are_left_out_with_their_labels(speech, tmp_path):
     assert clips.corpus.utterances == ["a/0", "a/2"]
     assert [each[0] for each in clips.corpus.frame_labels] == [0, 2]
     assert list(clips.failures) == [str(tmp_path / "a" / "1.wav")]
-    assert "not readable" in data.describe(clips.failures)
+    assert "not readable" in describe_failures(clips.failures)
     with pytest.raises(AudioError, match=r"1\.wav"):
         data.prepare(
             corpus, RATE_HZ, tmp_path / "d", strict=True, progress=False

@@ -18,7 +18,7 @@ if keras.backend.backend() != "tensorflow":
 import tensorflow as tf
 
 from audio_tf import export as audio_export
-from audio_tf.export import command, gate, loading
+from audio_tf.export import classifiers, gate, loading
 from audio_tf.models import AudioClassifier, AudioTransformerBackbone
 
 SHAPES = [(131, 3), (40, 5), (7, 3), (131, 5), (40, 3), (7, 5)]
@@ -211,7 +211,7 @@ def test_labels_and_provenance_that_are_no_utf8_travel_along(tmp_path):
     original = AudioClassifier(backbone, labels=[strange, "b"], chunk_s=0.25)
     facts = {"files": [strange], "\u732b": "\u732b"}
     (tmp_path / "provenance.json").write_text(json.dumps(facts))
-    found = command.read_provenance(tmp_path)
+    found = classifiers.read_provenance(tmp_path)
     assert found == facts
     audio_export.export(original, tmp_path / "model", provenance=found)
     served = audio_export.ExportedClassifier(tmp_path / "model")
@@ -220,7 +220,7 @@ def test_labels_and_provenance_that_are_no_utf8_travel_along(tmp_path):
 
     (tmp_path / "provenance.json").write_text("{")
     with pytest.raises(ValueError, match="provenance.json cannot be read"):
-        command.read_provenance(tmp_path)
+        classifiers.read_provenance(tmp_path)
 
 
 def test_versions_are_plain_numbers(tmp_path):

@@ -1,0 +1,118 @@
+"""The command line: `audio-tf classify | query | export | ...`.
+
+Each command is a module, which is imported when its command is asked for: a
+help text waits for nothing that the command itself needs.
+"""
+
+import argparse
+import importlib
+import sys
+
+from audio_tf import console
+from audio_tf.ops.checks import closest
+from audio_tf.version import __version__
+
+# Modules of this package, by name, and what they do in one line. To add one,
+# write a module whose docstring is its help, with `add(parser)`, which gives
+# the parser its flags, and `run(arguments)`, which returns the exit status.
+COMMANDS = {
+    "classify": "print the top labels of audio files",
+    "query": "classify by a server, TensorFlow Serving's REST or gRPC",
+    "export": "write a SavedModel or a file for another runtime",
+    "inspect": "draw and sort the attention maps of a checkpoint",
+    "presets": "list the sizes that models are built in",
+    "attentions": "list the attentions and what they cost",
+}
+
+# Modules of `audio_tf.runs`, each with `main(argv, prog)` and flags that are
+# made from its settings.
+RUNS = {
+    "train": "train an audio classifier from files",
+    "evaluate": "evaluate a model on a split of a corpus",
+    "pretrain": "pre-train on unlabelled speech",
+    "probe": "probe frozen features for speakers and phones",
+    "baseline": "score what scikit-learn reaches on the same clips",
+    "reproduce": "rebuild a table of the papers on your corpus",
+}
+
+PROG = "audio-tf"
+
+
+def main(argv=None):
+    """Runs the command line.
+
+    Args:
+        argv: list of str, the arguments; those of the process if `None`.
+
+    Returns:
+        The exit status: 0, 1 if something was left out or differs, 2 if
+        nothing could be done, 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: after a help text, or one line on a wrong flag.
+    """
+    console.show_any_name()
+    argv = sys.argv[1:] if argv is None else list(map(str, argv))
+    if argv[:1] == ["--debug"]:
+        argv = [*argv[1:], "--debug"]
+    name = argv[0] if argv else None
+    flags = ()
+    try:
+        if name in RUNS:
+            run = importlib.import_module(f"audio_tf.runs.{name}")
+            run.main(argv[1:], prog=f"{PROG} {name}")
+            status = 0
+        elif name in COMMANDS:
+            command = importlib.import_module(f"{__name__}.{name}")
+            parser = console.Parser(
+                prog=f"{PROG} {name}",
+                description=command.__doc__,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+            command.add(parser)
+            arguments = parser.parse_args(argv[1:])
+            flags = vars(arguments)
+            status = command.run(arguments)
+        else:
+            refuse(name, argv)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        console.drop_output()
+        return console.READER_GONE
+    except (Exception, KeyboardInterrupt) as error:
+        if "--debug" in argv:
+            raise
+        return console.print_error(f"{PROG} {name}", error, flags=flags)[1]
+
+
+def refuse(name, argv):
+    """Prints help or version, or says that there is no such command.
+
+    Raises:
+        SystemExit: always.
+    """
+    commands = {**COMMANDS, **RUNS}
+    table = [f"  {each:12s}{meaning}" for each, meaning in commands.items()]
+    parser = console.Parser(
+        prog=PROG,
+        usage="%(prog)s [-h] [--debug] [--version] COMMAND ...",
+        description="Audio classification from the shell.",
+        epilog="\n".join(["commands:", *table]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"audio_tf {__version__}"
+    )
+    parser.add_argument(
+        "command",
+        metavar="COMMAND",
+        nargs="?",  # An unknown flag is a nearer reason than its absence.
+        help=f"one of those below; {PROG} COMMAND --help tells of its flags",
+    )
+    if name is not None and not name.startswith("-"):
+        parser.error(f"no command {name!r}{closest(name, commands)}")
+    parser.parse_args(argv)
+    parser.error(
+        f"a command must come first. Received: {' '.join(argv) or 'none'}"
+    )

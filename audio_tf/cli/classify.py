@@ -1,0 +1,50 @@
+"""Print the top labels of audio files, each file's scores the mean over it.
+
+Files that cannot be used are left out and named at the end; the exit status is
+1 then. Nothing is written to disk.
+"""
+
+from audio_tf import console
+from audio_tf.cli import flags, sources
+from audio_tf.cli.output import print_scores, report
+
+
+def add(parser):
+    flags.add_files(
+        parser, f", or {sources.STDIN}, one file's content on standard input"
+    )
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="DIR_OR_PRESET",
+        help="folder of a preset or of an exported SavedModel, an exported "
+        "file, or an hf://, kaggle:// or gs:// address of a preset",
+    )
+    flags.add_output(parser)
+    parser.add_argument(
+        "--strict", action="store_true", help="stop at the first bad file"
+    )
+
+
+def run(arguments):
+    files = sources.find_files(arguments.files)
+    contents = sources.read_stdin(files)
+    with console.quiet_tensorflow():
+        from audio_tf import data
+        from audio_tf.export import classifiers
+    classifier = classifiers.load_classifier(arguments.model)
+    labels = classifier.labels
+    if labels is None:
+        labels = [str(index) for index in range(classifier.num_classes)]
+    failures, done = {}, 0
+    for found in data.score_files(
+        classifier, files, contents, arguments.strict
+    ):
+        if found.reason is not None:
+            failures[str(found.file)] = found.reason
+            continue
+        done += 1
+        print_scores(
+            found.file, found.scores, labels, arguments.top, arguments.json
+        )
+    return report(failures, done)

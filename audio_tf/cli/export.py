@@ -1,0 +1,200 @@
+"""Write a preset as a SavedModel or as a file for another runtime.
+
+A SavedModel is a folder of numbered versions, as TensorFlow Serving takes it.
+"""
+
+import sys
+
+from audio_tf import console
+from audio_tf.cli import flags
+from audio_tf.corpora import layouts
+from audio_tf.corpora.tables import CORPORA
+from audio_tf.export import formats
+
+# What a flag is called where a format calls it otherwise.
+FLAGS = {"max_clip_s": "max_clip"}
+
+
+def add(parser):
+    parser.add_argument(
+        "path",
+        metavar="DIR",
+        help="folder of a SavedModel's versions and of model.onnx, ...",
+    )
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="PRESET",
+        help="folder of a preset, or its hf://, kaggle:// or gs:// address",
+    )
+    parser.add_argument(
+        "--version",
+        type=flags.version_number,
+        metavar="N",
+        help="number of the SavedModel (default: the next free one)",
+    )
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="add the signature `stream` of a causal model to the SavedModel",
+    )
+    parser.add_argument(
+        "--max-clip",
+        type=flags.positive_float,
+        metavar="SECONDS",
+        help="longest clip that serving_audio_bytes scores (default: 600, or "
+        "what the model takes whole)",
+    )
+    known = flags.one_of(formats.FORMATS)
+    parser.add_argument(
+        "--format",
+        action="extend",
+        type=lambda text: list(map(known, text.split(","))),
+        metavar="FORMAT[,...]",
+        help=f"{', '.join(formats.FORMATS)} (default: savedmodel)",
+    )
+    parser.add_argument(
+        "--quantize",
+        type=flags.one_of(formats.QUANTIZATIONS),
+        metavar=f"{{{','.join(formats.QUANTIZATIONS)}}}",
+        help="write quantized files beside, where the format can: dense "
+        "layers in int8 by Keras, or weights by the runtime's converter",
+    )
+    add_verification(parser)
+
+
+def add_verification(parser):
+    """Adds how what is written is compared with the model."""
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="report parity, size and latency of what was written; exit "
+        "with 1 if float32 scores differ from the model's",
+    )
+    parser.add_argument(
+        "--clips",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="sound that --verify compares on (default: noise)",
+    )
+    parser.add_argument(
+        "--dataset",
+        type=flags.one_of(CORPORA),
+        metavar="LAYOUT",
+        help="labelled clips, as audio-tf evaluate takes them, whose test "
+        "split --verify scores, to say accuracy before and after: "
+        f"{', '.join(CORPORA)}",
+    )
+    parser.add_argument("--data-dir", metavar="DIR", help="folder of --dataset")
+    parser.add_argument(
+        "--test-folds",
+        nargs="+",
+        type=flags.positive_int,
+        metavar="N",
+        help="folds that are the test, of --dataset esc10 or esc50",
+    )
+
+
+def run(arguments):
+    names = list(dict.fromkeys(arguments.format or ["savedmodel"]))
+    options = {
+        name: options_of(format, arguments)
+        for name, format in formats.FORMATS.items()
+    }
+    check(names, options, arguments)
+    with console.quiet_tensorflow():
+        from audio_tf.export import classifiers, several
+    model = classifiers.load_trained(arguments.model)
+    quantize = arguments.quantize
+    for name in names if quantize else []:
+        reason = formats.FORMATS[name].unquantizable.get(quantize)
+        if reason is not None:
+            print(
+                f"{name} is not quantized by {quantize}: {reason}",
+                file=sys.stderr,
+            )
+    written = {}
+    for name, path in several.write(
+        model,
+        arguments.path,
+        {name: options[name] for name in names},
+        quantize,
+        classifiers.read_provenance(arguments.model),
+    ):
+        written[name] = path
+        print(path, flush=True)
+    return verify(model, written, arguments) if arguments.verify else 0
+
+
+def verify(model, written, arguments):
+    """Prints how what was written compares, and returns the exit status."""
+    from audio_tf.export import verify
+    from audio_tf.runs import evaluate
+
+    chunks = None
+    if arguments.dataset is not None:
+        chunks = evaluate.labelled_chunks(
+            model, arguments.dataset, arguments.data_dir, arguments.test_folds
+        )
+    waveforms = (
+        verify.read_waveforms(model, arguments.clips)
+        if arguments.clips
+        else verify.noise(model.sample_rate_hz)
+    )
+    rows = verify.verify(model, written, waveforms, chunks)
+    print(verify.format_rows(rows))
+    return 0 if all(row.passed for row in rows) else console.LEFT_OUT
+
+
+def check(names, options, arguments):
+    """Refuses what is out of range, and a flag that would be ignored.
+
+    Args:
+        names: list of str, the formats that are wanted.
+        options: dict by format of the dict of its options.
+        arguments: of the command line.
+
+    Raises:
+        ImportError: if a converter is not installed.
+        ValueError: if an argument is wrong; it names the flag.
+    """
+    taken = {option for name in names for option in options[name]}
+    for name, values in options.items():
+        for option, value in values.items():
+            flag = "--" + FLAGS.get(option, option).replace("_", "-")
+            flags.need(flag, value, f"--format {name}", option in taken)
+    with_folds = layouts.takers(CORPORA, "folds")
+    for flag, value, met, needed in (
+        ("--clips", arguments.clips, arguments.verify, "--verify"),
+        ("--dataset", arguments.dataset, arguments.verify, "--verify"),
+        ("--data-dir", arguments.data_dir, arguments.dataset, "--dataset"),
+        (
+            "--test-folds",
+            arguments.test_folds,
+            arguments.dataset in with_folds,
+            f"--dataset {' or '.join(with_folds)}",
+        ),
+    ):
+        flags.need(flag, value, needed, met)
+    quantize = arguments.quantize
+    reasons = [
+        formats.FORMATS[name].unquantizable.get(quantize) for name in names
+    ]
+    if quantize is not None and all(reasons):
+        raise ValueError(
+            f"{names[0]} cannot be {quantize}: {reasons[0]}. Received: "
+            f"--quantize {quantize} --format {','.join(names)}"
+        )
+    with console.quiet_tensorflow():
+        for name in names:
+            formats.check(name)
+            formats.FORMATS[name].check_options(**options[name])
+
+
+def options_of(format, arguments):
+    """Picks the options of a format, as its `write` takes them."""
+    given = vars(arguments)
+    return {
+        option: given[FLAGS.get(option, option)] for option in format.options
+    }

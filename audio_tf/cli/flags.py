@@ -1,0 +1,104 @@
+"""Flags that several commands have, and what their values must be."""
+
+import argparse
+import math
+
+from audio_tf.ops.checks import closest
+
+MAX_SEED = 2**32 - 1  # Of numpy and scikit-learn.
+MAX_VERSION = 2**63 - 1  # Of TensorFlow Serving.
+
+
+def checked(kind, text, fits, wanted):
+    """`kind(text)` if that `fits`, or an error that says what is `wanted`."""
+    try:
+        number = kind(text)
+    except ValueError:
+        number = math.nan
+    if not fits(number):
+        raise argparse.ArgumentTypeError(f"must be {wanted}. Received: {text}")
+    return number
+
+
+def positive_int(text):
+    """Converts a flag's number that is at least 1."""
+    return checked(int, text, lambda n: n >= 1, "a positive integer")
+
+
+def whole(text):
+    """Converts a flag's number that is at least 0: a count, or a seed."""
+    wanted = f"an integer from 0 to {MAX_SEED}"
+    return checked(int, text, lambda n: 0 <= n <= MAX_SEED, wanted)
+
+
+def version_number(text):
+    """Converts a flag's number of a SavedModel's version."""
+    wanted = "an integer, at least 0"
+    return checked(int, text, lambda n: 0 <= n <= MAX_VERSION, wanted)
+
+
+def positive_float(text):
+    """Converts a flag's number above 0, and finite."""
+    return checked(float, text, lambda n: 0.0 < n < math.inf, "positive")
+
+
+def one_of(names):
+    """Returns a function that takes a name of a table, or names the nearest."""
+
+    def known(text):
+        if text not in names:
+            raise argparse.ArgumentTypeError(
+                f"must be one of {', '.join(names)}{closest(text, names)}. "
+                f"Received: {text!r}"
+            )
+        return text
+
+    return known
+
+
+def need(flag, value, needed, met):
+    """Raises a `ValueError` if a flag is given without the one it needs.
+
+    Args:
+        flag: str, the flag.
+        value: its value; `None`, `False` and `[]` are of a flag not given.
+        needed: str, the flag that it needs.
+        met: whether that one is given.
+    """
+    # Not by its truth: 0 was given too.
+    given = not (value is None or value is False or value == [])
+    if given and not met:
+        raise ValueError(
+            f"{flag} means nothing without {needed}. Received: "
+            + (flag if value is True else f"{flag} {value}")
+        )
+
+
+def add_files(parser, more=""):
+    """Adds the audio files that a command reads.
+
+    Args:
+        parser: the command's parser.
+        more: str, what else may stand for a file, for the help text.
+    """
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="audio file, a folder of such, or a quoted pattern such as "
+        f"'sounds/**/*.wav'{more}",
+    )
+
+
+def add_output(parser):
+    """Adds how scores are printed."""
+    parser.add_argument(
+        "--top",
+        type=positive_int,
+        default=5,
+        help="labels for each file (default: 5)",
+        metavar="N",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object per file"
+    )
