@@ -90,8 +90,10 @@ class FrameMasking(Layer):
 
     Call arguments:
         inputs: floating tensor `(batch, time, dim)`.
-        lengths: integer `(batch,)`, real frames of each clip, or `None`
-            where all are real.
+        mask: boolean `(batch, time)`, True for the real frames, which come
+            first, or `None` where all are real or `lengths` are given.
+        lengths: integer `(batch,)`, real frames of each clip, in place of a
+            mask, or `None`.
         training: bool, whether to draw by `seed` or by `evaluation_seed`.
 
     Returns:
@@ -99,7 +101,8 @@ class FrameMasking(Layer):
         `(batch, time)`, True where a frame was chosen.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range, or both a mask and lengths
+            are given.
     """
 
     def __init__(
@@ -134,6 +137,7 @@ class FrameMasking(Layer):
                 f"[0, 1]. Received: mask_rate={mask_rate}, "
                 f"zero_rate={zero_rate}, replace_rate={replace_rate}"
             )
+        self.supports_masking = True
         self.mask_rate = mask_rate
         self.run_frames = run_frames
         self.gap_frames = gap_frames
@@ -146,7 +150,10 @@ class FrameMasking(Layer):
     def build(self, input_shape):
         self.built = True
 
-    def call(self, inputs, lengths=None, training=None):
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+    def call(self, inputs, mask=None, lengths=None, training=None):
         batch, time = ops.shape(inputs)[0], ops.shape(inputs)[1]
         seed = self.seed_generator if training else self.evaluation_seed
         if seed is None:
@@ -154,6 +161,13 @@ class FrameMasking(Layer):
         noise = keras.random.uniform(
             (batch, 2 * time + 2), dtype="float32", seed=seed
         )
+        if mask is not None:
+            if lengths is not None:
+                raise ValueError(
+                    "Real frames are said by a mask or by lengths, not by "
+                    f"both. Received: mask={mask}, lengths={lengths}"
+                )
+            lengths = masks.to_lengths(mask)
         lengths = masks.real_lengths(inputs, lengths)
         masked, origin = self.draw(noise, lengths, time)
 
@@ -229,7 +243,9 @@ class FrameMasking(Layer):
         origin = origin + positions - start
         return masked, ops.clip(origin, 0, ops.maximum(lengths - 1, 0))
 
-    def compute_output_spec(self, inputs, lengths=None, training=None):
+    def compute_output_spec(
+        self, inputs, mask=None, lengths=None, training=None
+    ):
         return (
             keras.KerasTensor(inputs.shape, dtype=self.compute_dtype),
             keras.KerasTensor(inputs.shape[:2], dtype="bool"),

@@ -156,7 +156,9 @@ class MaskedAcousticModel(InputDoor, keras.Model):
 
         # === Functional Model ===
         inputs = backbone.input
-        features, masked = mask_frames(inputs["features"], inputs["lengths"])
+        features, masked = mask_frames(
+            inputs["features"], lengths=inputs["lengths"]
+        )
         outputs = backbone({"features": features, "lengths": inputs["lengths"]})
         x = outputs["sequence_output"]
         for layer in head:

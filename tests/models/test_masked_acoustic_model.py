@@ -241,6 +241,19 @@ def test_masking_is_of_training_unless_a_seed_is_given(policy, rng):
     assert (np.asarray(other) != np.asarray(chosen)).any()
 
 
+def test_a_mask_says_what_lengths_say():
+    x, mask = numbered([61, 31, 8], 61)
+    lengths = np.array([61, 31, 8], "int32")
+    for one, other in zip(
+        masking()(x, mask=mask, training=True),
+        masking()(x, lengths=lengths, training=True),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="not by both"):
+        masking()(x, mask=mask, lengths=lengths, training=True)
+
+
 def test_masking_config_is_complete():
     changed = {
         "mask_rate": 0.3,
