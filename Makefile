@@ -11,7 +11,7 @@ BIN = $(VENV)/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .PHONY: demo test lint test-slow test-jax test-tfio test-serving \
-    test-formats test-defects benchmark clean
+    test-formats test-wheel test-defects benchmark clean
 
 demo: $(VENV)/.installed
 	@rm -rf $(DEMO)
@@ -53,6 +53,10 @@ test-serving:
 test-formats: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[formats]"
 	$(BIN)/pytest -n 2 -m "not slow" tests/export/test_formats.py
+
+# The wheel in a new environment, outside the repository.
+test-wheel:
+	$(PYTHON) tests/wheel.py
 
 # Plants faults one at a time; each must be caught by a test.
 test-defects: $(VENV)/.installed
