@@ -959,13 +959,3 @@ def test_checkpoints_without_waveforms_are_refused(tmp_path):
     ):
         with pytest.raises(ValueError, match=str(message)):
             checkpoints.load(name)
-
-
-def test_presets_lists_sizes_that_take_features(capsys):
-    assert cli.main(["presets"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    albert_6 = [line for line in lines if line.startswith("audio_albert_6 ")]
-    assert "7,458,816" in albert_6[0]
-    for line in lines:
-        takes_features = line.startswith("audio_albert")
-        assert ("takes features" in line) == takes_features
