@@ -110,6 +110,7 @@ def assert_close(weights, expected, rtol=1e-5, atol=1e-6):
 
 
 def small_model(jit_compile=False, **kwargs):
+    """A model that trains in a compiled graph or, faster, without any."""
     keras.utils.set_random_seed(3)
     model = keras.Sequential(
         [
@@ -119,7 +120,12 @@ def small_model(jit_compile=False, **kwargs):
             keras.layers.Dense(3),
         ]
     )
-    model.compile(Lamb(**kwargs), "mse", jit_compile=jit_compile)
+    model.compile(
+        Lamb(**kwargs),
+        "mse",
+        jit_compile=jit_compile,
+        run_eagerly=not jit_compile,
+    )
     return model
 
 

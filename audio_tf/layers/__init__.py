@@ -1,15 +1,17 @@
 """Layers of audio models, in `keras.ops` alone."""
 
-from audio_tf.layers.augment import (
-    AdditiveNoise,
+from audio_tf.layers.augment_spectrogram import (
     BandMasking,
+    TimeMasking,
+    VocalTractPerturbation,
+)
+from audio_tf.layers.augment_speed import SpeedPerturbation
+from audio_tf.layers.augment_waveform import (
+    AdditiveNoise,
     PolarityInversion,
     RandomCrop,
     RandomGain,
-    SpeedPerturbation,
-    TimeMasking,
     TimeShift,
-    VocalTractPerturbation,
 )
 from audio_tf.layers.cepstral import MFCC
 from audio_tf.layers.compression import PCEN, LogCompression

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from audio_tf import layers
-from audio_tf.layers import augment, mixing
+from audio_tf.layers import (
+    augment_spectrogram,
+    augment_speed,
+    augment_waveform,
+    mixing,
+)
 
 B, N, T, F, CLASSES = 3, 29, 11, 7, 5
 RATE_HZ = 100
@@ -124,25 +129,33 @@ def test_promises_of_every_augmentation(name):
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="tf.data is TensorFlow's"
 )
-@pytest.mark.parametrize("name", EVERY)
-def test_augmentation_runs_in_a_dataset_of_unknown_shapes(name, rng):
+def test_augmentation_runs_in_a_dataset_of_unknown_shapes(rng):
+    """All layers side by side in one dataset."""
     tf = pytest.importorskip("tensorflow")
-    layer, given = EVERY[name](seed=5), arguments(name, rng)
-    expected = arrays(EVERY[name](seed=5)(**given, training=True))
-    signature = {
-        key: tf.TensorSpec(
+    augmentations = {name: make(seed=5) for name, make in EVERY.items()}
+    given = {name: arguments(name, rng) for name in EVERY}
+    signature = keras.tree.map_structure(
+        lambda x: tf.TensorSpec(
             (None, None, F) if x.ndim == 3 else (None,) * x.ndim, x.dtype
-        )
-        for key, x in given.items()
-    }
+        ),
+        given,
+    )
     dataset = tf.data.Dataset.from_generator(
         lambda: iter([given] * 9), output_signature=signature
-    ).map(lambda x: layer(**x, training=True))
-    results = (arrays(x) for x in dataset)
-    first = next(results)
-    for found, value in zip(first, expected, strict=True):
-        np.testing.assert_allclose(found, value, atol=1e-5)
-    assert moves_on(lambda: next(results), first)
+    ).map(
+        lambda x: {
+            name: layer(**x[name], training=True)
+            for name, layer in augmentations.items()
+        }
+    )
+    results = list(dataset)
+    for name, make in EVERY.items():
+        expected = arrays(make(seed=5)(**given[name], training=True))
+        first, *others = (arrays(result[name]) for result in results)
+        for found, value in zip(first, expected, strict=True):
+            np.testing.assert_allclose(found, value, atol=1e-5, err_msg=name)
+        draws = iter(others)
+        assert moves_on(lambda: next(draws), first), name
 
 
 def test_draws_are_saved_with_a_model(tmp_path, rng):
@@ -189,7 +202,7 @@ def test_polarity_turns_about_half(rng):
 @pytest.mark.parametrize("wrap", [False, True])
 def test_shift_against_a_loop(wrap, rng):
     x, offsets = waves(rng), np.array([[4], [-6], [3]], "int32")
-    found = np.asarray(augment.shift(x, REAL, offsets, wrap))
+    found = np.asarray(augment_waveform.shift(x, REAL, offsets, wrap))
     expected = np.zeros_like(x)
     for b, size in enumerate(REAL):
         for n in range(size):
@@ -234,18 +247,22 @@ def naive_resample(x, size, speed, skipped, interpolation):
             else:
                 c = min(1.0, 1.0 / speed)
                 d = c * (p - k)
-                if abs(d) < augment.SINC_ZEROS:
-                    window = np.cos(np.pi * d / 2 / augment.SINC_ZEROS) ** 2
+                if abs(d) < augment_speed.SINC_ZEROS:
+                    window = (
+                        np.cos(np.pi * d / 2 / augment_speed.SINC_ZEROS) ** 2
+                    )
                     y[n] += c * np.sinc(d) * window * x[k]
     return y, min(new, len(x))
 
 
-@pytest.mark.parametrize("interpolation", augment.INTERPOLATIONS)
+@pytest.mark.parametrize("interpolation", augment_speed.INTERPOLATIONS)
 def test_speed_against_a_loop(interpolation, rng):
     x = waves(rng)
     step = np.array([[3072], [5325], [4096]], "int32")
     start = np.array([[0.5], [0.9], [0.0]], "float32")
-    y, lengths = augment.change_speed(x, REAL, step, start, 11, interpolation)
+    y, lengths = augment_speed.change_speed(
+        x, REAL, step, start, 11, interpolation
+    )
     skipped = [5, 0, 0]  # of 39 samples 10 do not fit: floor(0.5 * 11)
     for b in range(B):
         expected, size = naive_resample(
@@ -259,13 +276,17 @@ def test_positions_are_exact_in_long_clips():
     """Where float32 has no fractions left, after 17 minutes at 16 kHz."""
     index = np.array([[0, 4_095, 4_096, 2**24 - 3, 2**24 + 5]], "int32")
     for step in (410, 3_687, 4_096, 4_505):
-        whole, rest = augment.positions(index, np.array([[step]], "int32"))
+        whole, rest = augment_speed.positions(
+            index, np.array([[step]], "int32")
+        )
         product = index[0].astype("int64") * step
         np.testing.assert_array_equal(np.asarray(whole)[0], product // 4_096)
         np.testing.assert_array_equal(
             np.asarray(rest)[0], product % 4_096 / 4_096
         )
-        found = augment.length_at_speed(index[0], np.array([[step]], "int32"))
+        found = augment_speed.length_at_speed(
+            index[0], np.array([[step]], "int32")
+        )
         expected = -(-index[0].astype("int64") * 4_096 // step)
         np.testing.assert_array_equal(np.asarray(found), expected)
 
@@ -275,7 +296,7 @@ def test_sinc_keeps_a_tone_where_linear_aliases():
     n = np.arange(800, dtype="float32")
     x = np.sin(2 * np.pi * 0.45 * n)[None].astype("float32")
     levels = {}
-    for kind in augment.INTERPOLATIONS:
+    for kind in augment_speed.INTERPOLATIONS:
         layer = layers.SpeedPerturbation((1.5, 1.5), kind, seed=1)
         y = np.asarray(layer(x, training=True)[0])[0, 50:450]
         levels[kind] = np.sqrt(np.mean(y**2))
@@ -291,7 +312,7 @@ def test_noise_has_the_ratio_it_was_asked_for(rng):
     x = waves(rng)
     noise = 100.0 * waves(rng)
     snr_db = np.array([[6.0], [-3.0], [0.0]], "float32")
-    y = np.asarray(augment.add_noise(x, REAL, noise, snr_db))
+    y = np.asarray(augment_waveform.add_noise(x, REAL, noise, snr_db))
     for b, size in enumerate(REAL[:2]):
         added = (y - x)[b, :size]
         ratio = np.sum(x[b, :size] ** 2) / np.sum(added**2)
@@ -299,7 +320,7 @@ def test_noise_has_the_ratio_it_was_asked_for(rng):
         # The noise itself, and nothing else.
         assert np.corrcoef(added, noise[b, :size])[0, 1] > 0.99999
         assert (y[b, size:] == 0).all()
-    still = np.asarray(augment.add_noise(x, REAL, 0.0 * noise, snr_db))
+    still = np.asarray(augment_waveform.add_noise(x, REAL, 0.0 * noise, snr_db))
     np.testing.assert_array_equal(still[0], x[0])
     quiet = layers.AdditiveNoise(seed=1)(0.0 * x, training=True)[0]
     assert (np.abs(np.asarray(quiet)) < 1e-12).all()
@@ -378,7 +399,7 @@ def test_warp_against_a_loop(rng):
     bins, share = 17, 0.6
     x = rng.standard_normal((2, T, bins)).astype("float32")
     factors = np.array([[0.9], [1.1]], "float32")
-    found = np.asarray(augment.warp(x, factors, share))
+    found = np.asarray(augment_spectrogram.warp(x, factors, share))
     top = bins - 1
     for b, a in enumerate((0.9, 1.1)):
         corner = share * top * min(a, 1.0)
@@ -392,7 +413,7 @@ def test_warp_against_a_loop(rng):
             part = source - low
             expected = (1 - part) * x[b, :, low] + part * x[b, :, low + 1]
             np.testing.assert_allclose(found[b, :, k], expected, atol=1e-4)
-    same = augment.warp(x, np.ones((2, 1), "float32"), share)
+    same = augment_spectrogram.warp(x, np.ones((2, 1), "float32"), share)
     np.testing.assert_allclose(np.asarray(same), x, atol=1e-5)
 
 

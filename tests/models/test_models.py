@@ -329,7 +329,7 @@ def test_any_attention_in_the_backbone(name, rng):
     x, lengths = waveform(rng), np.array([131, 60, 131], "int32")
     together = model({"waveform": x, "lengths": lengths})
     frames = np.asarray(together["sequence_output"])
-    alone = model({"waveform": x[1:2, :60], "lengths": lengths[1:2]})
+    alone = model(x[1:2, :60])
     alone = np.asarray(alone["sequence_output"])
     assert alone.shape[1] < frames.shape[1]
     np.testing.assert_allclose(frames[1, : alone.shape[1]], alone[0], atol=1e-5)

@@ -1,0 +1,254 @@
+"""Augmentation of waveforms: level, sign, place, noise, pieces."""
+
+import math
+
+import keras
+from keras import ops
+
+from audio_tf.layers import augment
+from audio_tf.ops import masks, statistics
+from audio_tf.ops.checks import check_sizes
+
+
+def shift(waveform, lengths, offset, wrap=False):
+    """Moves each clip later in time, within its real length.
+
+    Args:
+        waveform: tensor `(batch, samples)`.
+        lengths: int32 `(batch,)`, real samples of each clip.
+        offset: int32 `(batch, 1)`, by how many samples a clip is moved to
+            later times; to earlier ones if negative.
+        wrap: bool, whether the samples that leave at one end come in at the
+            other. If False, silence comes in.
+
+    Returns:
+        `(batch, samples)`, zeros behind the end of a clip.
+    """
+    size = ops.expand_dims(lengths, 1)
+    samples = ops.arange(ops.shape(waveform)[1], dtype="int32")
+    positions = ops.expand_dims(samples, 0) - offset
+    if wrap:
+        positions = ops.mod(positions, ops.maximum(size, 1))
+    inside = (positions >= 0) & (positions < size)
+    taken = ops.where(inside, augment.take_samples(waveform, positions), 0.0)
+    return masks.zero_beyond(taken, lengths)
+
+
+def add_noise(waveform, lengths, noise, snr_db):
+    """Adds noise at a ratio of signal to noise, both over the real samples.
+
+    Args:
+        waveform: tensor `(batch, samples)`.
+        lengths: int32 `(batch,)`, real samples of each clip.
+        noise: tensor `(batch, samples)`, of any level; silence adds nothing.
+        snr_db: float32 `(batch, 1)`, the power of the clip over that of the
+            noise in dB.
+
+    Returns:
+        `(batch, samples)`, zeros behind the end of a clip.
+    """
+    # A root has no gradient at 0.
+    floor = 1e-30
+    clip = ops.sqrt(ops.maximum(statistics.power(waveform, lengths), floor))
+    other = ops.sqrt(ops.maximum(statistics.power(noise, lengths), floor))
+    factor = clip / other * augment.ratio_from_db(-snr_db)
+    factor = ops.where(other > 2.0 * math.sqrt(floor), factor, 0.0)
+    return masks.zero_beyond(waveform + factor * noise, lengths)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class RandomGain(augment.WaveformAugmentation):
+    """A layer that makes each clip louder or quieter by some dB at random.
+
+    Args:
+        gain_db: pair of floats, the range in dB from which a gain is drawn
+            evenly.
+        **kwargs: arguments of `Augmentation`.
+    """
+
+    def __init__(self, gain_db=(-6.0, 6.0), **kwargs):
+        super().__init__(**kwargs)
+        self.gain_db = augment.check_range("gain_db", gain_db)
+
+    def augment(self, waveform, lengths):
+        gain = augment.ratio_from_db(self.uniform(waveform, *self.gain_db))
+        return waveform * gain, lengths
+
+    def get_config(self):
+        return {**super().get_config(), "gain_db": self.gain_db}
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class PolarityInversion(augment.WaveformAugmentation):
+    """A layer that turns the sign of a clip, which no ear can tell.
+
+    Args:
+        rate: float, the share of clips whose sign is turned.
+        **kwargs: arguments of `Augmentation`.
+    """
+
+    def __init__(self, rate=0.5, **kwargs):
+        super().__init__(rate=rate, **kwargs)
+
+    def augment(self, waveform, lengths):
+        return -waveform, lengths
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class TimeShift(augment.WaveformAugmentation):
+    """A layer that moves a clip earlier or later within its real length.
+
+    Args:
+        max_shift_s: float, the largest shift in seconds. Shifts are drawn
+            evenly from all whole numbers of samples up to it, in both
+            directions, and at most by the clip's length.
+        sample_rate_hz: int, the rate of the waveform.
+        wrap: bool, whether the samples that leave at one end come in at the
+            other. If False, silence comes in.
+        **kwargs: arguments of `Augmentation`.
+    """
+
+    def __init__(
+        self, max_shift_s=0.1, sample_rate_hz=16_000, wrap=False, **kwargs
+    ):
+        super().__init__(**kwargs)
+        augment.check_range("max_shift_s", (max_shift_s, max_shift_s), 0.0)
+        check_sizes(sample_rate_hz=sample_rate_hz)
+        self.max_shift_s = max_shift_s
+        self.sample_rate_hz = sample_rate_hz
+        self.wrap = wrap
+
+    def augment(self, waveform, lengths):
+        most = round(self.max_shift_s * self.sample_rate_hz)
+        most = ops.expand_dims(ops.minimum(lengths, most), 1)
+        offset = self.integers(waveform, -most, most)
+        return shift(waveform, lengths, offset, self.wrap), lengths
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_shift_s": self.max_shift_s,
+            "sample_rate_hz": self.sample_rate_hz,
+            "wrap": self.wrap,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class AdditiveNoise(augment.WaveformAugmentation):
+    """A layer that adds noise at a random ratio of signal to noise.
+
+    The noise is white and Gaussian, or it is read from a random row of a
+    bank, from a random sample on; a row that ends goes on from its beginning.
+    A silent clip stays silent.
+
+    Args:
+        snr_db: pair of floats, the range from which a ratio in dB is drawn
+            evenly.
+        **kwargs: arguments of `Augmentation`.
+
+    Call arguments:
+        waveform: floating tensor `(batch, samples)`.
+        lengths: integer `(batch,)` or `None`.
+        bank: floating tensor `(recordings, bank_samples)`, all of it real, or
+            `None` for white noise.
+        training: bool; without it nothing is changed.
+    """
+
+    def __init__(self, snr_db=(0.0, 30.0), **kwargs):
+        super().__init__(**kwargs)
+        self.snr_db = augment.check_range("snr_db", snr_db)
+
+    def call(self, waveform, lengths=None, bank=None, training=None):
+        return self.apply(waveform, lengths, training, bank)
+
+    def augment(self, waveform, lengths, bank):
+        if bank is None:
+            noise = keras.random.normal(
+                ops.shape(waveform), dtype="float32", seed=self.seed_generator
+            )
+        else:
+            noise = self.pieces(waveform, ops.cast(bank, "float32"))
+        snr_db = self.uniform(waveform, *self.snr_db)
+        return add_noise(waveform, lengths, noise, snr_db), lengths
+
+    def pieces(self, waveform, bank):
+        """Draws a piece of a recording for each clip, `(batch, samples)`."""
+        recordings, size = ops.shape(bank)[0], ops.shape(bank)[1]
+        row = self.integers(waveform, 0, recordings - 1)
+        start = self.integers(waveform, 0, size - 1)
+        samples = ops.arange(ops.shape(waveform)[1], dtype="int32")
+        positions = ops.mod(ops.expand_dims(samples, 0) + start, size)
+        return ops.take(ops.reshape(bank, (-1,)), row * size + positions)
+
+    def compute_output_spec(
+        self, waveform, lengths=None, bank=None, training=None
+    ):
+        return super().compute_output_spec(waveform, lengths, training)
+
+    def get_config(self):
+        return {**super().get_config(), "snr_db": self.snr_db}
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class RandomCrop(augment.RandomLayer):
+    """A layer that cuts a piece of fixed length out of each clip at random.
+
+    In training `(batch, samples)` becomes `(batch, size)`, with silence
+    behind clips that are shorter; otherwise nothing is cut.
+
+    Args:
+        crop_s: float, the length of a piece in seconds.
+        sample_rate_hz: int, the rate of the waveform.
+        **kwargs: arguments of `RandomLayer`.
+
+    Call arguments:
+        waveform: floating tensor `(batch, samples)`.
+        lengths: integer `(batch,)`, real samples of each clip, or `None`
+            where all are real.
+        training: bool; without it nothing is cut.
+
+    Returns:
+        Pair of the pieces and their lengths, int32 `(batch,)`.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(self, crop_s=1.0, sample_rate_hz=16_000, **kwargs):
+        super().__init__(**kwargs)
+        check_sizes(sample_rate_hz=sample_rate_hz)
+        self.crop_s = crop_s
+        self.sample_rate_hz = sample_rate_hz
+        self.size = round(crop_s * sample_rate_hz)
+        if self.size < 1:
+            raise ValueError(
+                "A piece must hold at least one sample. Received: "
+                f"crop_s={crop_s}, sample_rate_hz={sample_rate_hz}"
+            )
+
+    def call(self, waveform, lengths=None, training=None):
+        waveform = ops.convert_to_tensor(waveform)
+        lengths = masks.real_lengths(waveform, lengths)
+        if not training:
+            return waveform, lengths
+        room = ops.expand_dims(ops.maximum(lengths - self.size, 0), 1)
+        start = self.integers(waveform, 0, room)
+        samples = ops.expand_dims(ops.arange(self.size, dtype="int32"), 0)
+        lengths = ops.minimum(lengths, self.size)
+        taken = augment.take_samples(waveform, samples + start)
+        return masks.zero_beyond(taken, lengths), lengths
+
+    def compute_output_spec(self, waveform, lengths=None, training=None):
+        batch, samples = waveform.shape
+        samples = self.size if training else samples
+        return (
+            keras.KerasTensor((batch, samples), dtype=waveform.dtype),
+            keras.KerasTensor((batch,), dtype="int32"),
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "crop_s": self.crop_s,
+            "sample_rate_hz": self.sample_rate_hz,
+        }
