@@ -11,6 +11,7 @@ import zlib
 import numpy as np
 import pytest
 import soundfile
+import tensorflow as tf
 import tiny
 from clip_files import (
     CLASSES,
@@ -24,7 +25,7 @@ from clip_files import (
 )
 
 from audio_tf import data
-from audio_tf.audio import decode
+from audio_tf.audio import decode, decoders
 from audio_tf.corpora import Corpus
 from audio_tf.data import cache
 from audio_tf.data import chunks as chunking
@@ -412,3 +413,24 @@ def test_classify_names_each_bad_clip_and_scores_the_others(
     }.items():
         [line] = [each for each in output.err.splitlines() if name in each]
         assert reason in line
+
+
+def test_a_decoder_that_raises_leaves_bad_files_out(tmp_path, monkeypatch):
+    """As tensorflow-io's ops do; a new decoder is one entry of the table."""
+
+    def load_length(path, sample_rate_hz):
+        count = tf.strings.length(tf.io.read_file(path))
+        check = tf.debugging.Assert(count > 999, ["too short"])
+        with tf.control_dependencies([check]):
+            return tf.fill([count], float(sample_rate_hz)), tf.constant("")
+
+    decoder = decoders.Decoder(load_length, raises=True)
+    monkeypatch.setitem(decoders.DECODERS, "length", decoder)
+    corpus, _ = make_corpus(tmp_path / "clips", (503, 11, 1_009))
+    clips = prepare(corpus, tmp_path / "cache", decoder="length")
+    assert clips.corpus == corpus.select([0, 2])
+    assert clips.failures == {str(corpus.files[1]): "not decoded by length"}
+    assert clips.lengths.tolist() == clips.sizes.tolist()
+    assert set(cache.read_entry(clips.entries[1])) == {float(RATE_HZ)}
+    with pytest.raises(decode.AudioError, match="1.wav: not decoded by length"):
+        prepare(corpus, tmp_path / "c", decoder="length", strict=True)
