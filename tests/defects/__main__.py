@@ -38,6 +38,8 @@ HEAVY = (
     "scipy.stats sklearn sklearn.linear_model sklearn.ensemble soundfile "
     "pytest hypothesis tensorflow_serving.apis.predict_pb2 tqdm matplotlib"
 ).split()
+# A fault may ask for any memory; TensorFlow maps 5 GB of addresses.
+MAX_BYTES = 12 * 2**30
 # A fault that misses a name is a slip of whoever wrote it.
 SLIPS = (NameError, SyntaxError, ImportError)
 
@@ -128,6 +130,7 @@ def fork(root, selectors, stop, log):
         with log.open("w") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
         os.chdir(root)
         ours = str(defects.FOLDER.parent)
         sys.path[:] = [str(root)] + [p for p in sys.path if p not in ("", ours)]
