@@ -1,9 +1,11 @@
 """The tables of corpora: names, options, what a new line gives."""
 
 import argparse
+import subprocess
+import sys
 
 import pytest
-from corpus_files import write_fsdd, write_librispeech
+from corpus_files import write_audio, write_fsdd, write_librispeech
 
 from audio_tf import corpora
 from audio_tf.corpora import (
@@ -115,3 +117,26 @@ def test_one_recording_in_two_splits(tmp_path):
     ):
         with pytest.raises(ValueError, match=f"{names}.* are one file"):
             load_speech(dataset, tmp_path / folder, **options)
+
+
+WITHOUT_TENSORFLOW = """
+import sys
+from audio_tf import audio, corpora
+
+heavy = {"tensorflow", "keras", "keras_hub", "scipy", "tqdm"}
+print(sorted(heavy & {*sys.modules}))
+splits = corpora.load_corpus("folders", sys.argv[1])
+print(len(audio.load_audio(splits["train"].files[0], 8_000)))
+print(sorted(heavy - {"scipy"} & {*sys.modules}))
+"""
+
+
+def test_files_are_read_without_tensorflow(tmp_path):
+    """Neither it nor Keras, and nothing slow before it is needed."""
+    write_audio(tmp_path / "dog" / "1.wav", 149, 16_000)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TENSORFLOW, tmp_path],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines() == ["[]", "75", "[]"], done.stderr
