@@ -623,6 +623,16 @@ def test_a_new_attention_is_a_class_an_entry_and_a_reference(
     check("window", **given)
 
 
+def test_what_cannot_be_causal_is_this():
+    """A mechanism that says so itself has been asked too little."""
+    over_time = ["gaussian_adaptive", "grouped_query_gaussian_adaptive"]
+    over_time += ["skewed_gaussian", "bi_skewed_gaussian"]
+    cannot = {
+        name for name in attention.ATTENTIONS if not fresh(name).supports_causal
+    }
+    assert cannot == {*naive.HASHES, *over_time}
+
+
 def test_unknown_name_lists_the_known():
     with pytest.raises(ValueError, match="'full'.*Received: .*'fulll'"):
         attention.create("fulll", num_heads=1, key_dim=1)
