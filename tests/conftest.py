@@ -1,5 +1,6 @@
 import contextlib
 import gc
+import importlib
 import importlib.util
 import os
 import pathlib
@@ -12,6 +13,8 @@ import pytest
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Small tensors: more threads than cores only slow parallel workers down.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Nor does the order of sums depend on how threads are scheduled.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -43,6 +46,36 @@ def mini_fsd50k(shared_data, tmp_path_factory):
     script = runpy.run_path(str(shared_data / "make_fsd50k_mini.py"))
     script["main"](folder)
     return folder
+
+
+@pytest.fixture
+def main(monkeypatch, tmp_path):
+    """A function that runs a script of `audio_tf.runs` in this process.
+
+    It has a cache of its own.
+    """
+    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
+
+    def run(script, *arguments):
+        module = importlib.import_module(f"audio_tf.runs.{script}")
+        module.main([str(argument) for argument in arguments])
+
+    return run
+
+
+@pytest.fixture
+def refusal(main, capsys):
+    """A function that returns the one line that a script must end with."""
+
+    def refuse(script, *arguments):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            main(script, *arguments)
+        assert stopped.value.code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    return refuse
 
 
 @pytest.fixture

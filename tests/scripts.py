@@ -1,58 +1,63 @@
-"""Runs the scripts of training/ as a user runs them."""
+"""Runs the scripts of training/ as a user runs them, and kills them."""
 
 import os
 import pathlib
-import resource
 import signal
 import subprocess
 import sys
-import time
 
 TRAINING = pathlib.Path(__file__).resolve().parent.parent / "training"
 
+# A process that kills itself instead of a call of a function.
+PROGRAM = """
+import importlib
+import os
+import runpy
+import signal
+import sys
 
-def command(script, *arguments):
-    return [sys.executable, str(TRAINING / script), *map(str, arguments)]
+function, number, script, *flags = sys.argv[1:]
+module, _, path = function.partition(":")
+*holders, name = path.split(".")
+holder = importlib.import_module(module)
+for each in holders:
+    holder = getattr(holder, each)
+original, calls = getattr(holder, name), []
 
 
-def run(script, *arguments, cache, fails=False, env=None, max_bytes=None):
-    """Output of a script that must succeed, or must fail.
+def deadly(*args, **kwargs):
+    calls.append(name)
+    if len(calls) == int(number):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(*args, **kwargs)
+
+
+setattr(holder, name, deadly)
+sys.argv = [script, *flags]
+runpy.run_path(script, run_name="__main__")
+"""
+
+
+def kill_at(function, call, script, *arguments, cache):
+    """Runs a script in a process that is killed by SIGKILL.
+
+    No clock decides where: on a busy machine it is the same place.
 
     Args:
-        script: name of the file.
-        *arguments: its flags.
+        function: str, `"module:name"` or `"module:class.name"`.
+        call: int, which call of the function is the script's death, from 1;
+            nothing of that call is done.
+        script: str, name of the file in training/.
+        *arguments: flags of the script.
         cache: folder of the cache.
-        fails: bool, whether it must fail.
-        env: dict of further variables of the environment.
-        max_bytes: int, beyond which writing to a file fails, as on a full
-            disk; `None` for any.
     """
-
-    def limit():
-        if max_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
-
     done = subprocess.run(
-        command(script, *arguments),
+        [
+            *(sys.executable, "-c", PROGRAM, function, str(call)),
+            *(str(TRAINING / script), *map(str, arguments)),
+        ],
         capture_output=True,
         text=True,
-        env={**os.environ, "AUDIO_TF_CACHE": str(cache), **(env or {})},
-        preexec_fn=limit,
-    )
-    assert (done.returncode != 0) == fails, done.stderr[-3000:]
-    return done.stdout + done.stderr
-
-
-def kill_once_there(file, script, *arguments, cache):
-    """Starts a script and sends SIGKILL as soon as it has written a file."""
-    process = subprocess.Popen(
-        command(script, *arguments),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
         env={**os.environ, "AUDIO_TF_CACHE": str(cache)},
     )
-    while not file.exists():
-        assert process.poll() is None, "it ended without the file"
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]

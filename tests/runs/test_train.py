@@ -1,11 +1,14 @@
-"""The training scripts, run as a user runs them, on corpora of seconds."""
+"""Training and evaluation, on corpora of seconds."""
 
 import csv
 import importlib
 import json
 import os
 import re
+import resource
+import runpy
 import shutil
+import sys
 
 import keras
 import numpy as np
@@ -15,12 +18,14 @@ import soundfile
 if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
-from scripts import TRAINING, kill_once_there, run
+import tensorflow as tf
+from scripts import TRAINING, kill_at
 
 from audio_tf import layers, models
 from audio_tf.corpora import read_fsd50k
 from audio_tf.models import AudioClassifier
-from audio_tf.runs import train
+from audio_tf.runs import callbacks, train
+from audio_tf.runs.flags import read_config
 
 TINY = json.dumps(
     {
@@ -61,37 +66,42 @@ def write_tone(path, rate_hz, rng, samples=2_000):
 
 
 @pytest.fixture
-def main(monkeypatch, tmp_path):
-    """The main of a script, run in this process, with a cache of its own."""
-    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
+def untrained(monkeypatch):
+    """Runs are as they are, but that no weight is trained."""
 
-    def run_main(script, *arguments):
-        module = importlib.import_module(f"audio_tf.runs.{script}")
-        module.main(list(map(str, arguments)))
+    def fit(settings, classifier, chunks, out):
+        if not (out / "last.keras").is_file():
+            train.compile(classifier, settings, 1)
+            last = callbacks.LastCheckpoint(out / "last.keras")
+            last.set_model(classifier)
+            last.on_epoch_end(settings.epochs - 1)
+        return classifier
 
-    return run_main
-
-
-@pytest.fixture
-def refusal(main, capsys):
-    """The one line that a script ends with that must fail."""
-
-    def refuse(script, *arguments):
-        with pytest.raises(SystemExit) as stopped:
-            main(script, *arguments)
-        said = capsys.readouterr().err + f"{stopped.value.code}"
-        return said.strip().removesuffix("\n2")
-
-    return refuse
+    monkeypatch.setattr(train, "fit", fit)
 
 
-def test_train_evaluate_and_classify(corpus, tmp_path):
+def equal_weights(one, other):
+    return all(
+        np.array_equal(a, b)
+        for a, b in zip(one.get_weights(), other.get_weights(), strict=True)
+    )
+
+
+def test_train_evaluate_and_classify(
+    corpus, main, refusal, tmp_path, monkeypatch, capsys
+):
     out = tmp_path / "run"
     source = ["--dataset", "csv", "--data-dir", corpus]
     training = [*source, *COMMON, "--epochs", 2, "--learning-rate", 0.02]
-    output = run(
-        "train.py", *training, "--out", out, "--export", cache=tmp_path
+
+    def worse_and_worse(self, epoch, logs):
+        logs["val_mAP"] = 1.0 / (1 + epoch)
+
+    monkeypatch.setattr(
+        callbacks.ClipValidation, "on_epoch_end", worse_and_worse
     )
+    main("train", *training, "--out", out, "--export")
+    output = capsys.readouterr().out
     assert "1 files left out" in output and "bad.wav" in output
 
     report = json.loads((out / "test.json").read_text())
@@ -112,50 +122,123 @@ def test_train_evaluate_and_classify(corpus, tmp_path):
     # 0.1 s of patches of 25 ms.
     assert config["model"]["made_for_frames"] == 4
 
+    # The preset is of the best epoch, the first.
+    best, last = (
+        keras.saving.load_model(out / f"{name}.keras")
+        for name in ("best", "last")
+    )
+    assert not equal_weights(best, last)
+    preset = AudioClassifier.from_preset(str(out / "preset"))
+    assert equal_weights(preset, best)
+
     for model in (out / "preset", out / "saved_model"):
         evaluated = tmp_path / "evaluated.json"
-        run(
-            "evaluate.py",
-            *("--model", model, *source, "--report", evaluated),
-            cache=tmp_path,
-        )
+        main("evaluate", "--model", model, *source, "--report", evaluated)
         again = json.loads(evaluated.read_text())
         assert again["mAP"] == pytest.approx(report["mAP"], abs=1e-6)
         assert set(again["per_class"]) == {"low", "high"}
 
-    refused = run(
-        "train.py", *training, "--out", out, cache=tmp_path, fails=True
+    assert "--resume" in refusal("train", *training, "--out", out)
+
+
+def built(corpus, tmp_path, **options):
+    """Settings, a new classifier and the chunks of a run."""
+    settings = train.TrainSettings(
+        dataset="csv",
+        data_dir=str(corpus),
+        cache_dir=str(tmp_path / "cache"),
+        model_kwargs=json.loads(TINY),
+        chunk_s=0.1,
+        **options,
     )
-    assert "--resume" in refused and len(refused.splitlines()) == 1
+    corpora = settings.load()
+    classifier = train.build(settings, corpora["train"].vocabulary)
+    chunks, _ = train.load_chunks(settings, corpora, classifier)
+    return settings, classifier, chunks
 
 
-def test_killed_and_resumed_equals_unbroken(corpus, tmp_path):
+def test_what_diverges_is_not_kept(corpus, tmp_path, monkeypatch):
+    """The callbacks that training is given end it before its checkpoint."""
+    settings, classifier, chunks = built(corpus, tmp_path)
+    given = {}
+    monkeypatch.setattr(
+        classifier, "fit", lambda dataset, **options: given.update(options)
+    )
+    monkeypatch.setattr(keras.saving, "load_model", lambda path: None)
+    train.fit(settings, classifier, chunks, tmp_path)
+    hooks = keras.callbacks.CallbackList(given["callbacks"], model=classifier)
+    hooks.on_train_batch_end(0, {"loss": 0.5})
+    with pytest.raises(RuntimeError, match="NaN"):
+        hooks.on_train_batch_end(1, {"loss": np.nan})
+    assert not (tmp_path / "last.keras").exists()
+
+
+def test_an_epoch_of_one_batch_is_a_step_of_adam(corpus, tmp_path):
+    """Of the mean Huber loss of all chunks, by hand."""
+    settings, classifier, chunks = built(
+        corpus,
+        tmp_path,
+        batch_size=99,
+        epochs=1,
+        learning_rate=0.01,
+        dropout=0.0,
+    )
+    del chunks["val"]
+    (batch,) = chunks["train"].dataset(99)
+    x, targets = batch
+    with tf.GradientTape() as tape:
+        error = tf.abs(classifier(x, training=True) - targets)
+        huber = tf.where(error < 1.0, 0.5 * error**2, error - 0.5)
+        loss = tf.reduce_mean(huber)
+    before = [each.numpy() for each in classifier.trainable_weights]
+    gradients = tape.gradient(loss, classifier.trainable_weights)
+    kept = train.fit(settings, classifier, chunks, tmp_path)
+    (row,) = callbacks.read_history(tmp_path / "history.csv")[1]
+    assert float(row["loss"]) == pytest.approx(float(loss), rel=1e-4)
+    checked = 0
+    for old, weight, gradient in zip(
+        before, kept.trainable_weights, gradients, strict=True
+    ):
+        gradient = gradient.numpy()
+        # Where float32's rounding cannot turn the sign.
+        clear = np.abs(gradient) > 1e-5
+        # Means of one gradient, beta 0.9 and 0.999, both unbiased.
+        root = np.sqrt(0.001) * np.abs(gradient[clear])
+        step = 0.01 * np.sqrt(0.001) * gradient[clear] / (root + 1e-7)
+        moved = (weight.numpy() - old)[clear]
+        np.testing.assert_allclose(moved, -step, rtol=0.01, atol=1e-6)
+        checked += clear.sum()
+    assert checked > 100
+
+
+def test_killed_and_resumed_equals_unbroken(corpus, main, tmp_path):
+    """Killed after an epoch's row of the history, before its checkpoint."""
     arguments = ["--dataset", "csv", "--data-dir", corpus, *COMMON]
-    arguments += ["--epochs", "60", "--dropout", "0.3", "--jitter"]
-    arguments += ["--schedule", "cosine", "--warmup-epochs", "2"]
+    arguments += ["--epochs", 4, "--dropout", 0.3, "--jitter"]
+    arguments += ["--schedule", "cosine", "--warmup-epochs", 2]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    run("train.py", *arguments, "--out", whole, cache=tmp_path)
-
-    kill_once_there(
-        broken / "last.keras",
+    main("train", *arguments, "--out", whole)
+    kill_at(
+        *("audio_tf.runs.callbacks:LastCheckpoint.on_epoch_end", 3),
         *("train.py", *arguments, "--out", broken),
-        cache=tmp_path,
+        cache=tmp_path / "cache",
     )
-    stopped = keras.saving.load_model(broken / "last.keras")
-    assert 0 < int(stopped.optimizer.iterations) < 60 * 6
+    assert callbacks.epochs_done(broken / "last.keras") == 2
+    assert len(callbacks.read_history(broken / "history.csv")[1]) == 3
 
-    run("train.py", "--out", broken, "--resume", cache=tmp_path)
+    main("train", "--out", broken, "--resume")
     one, other = (
         keras.saving.load_model(folder / "last.keras")
         for folder in (whole, broken)
     )
-    for a, b in zip(one.get_weights(), other.get_weights(), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
-    epochs = [
-        [row["epoch"] for row in csv.DictReader(open(folder / "history.csv"))]
+    assert int(one.optimizer.iterations) == 4 * 9
+    assert equal_weights(one, other)
+    rows = [
+        callbacks.read_history(folder / "history.csv")[1]
         for folder in (whole, broken)
     ]
-    assert epochs[0] == epochs[1] == [str(i) for i in range(60)]
+    assert rows[0] == rows[1]
+    assert [row["epoch"] for row in rows[0]] == list("0123")
 
 
 def class_folders(folder, names, per_class=10):
@@ -168,7 +251,7 @@ def class_folders(folder, names, per_class=10):
             write_tone(folder / name / f"{number}.wav", rate_hz, rng)
 
 
-def test_a_run_keeps_its_labels_and_files(main, refusal, tmp_path):
+def test_a_run_keeps_its_labels_and_files(untrained, main, refusal, tmp_path):
     """What a run was made from may move, but not change."""
     folder, out = tmp_path / "tones", tmp_path / "run"
     class_folders(folder, ["a", "b", "c"])
@@ -198,7 +281,9 @@ def test_a_run_keeps_its_labels_and_files(main, refusal, tmp_path):
     main(*resume)
 
 
-def test_the_order_of_labels_is_kept_by_every_script(main, refusal, tmp_path):
+def test_the_order_of_labels_is_kept_by_every_script(
+    untrained, main, refusal, tmp_path
+):
     """And evaluation maps another order by name."""
     folder = tmp_path / "tones"
     class_folders(folder, ["a", "b", "c"], 4)
@@ -253,7 +338,7 @@ def backbone_config(preset):
     return {name: config[name] for name in config if name != "name"}
 
 
-def test_a_preset_stays_what_it_is(main, refusal, corpus, tmp_path):
+def test_a_preset_stays_what_it_is(untrained, main, refusal, corpus, tmp_path):
     """Fine-tuning changes what is given, and nothing else."""
     kwargs = {**json.loads(TINY), "dropout": 0.3, "filterbank": "mel"}
     backbone = models.AudioTransformerBackbone(
@@ -292,7 +377,7 @@ def test_a_preset_stays_what_it_is(main, refusal, corpus, tmp_path):
 
 
 def test_what_a_backbone_does_not_take_is_named_by_its_flag(
-    refusal, main, corpus, tmp_path
+    untrained, refusal, main, corpus, tmp_path
 ):
     encoder = models.SpeechEncoder(
         models.AudioAlbertBackbone(
@@ -329,7 +414,6 @@ def test_what_a_backbone_does_not_take_is_named_by_its_flag(
     ):
         line = refusal(*tuning, *flags)
         assert blamed in line and said in line, line
-        assert "\n" not in line
     assert not (tmp_path / "run").exists()
     # What the encoder within it takes reaches it.
     main(*tuning, "--model", preset, "--dropout", 0.25)
@@ -352,20 +436,25 @@ def test_a_mistake_leaves_no_folder_behind(refusal, corpus, tmp_path):
         ([*source, *whole, "--hop-s", 1], "--hop-s applies to chunks"),
     ):
         line = refusal("train", *flags, "--epochs", 1, "--out", out)
-        assert said in line and "\n" not in line, line
+        assert said in line, line
     assert not out.exists()
 
 
-def test_whatever_a_file_is_called(main, tmp_path, capsys):
-    """Names that are no UTF-8, and sources that are gone when a run ends."""
+def test_whatever_a_file_is_called(main, tmp_path, capsys, monkeypatch):
+    """Names that are no UTF-8, and sources that are gone when a run ends.
+
+    Of a clip that is too loud the samples are finite, but no longer so in the
+    model: it is one bad clip.
+    """
     folder, out = tmp_path / "tones", tmp_path / "run"
     class_folders(folder, ["a", "b"])
     odd = os.fsdecode(b"\xff\xe4.wav")
     shutil.copy(folder / "a" / "0.wav", folder / "a" / odd)
     odd_bad = os.fsdecode(b"\xfe.wav")
     (folder / "a" / odd_bad).write_text("no sound")
+    loud = np.full(2_000, 1e30, "float32")
+    soundfile.write(folder / "a" / "loud.wav", loud, 8_000, subtype="FLOAT")
     training = ["--dataset", "folders", "--data-dir", folder, "--epochs", 1]
-
     original = train.fit
 
     def deleting(*arguments):
@@ -373,67 +462,56 @@ def test_whatever_a_file_is_called(main, tmp_path, capsys):
         shutil.rmtree(folder / "b")
         return model
 
-    train.fit = deleting
-    try:
-        main("train", *training, *COMMON, "--out", out)
-    finally:
-        train.fit = original
-    assert "1 files left out" in capsys.readouterr().out
+    monkeypatch.setattr(train, "fit", deleting)
+    main("train", *training, *COMMON, "--out", out)
+    output = capsys.readouterr().out
+    assert "2 files left out" in output and "loud.wav" in output
     origin = json.loads((out / "preset" / "provenance.json").read_text())
     files = {name: each["files"] for name, each in origin["corpus"].items()}
     assert sum(files.values()) == 21
     listed = json.loads((out / "corpus.json").read_text())
     names = [name for split in listed["splits"].values() for name in split]
     assert f"a/{odd}" in names
-    assert list(listed["left_out"]) == [f"a/{odd_bad}"]
-
-
-def test_one_loud_clip_is_one_bad_clip(main, tmp_path, capsys):
-    """Its samples are finite, but no longer so in the model."""
-    folder, out = tmp_path / "tones", tmp_path / "run"
-    class_folders(folder, ["a", "b"])
-    loud = np.full(2_000, 1e30, "float32")
-    soundfile.write(folder / "a" / "loud.wav", loud, 8_000, subtype="FLOAT")
-    training = ["--dataset", "folders", "--data-dir", folder, "--epochs", 1]
-    main("train", *training, *COMMON, "--out", out)
-    output = capsys.readouterr().out
-    assert "1 files left out" in output and "loud.wav" in output
-    assert (out / "preset").is_dir()
+    assert set(listed["left_out"]) == {f"a/{odd_bad}", "a/loud.wav"}
 
 
 def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(
-    corpus, tmp_path
+    corpus, refusal, tmp_path, monkeypatch
 ):
     out = tmp_path / "run"
+    original, before = callbacks.LastCheckpoint.on_epoch_end, []
+
+    def on_a_full_disk(self, epoch, logs=None):
+        if not before:
+            original(self, epoch, logs)
+            before.append(self.path.read_bytes())
+            return
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(
+            resource.RLIMIT_FSIZE, (len(before[0]) // 2, limits[1])
+        )
+        try:
+            original(self, epoch, logs)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    monkeypatch.setattr(
+        callbacks.LastCheckpoint, "on_epoch_end", on_a_full_disk
+    )
     arguments = ["--dataset", "csv", "--data-dir", corpus, *COMMON]
-    kill_once_there(
-        out / "last.keras",
-        *("train.py", *arguments, "--epochs", 500, "--out", out),
-        cache=tmp_path,
-    )
-    before = (out / "last.keras").read_bytes()
-    output = run(
-        *("train.py", "--out", out, "--resume"),
-        cache=tmp_path,
-        fails=True,
-        max_bytes=len(before) // 2,
-    )
-    line = output.splitlines()[-1]
-    assert line.startswith("train.py: ") and "File too large" in line
-    assert f"{out / 'last.keras'} is whole, after epoch" in line
-    assert "Traceback" not in output
-    assert (out / "last.keras").read_bytes() == before
+    line = refusal("train", *arguments, "--epochs", 3, "--out", out)
+    assert "File too large" in line
+    assert f"{out / 'last.keras'} is whole, after epoch 1" in line
+    assert (out / "last.keras").read_bytes() == before[0]
     assert not list(out.glob(".*"))
 
 
 def test_what_there_is_to_resume(refusal, tmp_path):
     line = refusal("train", "--resume", "--out", tmp_path / "none")
-    assert "nothing to resume" in line and "\n" not in line
+    assert "nothing to resume" in line
 
 
 def test_every_config_of_the_repository_is_known():
-    from audio_tf.runs.flags import read_config
-
     configs = sorted((TRAINING / "configs").glob("*.py"))
     assert configs
     for config in configs:
@@ -446,20 +524,36 @@ def test_every_config_of_the_repository_is_known():
         assert settings_class(**read_config(config, settings_class))
 
 
-def test_fsd50k_from_its_released_layout(mini_fsd50k, tmp_path):
+def test_every_script_is_the_library(capsys, monkeypatch):
+    """And its help shows its commands."""
+    scripts = sorted(TRAINING.glob("*.py"))
+    assert scripts
+    for script in scripts:
+        table = ["ssl"] if script.stem == "reproduce" else []
+        monkeypatch.setattr(sys, "argv", [str(script), *table, "--help"])
+        with pytest.raises(SystemExit) as stopped:
+            runpy.run_path(str(script), run_name="__main__")
+        assert stopped.value.code == 0
+        said = capsys.readouterr().out
+        assert f"usage: {script.name}" in said, script
+        assert f"\n    audio-tf {script.stem} " in said, script
+        assert f"\n    python training/{script.name} " in script.read_text()
+
+
+def test_fsd50k_from_its_released_layout(
+    mini_fsd50k, untrained, main, tmp_path, capsys
+):
     """Real clips in FSD50K's folders, through the code that reads FSD50K."""
     source = ["--dataset", "fsd50k", "--data-dir", mini_fsd50k]
     out = tmp_path / "run"
-    run(
-        *("train.py", *source, "--model-kwargs", TINY, "--epochs", 1),
+    main(
+        *("train", *source, "--model-kwargs", TINY, "--epochs", 1),
         *("--out", out),
-        cache=tmp_path,
     )
     model = AudioClassifier.from_preset(str(out / "preset"))
     assert model.num_classes == 200 and model.labels[14] == "Bird"
-    output = run(
-        *("evaluate.py", "--model", out / "preset", *source),
-        cache=tmp_path,
-    )
+    capsys.readouterr()
+    main("evaluate", "--model", out / "preset", *source)
+    output = capsys.readouterr().out
     assert "num_clips" in output and "80" in output
     assert len(read_fsd50k(mini_fsd50k)["test"]) == 80
