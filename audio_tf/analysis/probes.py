@@ -1,8 +1,8 @@
-"""Probes: what frozen features tell about speakers and phonemes.
+"""Probes: small networks that tell speakers or phonemes from frozen features.
 
-A probe is a small network over features that stay as they are, as in the
-downstream tasks of s3prl's branch AlbertNew. The epoch that is best on the
-validation split is the one that is tested, once.
+A probe is trained over features that stay as they are, as in the downstream
+tasks of s3prl's branch AlbertNew. The epoch that is best on the validation
+split is tested, once.
 """
 
 import dataclasses
@@ -19,19 +19,20 @@ from audio_tf.models import inputs as model_inputs
 
 @dataclasses.dataclass(frozen=True)
 class Probe:
-    """What a probe is.
+    """One kind of probe.
 
     Attributes:
-        targets: str, what it tells, as `audio_tf.data.Utterances` takes it.
-        hidden_layers: int, hidden layers, each with ReLU.
+        targets: str, the targets that it learns, as `audio_tf.data.Utterances`
+            takes them.
+        hidden_layers: int, number of hidden layers, each with ReLU.
     """
 
     targets: str
     hidden_layers: int = 0
 
 
-# The papers' four: `mean_linear_v2`, `OneLinearCPC`, `OneHidden` and the one
-# that is called `linear` in the authors' code; and s3prl's `phone_linear`.
+# The papers' four probes, `mean_linear_v2`, `OneLinearCPC`, `OneHidden` and
+# `linear` in the authors' code, and s3prl's `phone_linear`.
 PROBES = {
     "speaker": Probe("speaker"),
     "frame_speaker": Probe("frame_speaker"),
@@ -52,23 +53,23 @@ def check_probe(name):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class ProbeModel(model_inputs.InputDoor, keras.Model):
-    """A functional model over features; `create` makes it."""
+    """A functional model over features, which `create` makes."""
 
     takes = "features"
 
 
 def create(name, feature_dim, num_classes, hidden_dim=768, dropout=0.0):
-    """A new probe, not compiled.
+    """Builds a new probe, not compiled.
 
-    `speaker` sees the mean over the real frames (the original's is over the
-    padding too), all others see each frame alone.
+    The probe `speaker` sees the mean over the real frames (the mean of the
+    original runs over the padding too). The others see each frame alone.
 
     Args:
         name: a key of `PROBES`.
         feature_dim: int, features of a frame.
-        num_classes: int.
-        hidden_dim: int, units of hidden layers: 768, the width of the papers'
-            models, for their mel baseline too.
+        num_classes: int, number of speakers or phonemes.
+        hidden_dim: int, units of a hidden layer. The default, 768, is the
+            width of the papers' models and serves their mel baseline too.
         dropout: float, dropout rate of hidden layers; 0 in the papers.
 
     Returns:
@@ -97,10 +98,10 @@ def create(name, feature_dim, num_classes, hidden_dim=768, dropout=0.0):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class RealAccuracy(keras.metrics.Metric):
-    """Share of right answers among the targets that are not padding.
+    """The share of right answers among the targets that are not padding.
 
-    Counted in whole numbers: batches may differ in their real frames, and
-    float32 counts to 17 million only, 47 hours of 10 ms.
+    It counts in whole numbers, since batches may differ in their real frames
+    and float32 counts to 17 million only, 47 hours of frames of 10 ms.
 
     Call arguments:
         y_true: integer tensor `(...)`, `PADDING_LABEL` where there is none.
@@ -148,16 +149,17 @@ def train(
 ):
     """Trains a probe and tests its best epoch, once.
 
-    Cross entropy over real frames, Adam, gradients clipped to a norm of 10.
+    The loss is the mean cross entropy over the real frames of a batch. Adam
+    takes gradients that are clipped to a global norm of 10.
 
     Args:
-        probe: a model that `create` made; has the weights of the best epoch
-            afterwards.
+        probe: a model that `create` has made. Afterwards it has the weights of
+            the best epoch.
         splits: dict of `Utterances` by `"train"`, `"val"` and `"test"`.
         epochs: int, passes over `train`.
-        batch_size: int, utterances.
+        batch_size: int, utterances in a batch.
         learning_rate: float, 1e-3 or 4e-3 in the authors' settings.
-        seed: int, of the order of each pass.
+        seed: int, from which the order of each pass is drawn.
         verbose: as `keras.Model.fit` takes it.
 
     Returns:
@@ -213,13 +215,15 @@ def train(
 class FrozenFeatures:
     """A hidden state of a speech encoder, as `cache_features` takes features.
 
-    `max_frames` is how many frames of a clip it takes, `None` for any number.
+    It has the attributes of the layer `SpeechFeatures` that place a frame in
+    time and bound the length of a clip.
 
     Args:
-        encoder: a `SpeechEncoder`; always run in inference.
-        layer: int, which hidden state: 0 is the embedding, `num_layers` the
-            last layer. `None`: the encoder's output, which is the last layer
-            or, in an encoder with `weighted_sum`, the mixture.
+        encoder: a `SpeechEncoder`, which is run in inference.
+        layer: int, the hidden state: 0 is the input of the first block, the
+            number of blocks the output of the last. `None` is the encoder's
+            output: that of the last block or, in an encoder with
+            `weighted_sum`, the mixture.
 
     Call arguments:
         waveform: float32 array `(batch, samples)`, full scale 1.
@@ -234,15 +238,15 @@ class FrozenFeatures:
     """
 
     def __init__(self, encoder, layer=None):
-        inner, features = encoder.encoder, encoder.features
-        if layer is not None and not 0 <= layer <= inner.num_layers:
+        features, last = encoder.features, len(encoder.blocks)
+        if layer is not None and not 0 <= layer <= last:
             raise ValueError(
                 "`layer` must be None or from 0, the embedding, to "
-                f"{inner.num_layers}. Received: layer={layer}"
+                f"{last}. Received: layer={layer}"
             )
         self.encoder = encoder
         self.layer = layer
-        self.dim = inner.hidden_dim
+        self.dim = encoder.output["sequence_output"].shape[-1]
         self.sample_rate_hz = features.sample_rate_hz
         self.frame_size = features.frame_size
         self.first_middle = features.first_middle
@@ -258,7 +262,7 @@ class FrozenFeatures:
 
     @property
     def weights(self):
-        """Those of the encoder."""
+        """Returns the weights of the encoder."""
         return self.encoder.weights
 
     def __call__(self, waveform, lengths):
@@ -267,7 +271,7 @@ class FrozenFeatures:
         )
 
     def get_config(self):
-        """What the outputs depend on beside the weights."""
+        """Returns a dict of all that outputs depend on beside the weights."""
         inner = self.encoder.encoder
         return {
             "encoder": [type(inner).__name__, own_config(inner)],

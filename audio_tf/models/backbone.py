@@ -22,6 +22,9 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         takes: `"waveform"` or `"features"`.
         sample_rate_hz: int, the rate of the waveform; `None` where the model
             takes features.
+        features: layer that computes features of the waveform, a
+            `SpeechFeatures`, `None` where the model takes the waveform
+            otherwise or takes features.
         frame_size: int, samples (of features: input frames, 1) from one frame
             of the first block to the next.
         output_frame_size: int, the same for frames of `"sequence_output"`.
@@ -60,6 +63,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
     """
 
     sample_rate_hz = None
+    features = None
     # Whether each frame is made of its own `frame_size` samples alone.
     embeds_pieces = False
     sizes = {}

@@ -1,4 +1,4 @@
-"""What a run is made of: settings, callbacks, provenance, devices.
+"""Training, evaluation, pre-training and probing: settings, runs, records.
 
 Runs are programs, on whose terminal TensorFlow has nothing to say: it is
 imported here first, quietly.

@@ -37,7 +37,7 @@ FEATURE_BATCH = 16
 
 @dataclasses.dataclass
 class BaselineSettings(ReportSettings):
-    """What is learned and what of it is evaluated."""
+    """Features, classifiers and the split that they are scored on."""
 
     sample_rate_hz: int = setting(
         16_000, "rate of the waveform", check=POSITIVE
@@ -53,17 +53,17 @@ class BaselineSettings(ReportSettings):
 
 
 def forest(settings, seed, one_label):
-    """A random forest, which takes several labels a clip as it is."""
+    """Makes a random forest, which takes any number of labels a clip."""
     return RandomForestClassifier(
         settings.trees, random_state=seed, n_jobs=os.cpu_count()
     )
 
 
 def logistic(settings, seed, one_label):
-    """Logistic regression on features of mean 0 and deviation 1.
+    """Makes a logistic regression on features of mean 0 and deviation 1.
 
-    It leaves out the slopes, which help the forest: on fold 4 of ESC-10 it is
-    right in 0.85 of the clips without and 0.78 with them.
+    It leaves out the slopes, which help the forest: on fold 4 of ESC-10 its
+    accuracy is 0.85 without and 0.78 with them.
     """
     regression = LogisticRegression(C=0.1, max_iter=2_000)
     return make_pipeline(
@@ -82,9 +82,15 @@ BASELINES = {
 
 
 def features(clips, settings):
-    """Means and deviations of MFCC and slopes, `(clips, 6 coefficients)`.
+    """Computes means and deviations of MFCC and of their slopes.
 
-    Those of the MFCC come first, then of their first and second slopes.
+    Args:
+        clips: `Clips` of samples.
+        settings: `BaselineSettings`.
+
+    Returns:
+        float32 `(clips, 6 * coefficients)`: means and deviations of the MFCC,
+        then of their first and of their second slopes.
     """
     mfcc = layers.MFCC(
         settings.coefficients,
@@ -141,7 +147,11 @@ def fit_and_score(make, train, inputs):
 
 
 def summary(reports):
-    """Mean and standard deviation of each figure over the seeds' reports."""
+    """Returns means and deviations of each figure over the seeds.
+
+    Args:
+        reports: list of dicts of figures, one for each seed.
+    """
     figures = {}
     for name in metrics.METRICS:
         values = [report[name] for report in reports]
@@ -156,7 +166,14 @@ def summary(reports):
 
 
 def run(settings):
-    """Prints the figures, and writes them if asked."""
+    """Prints the figures of all baselines, and writes them if asked.
+
+    Args:
+        settings: `BaselineSettings`.
+
+    Returns:
+        Dict by baseline of what `summary` returns.
+    """
     corpora = settings.load()
     clips = {
         split: data.prepare(
@@ -206,6 +223,7 @@ def run(settings):
     for split in clips:
         if clips[split].failures:
             print(describe_failures(clips[split].failures))
+    return result
 
 
 def main(argv=None, prog=None):

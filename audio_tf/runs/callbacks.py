@@ -17,8 +17,8 @@ EPOCHS_DONE = "epochs_done.txt"
 class ClipValidation(keras.callbacks.Callback):
     """Adds clip-level figures of a split to the logs of each epoch.
 
-    Must come before the callbacks that read them: `val_mAP` and its kin are
-    then there for checkpoints, TensorBoard and early stopping.
+    It must come before the callbacks that read them: checkpoints, TensorBoard
+    and early stopping then find `val_mAP` and the other figures.
 
     Args:
         chunks: `audio_tf.data.Chunks` of the split.
@@ -43,7 +43,7 @@ class ClipValidation(keras.callbacks.Callback):
 
 
 class EpochSeeds(keras.callbacks.Callback):
-    """Sets the random state of dropout and its kin at each epoch's start.
+    """Sets the random state of all layers at each epoch's start.
 
     Keras saves no random state: without this, training that is resumed draws
     other numbers than training that is not broken.
@@ -70,8 +70,8 @@ class EpochSeeds(keras.callbacks.Callback):
 class LastCheckpoint(keras.callbacks.Callback):
     """Saves model and optimizer after each epoch, whole or not at all.
 
-    The number of epochs is kept inside, since an optimizer does not know it:
-    it leaves out batches whose gradients overflow.
+    The file also holds the number of epochs, which an optimizer does not
+    know: it leaves out batches whose gradients overflow.
 
     Args:
         path: the `.keras` file.
@@ -126,7 +126,11 @@ class BestCheckpoint(keras.callbacks.Callback):
 
 
 def better(monitor):
-    """The comparison `better(a, b)` of two figures of that name."""
+    """Returns the function of two floats that says if the first is better.
+
+    Args:
+        monitor: str, a key of `audio_tf.metrics.monitors()`.
+    """
     if metrics.monitor_mode(monitor) == "min":
         return float.__lt__
     return float.__gt__
@@ -157,7 +161,7 @@ class History(keras.callbacks.Callback):
 
 
 def read_history(path):
-    """Columns and rows of a history.
+    """Reads the CSV of a history, which may be missing.
 
     Returns:
         Pair of a list of names, empty if there is no history, and a list of
@@ -183,7 +187,13 @@ def read_history(path):
 
 
 def write_history(path, names, rows):
-    """Writes the CSV of a history, whole or not at all."""
+    """Writes the CSV of a history, whole or not at all.
+
+    Args:
+        path: the CSV.
+        names: list of str, the columns.
+        rows: list of dicts by column; a cell that one lacks stays empty.
+    """
     with (
         files.whole_file(path) as new,
         open(new, "w", newline="", encoding="utf-8") as file,
@@ -194,10 +204,11 @@ def write_history(path, names, rows):
 
 
 def epochs_done(path):
-    """Epochs that a model was trained for when `LastCheckpoint` saved it.
+    """Returns the epochs that a model that was saved had been trained for.
 
     Args:
-        path: the `.keras` file; 0 if it is not there.
+        path: the `.keras` file that `LastCheckpoint` writes. Without it, 0
+            is returned.
     """
     if not pathlib.Path(path).is_file():
         return 0
@@ -206,7 +217,7 @@ def epochs_done(path):
 
 
 def kept(out):
-    """One text on what an unfinished run has left, empty if nothing.
+    """Returns a text on the checkpoint of an unfinished run, empty for none.
 
     Args:
         out: folder of the run.
@@ -221,7 +232,7 @@ def kept(out):
 
 
 def rewind_history(path, epoch, monitor=None):
-    """Drops rows of a history from `epoch` on; best of `monitor` before.
+    """Drops the rows of a history from an epoch on.
 
     A run that was killed between its log and its checkpoint has logged an
     epoch that will be trained again.
@@ -232,7 +243,8 @@ def rewind_history(path, epoch, monitor=None):
         monitor: str, a key of `audio_tf.metrics.monitors()`, or `None`.
 
     Returns:
-        The best value of the column `monitor`, or `None`.
+        The best value of the column `monitor` in the rows that stay, a float,
+        or `None` if there is none.
     """
     names, rows = read_history(path)
     if not names:

@@ -10,11 +10,11 @@ STRATEGIES = ("none", "data_parallel")
 
 
 def scope(strategy):
-    """A context in which models are built, loaded and trained.
+    """Returns a context in which models are built, loaded and trained.
 
-    To be entered before the backend computes anything. Each batch is cut
+    It must be entered before the backend computes anything. Each batch is cut
     evenly among all devices that the backend sees, which hold the same
-    weights. On JAX that gives what one device would give. On TensorFlow
+    weights. On JAX the result is that of one device. On TensorFlow
     losses are means over each device's share, averaged; gradients are clipped
     before they are added up; and the devices' random numbers are equal, so
     that row `i` of each share has the same masks and dropout.
@@ -68,11 +68,11 @@ SCOPES = {"tensorflow": tensorflow_scope, "jax": jax_scope}
 
 
 def num_devices():
-    """Devices that batches are cut among in the current scope."""
+    """Returns the number of devices that share a batch in this scope."""
     backend = keras.backend.backend()
     if backend == "jax":
-        mesh = getattr(keras.distribution.distribution(), "device_mesh", None)
-        return 1 if mesh is None else mesh.devices.size
+        spread = keras.distribution.distribution()
+        return 1 if spread is None else spread.device_mesh.devices.size
     if backend == "tensorflow":
         import tensorflow as tf
 

@@ -23,7 +23,7 @@ from audio_tf.terminal import describe_failures
 
 @dataclasses.dataclass
 class EvaluateSettings(ReportSettings):
-    """What is evaluated on what."""
+    """A model and the labelled clips that it is scored on."""
 
     model: str = shared("model", "runs/train/preset")
     batch_size: int = shared("batch_size", 64)
@@ -63,10 +63,17 @@ def labelled_chunks(model, dataset, data_dir, test_folds=None):
 
 
 def run(settings):
-    """Prints the figures, and writes them if asked."""
+    """Scores a split, prints its figures, and writes them if asked.
+
+    Args:
+        settings: `EvaluateSettings`.
+
+    Returns:
+        Dict of the figures.
+    """
     classifier = load_classifier(settings.model)
     corpus = settings.load()[settings.split]
-    # Whatever does not fit, before hours of decoding.
+    # Labels that do not fit are told before hours of decoding.
     order = provenance.column_order(
         classifier.labels, corpus.vocabulary, classifier.num_classes
     )
@@ -94,6 +101,7 @@ def run(settings):
         files.write_json(settings.report, report)
     if clips.failures:
         print(describe_failures(clips.failures))
+    return report
 
 
 def main(argv=None, prog=None):

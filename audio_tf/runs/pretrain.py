@@ -28,17 +28,20 @@ from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
 from audio_tf.terminal import describe_failures
 
 PICTURED = 4
-# What may differ when a run goes on.
+# Settings that may differ when a run goes on.
 FREE_SETTINGS = ("data_dir", "cache_dir", "picture_every")
 
 
 @dataclasses.dataclass
 class PretrainSettings(ModelSettings, SpeechSettings):
-    """What a run is made of; the defaults are the paper's setting."""
+    """Corpus, features, model, masking and steps of a run.
+
+    The defaults are the paper's setting.
+    """
 
     target: str = setting(
         "spectrogram",
-        "what is rebuilt, the linear spectrogram or the input",
+        "what is reconstructed, the linear spectrogram or the input",
         ["spectrogram", "input"],
     )
     model: str = shared("model", "audio_albert_6")
@@ -102,7 +105,11 @@ class PretrainSettings(ModelSettings, SpeechSettings):
             )
 
     def target_layer(self):
-        """The `SpeechFeatures` of what is rebuilt, `None` for the input."""
+        """Makes the layer `SpeechFeatures` of the target.
+
+        Returns:
+            The layer, `None` where the input is reconstructed.
+        """
         if self.target == "input":
             return None
         options = self.feature_layer().options
@@ -117,7 +124,14 @@ class PretrainSettings(ModelSettings, SpeechSettings):
 
 
 def build(settings):
-    """A new model, compiled."""
+    """Builds a new model, and compiles it.
+
+    Args:
+        settings: `PretrainSettings`.
+
+    Returns:
+        `MaskedAcousticModel`.
+    """
     features, target = settings.feature_layer(), settings.target_layer()
     with settings.naming_flags():
         backbone = models.AudioAlbertBackbone.from_preset(
@@ -153,13 +167,17 @@ def build(settings):
 
 
 class Batches:
-    """Features, and targets where they are not the features, in batches.
+    """Features in batches, with targets where those are others.
 
     Args:
         clips: `Clips` of a split.
-        settings: the settings.
-        max_frames: int, steps of the longest utterance that the model takes,
+        settings: `PretrainSettings`.
+        max_frames: int, frames of the longest utterance that the model takes,
             or `None` for any.
+
+    Raises:
+        ValueError: if an utterance is longer, or devices cannot share a batch
+            evenly.
     """
 
     def __init__(self, clips, settings, max_frames=None):
@@ -167,10 +185,10 @@ class Batches:
         self.layers = [settings.feature_layer()]
         if settings.target != "input":
             self.layers.append(settings.target_layer())
-        steps = int(self.layers[0].frame_lengths(clips.lengths.max()))
-        if max_frames is not None and steps > max_frames:
+        longest = int(self.layers[0].frame_lengths(clips.lengths.max()))
+        if max_frames is not None and longest > max_frames:
             raise ValueError(
-                f"The longest utterance has {steps} steps; see --max-s and "
+                f"The longest utterance has {longest} frames; see --max-s and "
                 "--made-for-frames. Received: a model that takes "
                 f"{max_frames}"
             )
@@ -197,10 +215,20 @@ class Batches:
             )
 
     def __len__(self):
-        """Batches of one pass."""
+        """Returns the number of batches of one pass."""
         return self.utterances[0].num_batches(self.size, self.full_batches)
 
     def dataset(self, **options):
+        """Returns batches for `fit`.
+
+        Args:
+            **options: arguments of `Utterances.dataset`.
+
+        Returns:
+            `tf.data.Dataset` of dicts of `features` `(batch, frames, dim)` and
+            `lengths` `(batch,)`, or of pairs of such a dict and targets
+            `(batch, frames, target_dim)`.
+        """
         import tensorflow as tf
 
         parts = [
@@ -217,13 +245,23 @@ class Batches:
         )
 
     def some(self, count):
-        """Features of some utterances of middling length."""
+        """Returns a dict of features and lengths of a few utterances.
+
+        Their length is about the median.
+
+        Args:
+            count: int, how many at most.
+        """
         batch = next(iter(self.dataset(first_batch=len(self) // 2)))
         features = batch[0] if isinstance(batch, tuple) else batch
         return {name: value[:count] for name, value in features.items()}
 
     def training(self, first):
-        """Endless batches in the order of the seed, from number `first`."""
+        """Returns endless batches in the order that the seed gives.
+
+        Args:
+            first: int, the batch to begin with, counted over all passes.
+        """
         return self.dataset(
             shuffle=True,
             seed=self.settings.seed,
@@ -232,7 +270,14 @@ class Batches:
         )
 
     def compute(self, inputs):
-        """Features and targets of a batch of waveforms."""
+        """Computes features and targets of a batch of waveforms.
+
+        Args:
+            inputs: dict of `waveform` `(batch, samples)` and `lengths`.
+
+        Returns:
+            One element of `dataset`.
+        """
         lengths = inputs["lengths"]
         parts = [layer(inputs["waveform"], lengths) for layer in self.layers]
         lengths = self.layers[0].frame_lengths(lengths)
@@ -241,11 +286,11 @@ class Batches:
 
 
 class Presets(keras.callbacks.Callback):
-    """Writes the encoder as a preset, whole or not at all.
+    """Writes the encoder as a preset after some epochs and after the last.
 
     Args:
-        settings: the settings.
-        out: folder of the run.
+        settings: `PretrainSettings`.
+        out: `pathlib.Path`, the folder of the run.
         facts: dict for the preset's `provenance.json`.
     """
 
@@ -265,7 +310,15 @@ class Presets(keras.callbacks.Callback):
 
 
 def write_preset(model, settings, out, facts, done):
-    """`preset/` of the run after `done` steps."""
+    """Writes the preset of a run, whole or not at all.
+
+    Args:
+        model: `MaskedAcousticModel`.
+        settings: `PretrainSettings`.
+        out: `pathlib.Path`, the folder of the run.
+        facts: dict for the preset's `provenance.json`.
+        done: int, steps that the model was trained for.
+    """
     encoder = models.SpeechEncoder(model.backbone, settings.feature_layer())
     facts = {**facts, "steps_done": done, "steps": settings.steps}
     with files.whole_folder(out / "preset") as new:
@@ -314,10 +367,10 @@ def fit(settings, model, batches, out, facts):
 
 
 def load_batches(settings, corpora, max_frames):
-    """Batches of the splits that are there.
+    """Decodes the splits and puts them into batches.
 
     Args:
-        settings: the settings.
+        settings: `PretrainSettings`.
         corpora: dict of `SpeechCorpus` by split.
         max_frames: as `Batches` takes it.
 
@@ -347,10 +400,19 @@ def load_batches(settings, corpora, max_frames):
 
 
 def run(settings, out):
-    """A whole run, within the scope of its devices."""
+    """Pre-trains a model, from the corpus to the preset.
+
+    It must be called within the scope of its devices, see `distribution`. A
+    run that has begun in the folder goes on.
+
+    Args:
+        settings: `PretrainSettings`.
+        out: path of the run's folder.
+    """
+    out = pathlib.Path(out)
     keras.utils.set_random_seed(settings.seed)
     last = out / "last.keras"
-    # What is wrong with it is known before hours of decoding.
+    # A model that cannot be built is told before hours of decoding.
     model = keras.saving.load_model(last) if last.is_file() else None
     if model is None:
         model = build(settings)

@@ -29,7 +29,7 @@ from audio_tf import attention, data, files
 from audio_tf.analysis import probes
 from audio_tf.audio import RESAMPLER
 from audio_tf.console import errors_in_one_line
-from audio_tf.models import AudioBackbone, SpeechEncoder
+from audio_tf.models import AudioBackbone
 from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import provenance
 from audio_tf.runs.corpus_settings import SpeechSettings
@@ -42,15 +42,18 @@ SPLITS = ("train", "val", "test")
 
 @dataclasses.dataclass
 class ProbeSettings(SpeechSettings):
-    """What is probed and how; the defaults are s3prl's branch AlbertNew's."""
+    """Features, probes and their training.
+
+    The defaults are the settings of s3prl's branch AlbertNew.
+    """
 
     model: str | None = shared(
         "model", None, unless_given="none: the features are probed"
     )
     layer: str | None = setting(
         None,
-        "hidden state of the model, from 0, the embedding; `features` for "
-        "what goes into it",
+        "hidden state of the model, a number from 0, the embedding; "
+        "`features` for the features that it computes",
         unless_given="the model's output",
     )
     tasks: list[str] = setting(probes.PAPER_PROBES, "probes", probes.PROBES)
@@ -96,16 +99,20 @@ class ProbeSettings(SpeechSettings):
             )
 
 
-# What may differ when a run goes on.
+# Settings that may differ when a run goes on.
 FREE_SETTINGS = ("tasks", "data_dir", "cache_dir")
 
 
 def load_features(settings):
-    """What is probed.
+    """Loads the layer whose outputs are probed.
+
+    Args:
+        settings: `ProbeSettings`.
 
     Returns:
-        Triple of the features, the settings with those of the model in
-        place, and facts about the model, `None` without one.
+        Triple of the layer, `SpeechFeatures` or `FrozenFeatures`; the settings
+        with the model's features and rate in place; and a dict of facts about
+        the model, `None` without a model.
 
     Raises:
         ValueError: if there is no such layer, or settings contradict the
@@ -114,10 +121,10 @@ def load_features(settings):
     if settings.model is None:
         return settings.feature_layer(), settings, None
     encoder = AudioBackbone.from_preset(settings.model, trainable=False)
-    if not isinstance(encoder, SpeechEncoder):
+    if encoder.features is None:
         raise ValueError(
-            "--model must be the preset of a SpeechEncoder. "
-            f"Received: {settings.model}, a {type(encoder).__name__}"
+            "--model must compute features, as a SpeechEncoder does. "
+            f"Received: {settings.model}, an {type(encoder).__name__}"
         )
     own = {
         "features": encoder.features.preset,
@@ -135,7 +142,7 @@ def load_features(settings):
             )
     print(
         f"features of the model: {own['features']}, "
-        f"{own['sample_rate_hz']} Hz, {encoder.features.dim} a step"
+        f"{own['sample_rate_hz']} Hz, {encoder.features.dim} a frame"
     )
     facts = {
         **provenance.model_facts(encoder),
@@ -154,7 +161,13 @@ def load_features(settings):
 
 
 def load_splits(settings):
-    """Dict of `SpeechCorpus` by split, what is not there drawn from train.
+    """Reads the splits; one that the corpus lacks is drawn from train.
+
+    Args:
+        settings: `ProbeSettings`.
+
+    Returns:
+        Dict of `SpeechCorpus` by the names in `SPLITS`.
 
     Raises:
         ValueError: if a split is not there and none of train is to be it.
@@ -178,23 +191,34 @@ def load_splits(settings):
 
 
 def check_lengths(features, frames, clips):
-    """Raises a `ValueError` if a clip is longer than the model takes."""
+    """Raises a `ValueError` if a clip is longer than the model takes.
+
+    Args:
+        features: `SpeechFeatures` or `FrozenFeatures`.
+        frames: `Frames` of these features.
+        clips: dict of `Clips` of samples by split.
+    """
     limit = features.max_frames
     longest = max(int(each.lengths.max()) for each in clips.values())
-    steps = int(frames.lengths(longest))
-    if limit is not None and steps > limit:
+    count = int(frames.lengths(longest))
+    if limit is not None and count > limit:
         raise ValueError(
-            f"The model takes {limit} steps; --max-s leaves longer "
-            f"utterances out. Received: {steps} steps"
+            f"The model takes {limit} frames; --max-s leaves longer "
+            f"utterances out. Received: {count} frames"
         )
 
 
 def phonemes(task):
+    """Whether a probe learns the labels of frames."""
     return probes.PROBES[task].targets == "frame_labels"
 
 
 def with_phones(clips, split):
-    """The clips whose frames have labels.
+    """Returns the clips whose frames have labels.
+
+    Args:
+        clips: `Clips` of a split.
+        split: str, the split's name for the error.
 
     Raises:
         ValueError: if there is none.
@@ -210,10 +234,17 @@ def with_phones(clips, split):
 
 
 def unseen_speakers(utterances):
-    """How many utterances of a split are of speakers that train lacks.
+    """Counts the utterances of speakers that train lacks.
+
+    Args:
+        utterances: dict of `Utterances` by split.
+
+    Returns:
+        Dict by split, `val` and `test`, of their number.
 
     Raises:
-        ValueError: if all are: a probe knows the speakers of train.
+        ValueError: if a split has no others: a probe learns the speakers of
+            train alone.
     """
     train = utterances["train"].clips.corpus.speakers
     unseen = {}
@@ -230,15 +261,17 @@ def unseen_speakers(utterances):
 
 
 def task_splits(task, clips, settings, frames=None):
-    """The utterances of a task, and what is to be known of them.
+    """Puts together the utterances of a task and its targets.
 
     Args:
-        task: a key of `PROBES`.
-        clips: dict of `Clips` by split.
-        frames: `Frames`, for `Clips`.
+        task: str, a key of `PROBES`.
+        clips: dict of `Clips` by split, of samples or of features.
+        settings: `ProbeSettings`.
+        frames: `Frames` of the features where `clips` are samples.
 
     Returns:
-        Pair of a dict of `Utterances` by split and a dict for the report.
+        Pair of a dict of `Utterances` by split and a dict for the report,
+        which counts what was left out or cannot be told.
 
     Raises:
         ValueError: if targets are missing or do not fit the frames.
@@ -268,7 +301,12 @@ def task_splits(task, clips, settings, frames=None):
 
 
 def num_classes(task, utterances):
-    """Speakers of the corpus, or its phones."""
+    """Returns the number of classes of a task.
+
+    Args:
+        task: str, a key of `PROBES`.
+        utterances: dict of `Utterances` by split.
+    """
     corpora = [each.clips.corpus for each in utterances.values()]
     if not phonemes(task):
         return len(corpora[0].vocabulary)
@@ -282,7 +320,12 @@ def num_classes(task, utterances):
 
 
 def run_task(task, clips, settings):
-    """Trains and tests one probe; the same whatever was run before it.
+    """Trains and tests one probe; its seed depends on no other task.
+
+    Args:
+        task: str, a key of `PROBES`.
+        clips: dict of `Clips` of features by split.
+        settings: `ProbeSettings`.
 
     Returns:
         Dict for the report.
@@ -312,7 +355,7 @@ def run_task(task, clips, settings):
     )
     return {
         **report,
-        # What the most frequent class of the test would get.
+        # The accuracy of one who always names the most frequent class.
         "chance": float(np.bincount(targets).max() / len(targets)),
         "num_classes": classes,
         "utterances": {split: len(each) for split, each in utterances.items()},
@@ -326,11 +369,14 @@ def run_task(task, clips, settings):
 
 
 def earlier_tasks(path, weights):
-    """Tasks that are done, of a run that goes on.
+    """Reads the reports of the tasks that a run has done.
 
     Args:
-        path: the report.
-        weights: checksum of the model's weights, `None` without a model.
+        path: `pathlib.Path` of the report, which may be missing.
+        weights: str, checksum of the model's weights, `None` without a model.
+
+    Returns:
+        Dict of reports by task.
 
     Raises:
         ValueError: if the model has changed since.
@@ -348,7 +394,11 @@ def earlier_tasks(path, weights):
 
 
 def describe(tasks):
-    """A table of the figures, a line a task."""
+    """Returns a table of the figures, one line for each task.
+
+    Args:
+        tasks: dict of reports by task.
+    """
     columns = ("test_accuracy", "val_accuracy", "chance")
     lines = [
         f"{'task':<16}{'test':>9}{'val':>9}{'chance':>9}{'classes':>9}"
@@ -363,12 +413,12 @@ def describe(tasks):
     return "\n".join(lines)
 
 
-def run(asked, out, resume):
-    """Probes all tasks that are not done.
+def run(asked, out, resume=False):
+    """Trains and tests the probes of all tasks that are not done.
 
     Args:
-        asked: the settings.
-        out: folder of the run.
+        asked: `ProbeSettings`.
+        out: `pathlib.Path`, the folder of the run.
         resume: bool, whether the run has begun before.
     """
     path = out / "probes.json"
@@ -413,7 +463,7 @@ def run(asked, out, resume):
     cache_dir = settings.prepare_arguments()["cache_dir"]
     for split, each in clips.items():
         if all(map(phonemes, todo)):
-            # No features for what no task sees.
+            # Features of utterances that no task sees are not computed.
             each = with_phones(each, split)
         clips[split] = data.cache_features(each, features, cache_dir)
     for task in todo:
@@ -449,7 +499,11 @@ def main(argv=None, prog=None):
 
 
 def kept(out):
-    """One text on the tasks that an unfinished run has done."""
+    """Returns a text on the tasks that an unfinished run has done.
+
+    Args:
+        out: `pathlib.Path`, the folder of the run.
+    """
     path = out / "probes.json"
     if not path.is_file():
         return ""

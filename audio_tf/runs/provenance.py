@@ -26,7 +26,7 @@ MISSING = "missing"
 
 
 def run_facts(settings):
-    """What a run was asked for, and where it ran.
+    """Describes a run by its command, its settings and its machine.
 
     Args:
         settings: `audio_tf.runs.settings.Settings` of a script.
@@ -52,7 +52,7 @@ def run_facts(settings):
 
 
 def model_facts(backbone):
-    """What was built, which the settings alone do not tell.
+    """Describes a model by what the settings alone do not tell.
 
     Args:
         backbone: an `AudioBackbone`.
@@ -73,7 +73,7 @@ def model_facts(backbone):
 
 
 def corpus_record(corpora, root):
-    """Every file of a corpus, with what it is labelled with.
+    """Lists every file of a corpus with its size and its labels.
 
     Args:
         corpora: dict of `Corpus` by split.
@@ -81,9 +81,9 @@ def corpus_record(corpora, root):
 
     Returns:
         Dict that JSON can hold: `vocabulary`, the labels in their order;
-        `splits`, by split and name a list of the file's size in bytes, or
-        `"missing"`, and its labels; `left_out`, the reason by name of each
-        file that was not used, `None` as long as that is not known.
+        `splits`, by split and name of the file a list of its size in bytes,
+        or `"missing"`, and its labels; `left_out`, by name of the file the
+        reason why it was not used, `None` until files are decoded.
     """
     splits = {}
     for split, corpus in corpora.items():
@@ -100,14 +100,19 @@ def corpus_record(corpora, root):
 
 
 def name_below(root, file):
-    """The path of a file within a folder, whole if it is not in there."""
+    """Returns the path of a file from a folder, or the whole path.
+
+    Args:
+        root: the folder.
+        file: the file; one that is not below the folder keeps its whole path.
+    """
     path = os.path.abspath(file)
     name = os.path.relpath(path, os.path.abspath(root))
     return path if name.startswith(os.pardir) else pathlib.Path(name).as_posix()
 
 
 def size_of(file):
-    """Bytes of a file, or `"missing"` if it is not there any more."""
+    """Returns the bytes of a file, or `"missing"` if it is gone."""
     try:
         return os.stat(file).st_size
     except (OSError, ValueError):
@@ -115,11 +120,11 @@ def size_of(file):
 
 
 def leave_out(record, root, failures):
-    """A `corpus_record` that says which files were not used, and why.
+    """Returns a `corpus_record` that says which files were not used, and why.
 
     Args:
-        record: what `corpus_record` gave.
-        root: as there.
+        record: dict that `corpus_record` has returned.
+        root: the folder that names of files are relative to.
         failures: dict of the reason by path.
     """
     reasons = {
@@ -129,10 +134,10 @@ def leave_out(record, root, failures):
 
 
 def corpus_facts(record):
-    """What a model was trained and tested on, in short.
+    """Sums up the files that a model was trained and tested on.
 
     Args:
-        record: what `corpus_record` or `leave_out` gave.
+        record: dict that `corpus_record` or `leave_out` has returned.
 
     Returns:
         Dict by split of the number of `files` that were used and a `sha256`
@@ -154,7 +159,7 @@ def corpus_facts(record):
 
 
 def changes(before, now):
-    """What is another in a corpus than it was.
+    """Compares a corpus with what it was when a run began.
 
     Args:
         before: a `corpus_record`.
@@ -199,7 +204,7 @@ def changes(before, now):
 
 
 def by_file(record):
-    """Dict by name of a list of the file's splits, its size and labels."""
+    """Returns a dict by file of a list of its splits, its size and labels."""
     found = {}
     for split, listed in record["splits"].items():
         for name, entry in listed.items():
@@ -209,7 +214,7 @@ def by_file(record):
 
 
 def label_change(before, now):
-    """One text on how a vocabulary has changed."""
+    """Returns a text on how a vocabulary has changed."""
     gone = [label for label in before if label not in now]
     new = [label for label in now if label not in before]
     if gone or new:
@@ -221,7 +226,7 @@ def label_change(before, now):
 
 
 def shown(names):
-    """Some names, and how many more there are."""
+    """Returns a text of the first names, and how many more there are."""
     if not names:
         return "none"
     more = len(names) - NAMES_SHOWN
@@ -230,6 +235,7 @@ def shown(names):
 
 
 def counted(names):
+    """Returns a text of the number of files and the first names."""
     return f"{len(names)} files ({shown(names)})"
 
 
@@ -238,7 +244,7 @@ def check_corpus(out, record):
 
     Args:
         out: folder of the run; it may not be there yet.
-        record: what `corpus_record` gave, or `leave_out`.
+        record: dict that `corpus_record` or `leave_out` has returned.
     """
     path = pathlib.Path(out, "corpus.json")
     if not path.is_file():
@@ -268,7 +274,7 @@ def begin_run(out, settings, record, **facts):
 
 
 def column_order(labels, vocabulary, num_classes):
-    """The column of a model's scores for each label of a corpus.
+    """Finds the column of a model's scores for each label of a corpus.
 
     Args:
         labels: the model's labels in the order of its scores, or `None` if

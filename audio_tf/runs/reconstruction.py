@@ -1,4 +1,4 @@
-"""Pictures of what a masked acoustic model fills in, for TensorBoard."""
+"""Pictures of how a masked acoustic model fills in frames, for TensorBoard."""
 
 import keras
 import numpy as np
@@ -8,16 +8,18 @@ from audio_tf.models.inputs import complete
 
 
 def pictures(features, shown, stacked_frames=1):
-    """Input, masked input and output above each other, frequency upwards.
+    """Draws input, masked input and output above each other.
 
-    Grey by the input's 1st to 99th percentile; padding is black, and white
-    bars above the masked input tell the masked frames.
+    Frequency goes upwards. Grey spans the input's 1st to 99th percentile,
+    padding is black, and white bars above the masked input mark the frames
+    that are masked.
 
     Args:
         features: floating array `(clips, frames, dim)`.
-        shown: the dict of arrays that `MaskedAcousticModel` gives for them.
-        stacked_frames: int, how many frames were stacked into one; they are
-            shown beside each other.
+        shown: dict of arrays that `MaskedAcousticModel.reconstruct` returns
+            for them.
+        stacked_frames: int, how many spectra are stacked in a frame; they are
+            drawn beside each other.
 
     Returns:
         Float32 array `(clips, height, frames * stacked_frames, 1)` in [0, 1].

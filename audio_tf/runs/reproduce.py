@@ -41,8 +41,8 @@ from audio_tf.runs.settings import (
 
 TASKS = ("speaker", "frame_speaker", "phoneme_1hidden", "phoneme_2hidden")
 
-# The paper's row, its accuracies in the order of TASKS, and its Table 1's
-# seconds of inference.
+# By attention the name of the paper's row, its accuracies in the order of
+# TASKS, and the seconds of inference in its Table 1.
 TABLE_2 = {
     "features": ("Baseline (Mel)", (0.0060, 0.0033, 0.5246, 0.5768), None),
     "full": ("Baseline (QK)", (0.9926, 0.9824, 0.6460, 0.6887), 146.8),
@@ -75,17 +75,17 @@ TABLE_2 = {
     ),
     "crafted_synthesizer": ("Ours", (0.9842, 0.9855, 0.6157, 0.6492), 116.8),
 }
-# Settings of `audio-tf probe`.
+# Settings that are handed on to `audio-tf probe`.
 PROBE_FLAGS = ("alignment", "train_list", "val_list", "test_list")
-# What times are relative to.
+# The attention whose time is 1.
 BASELINE = "full"
-# What the mel baseline has to be told, where the others know it of the model.
+# Settings that the other rows take from their model, and mel has to be given.
 FEATURE_SETTINGS = ("features", "features_options", "sample_rate_hz")
 
 
 @dataclasses.dataclass
 class SslSettings(Settings):
-    """What the table is made of."""
+    """Rows, seeds and sources of a table of pre-trained models."""
 
     layouts = SPEECH
 
@@ -106,8 +106,8 @@ class SslSettings(Settings):
     )
     seeds: list[int] = setting([0], "seeds whose mean counts", check=SEED)
     time_model: str = setting("audio_albert_6", "size whose inference is timed")
-    time_length: int = setting(
-        500, "steps of the clip that is timed, as in Table 1", check=POSITIVE
+    time_frames: int = setting(
+        500, "frames of the clip that is timed, as in Table 1", check=POSITIVE
     )
     repeats: int = setting(
         7, "timed turns of each model, 0 for none", check=NOT_NEGATIVE
@@ -124,7 +124,7 @@ class SslSettings(Settings):
                 raise ValueError(f"{flag(name)} must not be empty")
 
     def script_settings(self):
-        """Settings of both scripts, checked as they would check them.
+        """Reads both configs, and checks them as the scripts do.
 
         Returns:
             Pair of `PretrainSettings` and `ProbeSettings`.
@@ -143,28 +143,32 @@ class SslSettings(Settings):
         )
 
 
-def run(module, *flags):
-    """Runs a module of `audio_tf.runs` in a new process, and prints how.
+# `audio-tf`, wherever it is installed.
+AUDIO_TF = (sys.executable, "-m", "audio_tf.cli")
+
+
+def run(command, *flags):
+    """Runs a command of `audio-tf` in a new process, and prints it.
 
     Args:
-        module: str, `"pretrain"` or `"probe"`.
+        command: str, `"pretrain"` or `"probe"`.
         *flags: its flags; anything that has a `str`.
 
     Raises:
         subprocess.CalledProcessError: if it fails.
     """
-    command = ["python", "-m", f"audio_tf.runs.{module}", *map(str, flags)]
-    print("$", shlex.join(command), flush=True)
-    subprocess.run([sys.executable, *command[1:]], check=True)
+    arguments = [command, *map(str, flags)]
+    print("$", shlex.join(["audio-tf", *arguments]), flush=True)
+    subprocess.run([*AUDIO_TF, *arguments], check=True)
 
 
 def resumed(out):
-    """The flag that goes on with a run, if there is one."""
+    """Returns a list of the flag that goes on with a run, empty for none."""
     return ["--resume"] if (out / "config.json").is_file() else []
 
 
 def as_flags(values):
-    """Flags of settings, from a dict of those that were given."""
+    """Returns a list of flags and values from a dict of settings."""
     flags = []
     for name, value in values.items():
         if isinstance(value, dict):
@@ -174,7 +178,16 @@ def as_flags(values):
 
 
 def pretrain(attention, seed, settings):
-    """Pre-trains a row, unless that is done, and returns its preset."""
+    """Pre-trains the model of a row, unless that is done.
+
+    Args:
+        attention: str, a key of `TABLE_2`.
+        seed: int.
+        settings: `SslSettings`.
+
+    Returns:
+        `pathlib.Path` of its preset.
+    """
     out = pathlib.Path(settings.out, attention, f"pretrain_{seed}")
     if not pretrained(out / "preset"):
         run(
@@ -188,7 +201,7 @@ def pretrain(attention, seed, settings):
 
 
 def pretrained(preset):
-    """Whether a preset is that of the last step."""
+    """Whether a preset was written after the last step of its training."""
     file = preset / "provenance.json"
     if not file.is_file():
         return False
@@ -197,7 +210,13 @@ def pretrained(preset):
 
 
 def probe(attention, seed, settings):
-    """Probes a row, unless that is done."""
+    """Pre-trains and probes a row, unless that is done.
+
+    Args:
+        attention: str, a key of `TABLE_2`.
+        seed: int.
+        settings: `SslSettings`.
+    """
     out = pathlib.Path(settings.out, attention, f"probe_{seed}")
     if finished(out):
         return
@@ -222,43 +241,53 @@ def finished(out):
 
 
 def read_report(out):
-    """The report of a folder of probes, without tasks if there is none."""
+    """Reads the report of a folder of probes; without one, has no tasks."""
     file = out / "probes.json"
     return json.loads(file.read_text()) if file.is_file() else {"tasks": {}}
 
 
 def inference_s(settings):
-    """Seconds of inference per clip of Table 1's 500 steps, by attention.
+    """Measures how long inference takes, unless that is done.
 
-    The models are of `--time-model`'s size with random weights, on which time
-    does not depend; tables are folded. They take turns, so that what else the
-    machine does meets them alike, and the median of the turns counts.
+    The models have the size `--time-model` and random weights, on which time
+    does not depend; tables are folded. They take turns, so that other load on
+    the machine meets them alike, and the median of the turns counts.
+
+    Args:
+        settings: `SslSettings`.
+
+    Returns:
+        Dict by attention of the seconds for one clip of `time_frames`.
     """
     file = pathlib.Path(settings.out, "inference.json")
     pretraining, _ = settings.script_settings()
     asked = {
         "model": settings.time_model,
-        "length": settings.time_length,
+        "frames": settings.time_frames,
         "repeats": settings.repeats,
         "options": pretraining.those_given(("causal",)),
     }
     if not file.is_file() or json.loads(file.read_text())["asked"] != asked:
         # Memory of an accelerator must be free for the rows.
         subprocess.run(
-            [sys.executable, "-m", __spec__.name, "time"]
-            + [str(file), json.dumps(asked)],
+            [*AUDIO_TF, "reproduce", "time", str(file), json.dumps(asked)],
             check=True,
         )
     return json.loads(file.read_text())["seconds"]
 
 
 def time_inference(file, asked):
-    """Writes the file of `inference_s`, in a process of its own."""
+    """Measures in a process of its own what `inference_s` returns.
+
+    Args:
+        file: path of the JSON file that is written.
+        asked: dict of the model's size, frames, turns and arguments.
+    """
     import numpy as np
 
     from audio_tf import attention, models
 
-    length, built = asked["length"], {}
+    length, built = asked["frames"], {}
     for name in TABLE_2:
         if name == "features":
             continue
@@ -285,7 +314,7 @@ def time_inference(file, asked):
 
 
 def row_facts(name, reports, seconds):
-    """Measured figures of a row: means over seeds, and each seed's.
+    """Returns a dict of a row's figures: means over seeds, and each seed's.
 
     Args:
         name: a key of `TABLE_2`.
@@ -316,7 +345,7 @@ CAUSAL_CELLS = {None: "-", True: "yes", False: "no"}
 
 
 def format_table(rows):
-    """A Markdown table, measured figures before the paper's.
+    """Returns a Markdown table with the paper's figures in parentheses.
 
     Args:
         rows: dict of `row_facts` by attention.
@@ -343,7 +372,10 @@ def format_table(rows):
 
 
 def finished_reports(settings):
-    """Reports of all seeds that are finished, in lists by row.
+    """Reads the reports of all seeds that are finished.
+
+    Returns:
+        Dict by row of a list of reports.
 
     Raises:
         ValueError: if two are of different corpora, which cannot be compared.
@@ -391,7 +423,9 @@ def reproduce_ssl(settings):
                 probe(name, seed, settings)
             except subprocess.CalledProcessError as error:
                 # Hours of other rows must not be lost with this one.
-                failed.append(shlex.join(map(str, error.cmd)))
+                failed.append(
+                    shlex.join(["audio-tf", *error.cmd[len(AUDIO_TF) :]])
+                )
             table = write_table(settings, seconds)
     print("\nmeasured (paper); inference relative to full attention")
     print(table)

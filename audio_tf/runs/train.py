@@ -19,6 +19,7 @@ import keras
 from audio_tf import data, files, metrics
 from audio_tf.audio import RESAMPLER
 from audio_tf.console import errors_in_one_line
+from audio_tf.export import export
 from audio_tf.models import AudioClassifier
 from audio_tf.runs import callbacks, provenance
 from audio_tf.runs.corpus_settings import DataSettings
@@ -46,10 +47,10 @@ FREE_SETTINGS = ("data_dir", "cache_dir", "export")
 
 @dataclasses.dataclass
 class TrainSettings(ModelSettings, DataSettings):
-    """What a run is made of.
+    """Corpus, model, loss and schedule of a run.
 
     The defaults are the recipe of "Audio Transformers" (arXiv 2105.00335),
-    section 4; its model is of `audio_tf.models`.
+    section 4.
     """
 
     model_arguments = (*ModelSettings.model_arguments, "filterbank")
@@ -110,12 +111,23 @@ class TrainSettings(ModelSettings, DataSettings):
             )
 
     def head_options(self):
-        """Dict of the arguments of `AudioClassifier` that were given."""
+        """Returns a dict of the head's arguments that were given.
+
+        Nought stands for whole clips, and for all chunks: `None` there.
+        """
         given = self.those_given(("chunk_s", "silence_db"))
         return {name: value or None for name, value in given.items()}
 
     def check_chunks(self, classifier):
-        """Raises a `ValueError` if clips stay whole that are to be cut."""
+        """Checks that clips are cut into chunks where settings ask for it.
+
+        Args:
+            classifier: `AudioClassifier`.
+
+        Raises:
+            ValueError: if a setting is about chunks and the model takes whole
+                clips.
+        """
         if classifier.chunk_s is not None:
             return
         for name in ("hop_s", "jitter"):
@@ -127,7 +139,15 @@ class TrainSettings(ModelSettings, DataSettings):
 
 
 def build(settings, labels):
-    """A new classifier; of a preset it has all but the head."""
+    """Builds a new classifier; from a preset it takes all but the head.
+
+    Args:
+        settings: `TrainSettings`.
+        labels: list of str, the labels in the order of the scores.
+
+    Returns:
+        `AudioClassifier`, not compiled.
+    """
     with settings.naming_flags():
         classifier = AudioClassifier.from_preset(
             settings.model,
@@ -142,7 +162,13 @@ def build(settings, labels):
 
 
 def compile(classifier, settings, steps_per_epoch):
-    """Gives a new classifier its loss and its optimizer."""
+    """Gives a new classifier its loss and its optimizer.
+
+    Args:
+        classifier: `AudioClassifier`.
+        settings: `TrainSettings`.
+        steps_per_epoch: int, batches of an epoch.
+    """
     learning_rate = settings.learning_rate
     if settings.schedule == "cosine":
         warmup_steps = settings.warmup_epochs * steps_per_epoch
@@ -216,7 +242,20 @@ def fit(settings, classifier, chunks, out):
 
 
 def load_chunks(settings, corpora, classifier):
-    """Dict of `Chunks` by split, and the failures of all."""
+    """Decodes the clips of all splits and cuts them into chunks.
+
+    Args:
+        settings: `TrainSettings`.
+        corpora: dict of `Corpus` by split.
+        classifier: `AudioClassifier`, whose rate and chunks they are made for.
+
+    Returns:
+        Pair of a dict of `Chunks` by split, without empty splits, and a dict
+        of the reason by path of each file that was left out.
+
+    Raises:
+        ValueError: if a figure is monitored and there is no validation split.
+    """
     chunks, failures = {}, {}
     for split, corpus in corpora.items():
         if not len(corpus):
@@ -246,8 +285,57 @@ def load_chunks(settings, corpora, classifier):
     return chunks, failures
 
 
+def report(classifier, chunks, out, facts):
+    """Scores the test split, prints its figures and writes them.
+
+    Args:
+        classifier: `AudioClassifier`.
+        chunks: `Chunks` of the split.
+        out: `pathlib.Path`, the folder of the run.
+        facts: dict of what `test.json` has beside the figures.
+
+    Returns:
+        Dict of the figures.
+    """
+    figures = metrics.evaluate(
+        chunks.targets,
+        data.score_clips(classifier, chunks, verbose=0),
+        classifier.labels,
+    )
+    files.write_json(out / "test.json", {**figures, **facts})
+    print("\ntest split, clip scores are means over chunks")
+    print(metrics.format_report(figures))
+    return figures
+
+
+def save(classifier, out, origin, exported=False):
+    """Writes the preset of a run, whole or not at all, and a SavedModel.
+
+    Args:
+        classifier: `AudioClassifier`.
+        out: `pathlib.Path`, the folder of the run.
+        origin: dict for `provenance.json`, how the model came to be.
+        exported: bool, whether to write a SavedModel too.
+    """
+    with files.whole_folder(out / "preset") as new:
+        classifier.save_to_preset(str(new))
+        files.write_json(new / "provenance.json", origin)
+    print(f"\npreset: {out / 'preset'}")
+    if exported:
+        path = export(classifier, out / "saved_model", provenance=origin)
+        print(f"SavedModel: {path}")
+
+
 def run(settings, out):
-    """A whole run, from the corpus to the preset."""
+    """Trains a classifier, from the corpus to the preset.
+
+    A run that has begun in the folder goes on.
+
+    Args:
+        settings: `TrainSettings`.
+        out: path of the run's folder.
+    """
+    out = pathlib.Path(out)
     keras.utils.set_random_seed(settings.seed)
     keras.mixed_precision.set_global_policy(settings.precision)
     corpora = settings.load()
@@ -267,36 +355,19 @@ def run(settings, out):
 
     classifier = fit(settings, classifier, chunks, out)
 
-    report = None
+    figures = None
     if "test" in chunks:
-        test = chunks["test"]
-        report = metrics.evaluate(
-            test.targets,
-            data.score_clips(classifier, test, verbose=0),
-            classifier.labels,
-        )
-        files.write_json(
-            out / "test.json", {**report, "causal": model["causal"]}
-        )
-        print("\ntest split, clip scores are means over chunks")
-        print(metrics.format_report(report))
+        facts = {"causal": model["causal"]}
+        figures = report(classifier, chunks["test"], out, facts)
     origin = {
         **provenance.run_facts(settings),
         "model": model,
         "corpus": provenance.corpus_facts(record),
         "resampler": RESAMPLER,
         "labels": classifier.labels,
-        "test": report,
+        "test": figures,
     }
-    with files.whole_folder(out / "preset") as new:
-        classifier.save_to_preset(str(new))
-        files.write_json(new / "provenance.json", origin)
-    print(f"\npreset: {out / 'preset'}")
-    if settings.export:
-        from audio_tf.export import export
-
-        folder = out / "saved_model"
-        print(f"SavedModel: {export(classifier, folder, provenance=origin)}")
+    save(classifier, out, origin, settings.export)
     if failures:
         print(describe_failures(failures))
 

@@ -1,4 +1,4 @@
-"""training/pretrain.py, run as a user runs it, on corpora of seconds."""
+"""Pre-training, on corpora of seconds."""
 
 import csv
 import json
@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import soundfile
-from scripts import kill_once_there, run
+from scripts import kill_at
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
@@ -44,7 +44,7 @@ COMMON = [
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Chirps of unequal length, and a file that is not audio."""
+    """Chirps in noise of unequal length, and a file that is not audio."""
     folder = tmp_path_factory.mktemp("speech")
     rng = np.random.default_rng(5)
     for number in range(30):
@@ -53,7 +53,10 @@ def corpus(tmp_path_factory):
         time_s = np.arange(rng.integers(3_000, 7_000)) / 8_000
         rate_hz = rng.uniform(200, 1_000)
         chirp = np.sin(2 * np.pi * rate_hz * time_s * (1 + time_s))
-        soundfile.write(speaker / f"{number}.wav", 0.3 * chirp, 8_000)
+        # Without it, quiet bands would hold what rounding leaves.
+        noise = 0.01 * rng.standard_normal(len(chirp))
+        audio = 0.3 * chirp + noise
+        soundfile.write(speaker / f"{number}.wav", audio, 8_000)
     (folder / "speaker2" / "bad.wav").write_text("no sound at all")
     return folder
 
@@ -64,11 +67,9 @@ def trained(out):
     return model
 
 
-def assert_equal_runs(one, other, atol=1e-6):
-    for a, b in zip(
-        trained(one).get_weights(), trained(other).get_weights(), strict=True
-    ):
-        np.testing.assert_allclose(a, b, atol=atol)
+def assert_equal_weights(one, other):
+    for a, b in zip(one.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def losses(out, column="loss"):
@@ -76,65 +77,103 @@ def losses(out, column="loss"):
         return [float(row[column]) for row in csv.DictReader(file)]
 
 
-def test_killed_and_resumed_equals_unbroken(corpus, tmp_path):
-    """Checkpoints are not at the end of a pass, masks and dropout random."""
+def test_killed_and_resumed_equals_unbroken(
+    corpus, main, refusal, tmp_path, capsys
+):
+    """Killed after an epoch's row of the history, before its checkpoint.
+
+    Checkpoints are not at the end of a pass, masks and dropout random.
+    """
     arguments = ["--data-dir", corpus, *COMMON, "--attention", "xbox"]
-    arguments += ["--steps", 60, "--save-every", 3, "--accumulate", 2]
+    arguments += ["--steps", 12, "--save-every", 3, "--accumulate", 2]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    output = run("pretrain.py", *arguments, "--out", whole, cache=tmp_path)
+    main("pretrain", *arguments, "--out", whole)
+    output = capsys.readouterr().out
     assert "1 files left out" in output and "bad.wav" in output
     # No update was left out.
-    assert (
-        int(trained(whole).optimizer.iterations) == 60
-        and len(losses(whole)) == 20
-    )
+    assert int(trained(whole).optimizer.iterations) == 12
+    assert len(losses(whole)) == 4
 
-    kill_once_there(
-        broken / "last.keras",
+    kill_at(
+        *("audio_tf.runs.callbacks:LastCheckpoint.on_epoch_end", 3),
         *("pretrain.py", *arguments, "--out", broken),
-        cache=tmp_path,
+        cache=tmp_path / "cache",
     )
-    stopped = trained(broken)
-    assert 0 < int(stopped.optimizer.iterations) < 60
-    refused = run(
-        *("pretrain.py", *arguments, "--out", broken),
-        cache=tmp_path,
-        fails=True,
-    )
-    assert "--resume" in refused
-    run("pretrain.py", "--out", broken, "--resume", cache=tmp_path)
-    assert_equal_runs(whole, broken)
-    assert losses(broken) == pytest.approx(losses(whole), abs=1e-5)
-    assert losses(broken, "val_loss") == pytest.approx(
-        losses(whole, "val_loss"), abs=1e-5
-    )
+    assert int(trained(broken).optimizer.iterations) == 6
+    assert len(losses(broken)) == 3
+    assert "--resume" in refusal("pretrain", *arguments, "--out", broken)
+    main("pretrain", "--out", broken, "--resume")
+    assert_equal_weights(trained(whole), trained(broken))
+    assert losses(broken) == losses(whole)
+    assert losses(broken, "val_loss") == losses(whole, "val_loss")
 
     # What is left behind: an encoder, how it came to be, and pictures.
     encoder = models.AudioBackbone.from_preset(str(broken / "preset"))
-    backbone = trained(broken).backbone
-    for a, b in zip(
-        encoder.encoder.get_weights(), backbone.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(a, b)
+    assert_equal_weights(encoder.encoder, trained(broken).backbone)
     origin = json.loads((broken / "preset" / "provenance.json").read_text())
     assert origin["settings"]["attention"] == "xbox"
     assert list((broken / "logs" / "pictures").glob("events.out.tfevents.*"))
 
 
+def settings_of(corpus, tmp_path, **options):
+    return pretrain.PretrainSettings(
+        **{
+            "dataset": "folder",
+            "data_dir": str(corpus),
+            "cache_dir": str(tmp_path / "cache"),
+            "sample_rate_hz": 8_000,
+            "features": "s3prl",
+            "features_options": {"num_mel_bins": 13, "fft_length": 256},
+            "target": "input",
+            "masking": "s3prl",
+            "model": "audio_albert_3",
+            "model_kwargs": TINY,
+            "batch_size": 6,
+            "buckets": 2,
+            "feature_cache": True,
+            **options,
+        }
+    )
+
+
 def test_features_in_the_pipeline_equal_cached_ones(corpus, tmp_path):
     """With the paper's target, which has other features than the input."""
-    arguments = ["--data-dir", corpus, *COMMON, "--target", "spectrogram"]
-    arguments += ["--steps", 6, "--save-every", 3, "--buckets", 1]
-    cached, computed = tmp_path / "cached", tmp_path / "computed"
-    run("pretrain.py", *arguments, "--out", cached, cache=tmp_path)
-    run(
-        *("pretrain.py", *arguments, "--no-feature-cache", "--out", computed),
-        cache=tmp_path,
+    batches = []
+    for cached in (True, False):
+        settings = settings_of(
+            corpus, tmp_path, target="spectrogram", feature_cache=cached
+        )
+        clips = settings.prepare(settings.load()["train"], "train")
+        each = pretrain.Batches(clips, settings)
+        # One more than a pass.
+        batches.append(list(each.training(2).take(len(each) + 1)))
+    assert len(batches[0]) == len(batches[1])
+    for one, other in zip(*batches, strict=True):
+        np.testing.assert_array_equal(one[0]["lengths"], other[0]["lengths"])
+        frames = one[0]["lengths"].numpy()
+        width = one[0]["features"].shape[1]
+        real = np.arange(width) < frames[:, None]
+        # A graph rounds otherwise than single operations.
+        for a, b in (
+            (one[0]["features"], other[0]["features"]),
+            (one[1], other[1]),
+        ):
+            np.testing.assert_allclose(
+                a.numpy()[real], b.numpy()[:, :width][real], atol=1e-3
+            )
+    model = pretrain.build(settings)
+    assert model.target_dim == batches[0][0][1].shape[-1] == 129
+
+
+def test_the_schedule_ends_with_the_steps(corpus, tmp_path):
+    """Keras counts the parts that a batch is computed in."""
+    settings = settings_of(
+        corpus, tmp_path, steps=20, save_every=20, accumulate=3, warmup=0.25
     )
-    # A graph rounds otherwise than single operations.
-    assert_equal_runs(cached, computed, atol=1e-4)
-    model = trained(cached)
-    assert model.target_dim == 129
+    rate = pretrain.build(settings).optimizer._learning_rate
+    assert float(rate(15)) == pytest.approx(settings.learning_rate)
+    assert float(rate(14)) < settings.learning_rate > float(rate(16))
+    assert float(rate(59)) > 0 and float(rate(60)) == 0
 
 
 @pytest.mark.parametrize(
@@ -144,105 +183,95 @@ def test_features_in_the_pipeline_equal_cached_ones(corpus, tmp_path):
         "mixed_float16",
     ],
 )
-def test_mixed_precision_resumes(precision, corpus, tmp_path):
+def test_mixed_precision_resumes(
+    precision, corpus, main, refusal, tmp_path, monkeypatch
+):
     arguments = ["--data-dir", corpus, *COMMON, "--precision", precision]
-    arguments += ["--save-every", 2, "--steps", 100]
+    arguments += ["--save-every", 2, "--steps", 4]
     out = tmp_path / "run"
-    kill_once_there(
-        out / "last.keras",
-        *("pretrain.py", *arguments, "--out", out),
-        cache=tmp_path,
-    )
+    original = callbacks.LastCheckpoint.on_epoch_end
+
+    def interrupted(self, epoch, logs=None):
+        original(self, epoch, logs)
+        if epoch == 0:
+            raise RuntimeError("no current")
+
+    monkeypatch.setattr(callbacks.LastCheckpoint, "on_epoch_end", interrupted)
+    line = refusal("pretrain", *arguments, "--out", out)
+    assert "no current" in line and "after epoch 1" in line
     model = keras.saving.load_model(out / "last.keras")
     assert model.backbone.blocks[0].compute_dtype == precision[6:]
-    run(*("pretrain.py", *arguments, "--out", out, "--resume"), cache=tmp_path)
-    assert len(losses(out)) == 50 and np.isfinite(losses(out)).all()
-    # But for updates whose gradients overflow, which float16 leaves out.
-    assert callbacks.epochs_done(out / "last.keras") == 50
+    main("pretrain", *arguments, "--out", out, "--resume")
+    assert len(losses(out)) == 2 and np.isfinite(losses(out)).all()
+    # An epoch counts although float16 leaves out updates that overflow.
+    assert callbacks.epochs_done(out / "last.keras") == 2
 
 
-def test_librispeech_from_its_released_layout(shared_data, tmp_path):
+def test_librispeech_from_its_released_layout(
+    shared_data, main, tmp_path, capsys
+):
     """Six utterances prove the path alone."""
     out = tmp_path / "run"
     small = {**TINY, "hidden_dim": 32, "dropout": 0.0}
-    output = run(
-        *("pretrain.py", "--dataset", "librispeech", "--optimizer", "adamw"),
+    main(
+        *("pretrain", "--dataset", "librispeech", "--optimizer", "adamw"),
         *("--data-dir", shared_data / "LibriSpeech"),
         *("--train-subsets", "train-clean-100", "--val-subsets", "dev-clean"),
         *("--model-kwargs", json.dumps(small), "--learning-rate", 0.01),
-        *("--steps", 4, "--save-every", 2, "--batch-size", 2),
+        *("--steps", 2, "--save-every", 1, "--batch-size", 2),
         *("--out", out),
-        cache=tmp_path,
     )
+    output = capsys.readouterr().out
     assert "train: 4 utterances" in output and "val: 2 utterances" in output
     model = keras.saving.load_model(out / "last.keras")
-    assert int(model.optimizer.iterations) == 4
+    assert int(model.optimizer.iterations) == 2
     for column in ("loss", "val_loss"):
         assert np.isfinite(losses(out, column)).all()
     encoder = models.AudioBackbone.from_preset(str(out / "preset"))
     assert encoder.features.frame_size == 600
 
 
-def test_what_diverges_is_not_kept(corpus, tmp_path):
+def test_what_diverges_is_not_kept(corpus, refusal, tmp_path):
     arguments = ["--data-dir", corpus, *COMMON, "--optimizer", "adamw"]
     out = tmp_path / "run"
-    output = run(
-        *("pretrain.py", *arguments, "--learning-rate", 1e30),
+    line = refusal(
+        *("pretrain", *arguments, "--learning-rate", 1e30),
         *("--steps", 40, "--save-every", 20, "--out", out),
-        cache=tmp_path,
-        fails=True,
     )
-    assert "NaN" in output
+    assert "NaN" in line
     assert not (out / "last.keras").exists() and not (out / "preset").exists()
 
 
-def test_killed_before_its_first_checkpoint(corpus, tmp_path):
+def test_ended_before_its_first_checkpoint(
+    corpus, main, refusal, tmp_path, monkeypatch
+):
     arguments = ["--data-dir", corpus, *COMMON, "--steps", 2]
     out = tmp_path / "run"
-    kill_once_there(
-        out / "config.json",
-        *("pretrain.py", *arguments, "--save-every", 2, "--out", out),
-        cache=tmp_path,
-    )
+
+    def interrupted(*arguments):
+        raise RuntimeError("no current")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pretrain, "fit", interrupted)
+        line = refusal("pretrain", *arguments, "--save-every", 2, "--out", out)
+    assert "no current" in line and "--resume" not in line
     assert not (out / "last.keras").exists()
     # As Keras leaves it that was killed before its first row.
     (out / "history.csv").write_text("")
-    run("pretrain.py", "--out", out, "--resume", cache=tmp_path)
+    main("pretrain", "--out", out, "--resume")
     assert len(losses(out)) == 1 and (out / "preset").is_dir()
 
     # With other settings, or other data, it would be another run.
+    resume = ["pretrain", "--out", out, "--resume"]
     for flags in (["--steps", 4], ["--attention", "xbox"]):
-        output = run(
-            *("pretrain.py", "--out", out, "--resume", *flags),
-            cache=tmp_path,
-            fails=True,
-        )
-        assert "goes on with the settings" in output
+        line = refusal(*resume, *flags)
+        assert "goes on with the settings" in line, flags
     other = tmp_path / "other"
     other.mkdir()
     for number in range(9):
         soundfile.write(other / f"{number}.wav", np.ones(3_000) / 9, 8_000)
-    output = run(
-        *("pretrain.py", "--out", out, "--resume", "--data-dir", other),
-        cache=tmp_path,
-        fails=True,
-    )
-    assert "The corpus is not the one" in output and "removed" in output
-    assert len(output.splitlines()) == 1
-
-
-@pytest.fixture
-def refusal(monkeypatch, tmp_path, capsys):
-    """The one line that the script ends with that must fail."""
-    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
-
-    def refuse(*arguments):
-        with pytest.raises(SystemExit) as stopped:
-            pretrain.main(list(map(str, arguments)))
-        said = capsys.readouterr().err + f"{stopped.value.code}"
-        return said.strip().removesuffix("\n2")
-
-    return refuse
+    line = refusal(*resume, "--data-dir", other)
+    assert "The corpus is not the one" in line and "removed" in line
 
 
 def test_mistakes_are_named(corpus, refusal, tmp_path):
@@ -275,22 +304,29 @@ def test_mistakes_are_named(corpus, refusal, tmp_path):
             "No batch of 40 is full",
         ),
     ):
-        line = refusal(*flags, "--out", out)
-        assert named in line and "\n" not in line, line
+        line = refusal("pretrain", *flags, "--out", out)
+        assert named in line, line
     assert not out.exists()
 
 
 def test_attentions_are_compared_with_equal_causality(
-    corpus, tmp_path, monkeypatch
+    corpus, main, tmp_path, monkeypatch
 ):
     """`--causal` reaches the blocks, and each record says what came out."""
-    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
+
+    def fit(settings, model, batches, out, facts):
+        last = callbacks.LastCheckpoint(out / "last.keras")
+        last.set_model(model)
+        last.on_epoch_end(0)
+        pretrain.write_preset(model, settings, out, facts, settings.steps)
+
+    monkeypatch.setattr(pretrain, "fit", fit)
     for flags, causal in (([], False), (["--causal"], True)):
         out = tmp_path / f"{causal}"
         arguments = ["--data-dir", corpus, *COMMON, *flags]
         arguments += ["--attention", "sparse_strided", "--steps", 1]
         arguments += ["--save-every", 1, "--made-for-frames", 81]
-        pretrain.main([*map(str, arguments), "--out", str(out)])
+        main("pretrain", *arguments, "--out", out)
         for file in ("config.json", "preset/provenance.json"):
             model = json.loads((out / file).read_text())["model"]
             assert model["causal"] is causal

@@ -1,16 +1,19 @@
-"""training/reproduce.py: rows that are run, kept, and shown."""
+"""Tables of the papers: rows that are run, kept, and shown."""
 
+import importlib
 import json
+import subprocess
+import sys
 
 import keras
 import numpy as np
 import pytest
 import soundfile
-from scripts import run
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
+from audio_tf import models
 from audio_tf.runs import reproduce
 
 
@@ -63,8 +66,30 @@ def test_a_table_has_means_of_seeds_beside_the_papers_values():
     assert "| 0.75 (1.60) |" in lines[4] and "`xbox`" in lines[4]
 
 
-def test_rows_are_run_once_and_failures_named(tmp_path):
-    """Two rows and mel, on noises of two speakers; one attention fails."""
+def in_this_process(command, check):
+    """In place of `subprocess.run`, for commands of this Python."""
+    python, option, module, *arguments = command
+    assert (python, option, check) == (sys.executable, "-m", True)
+    status = importlib.import_module(module).main(arguments)
+    if status:
+        raise subprocess.CalledProcessError(status, command)
+
+
+def test_rows_are_run_once_and_failures_named(
+    tmp_path, main, monkeypatch, capfd
+):
+    """Two rows and mel, on noises of two speakers.
+
+    One attention fails, in a process of its own as the others would be.
+    """
+    original = subprocess.run
+
+    def run(command, check):
+        if "full" in command:
+            return original(command, check=check)
+        return in_this_process(command, check)
+
+    monkeypatch.setattr(subprocess, "run", run)
     rng = np.random.default_rng(0)
     corpus = tmp_path / "corpus" / "recordings"
     corpus.mkdir(parents=True)
@@ -108,18 +133,26 @@ def test_rows_are_run_once_and_failures_named(tmp_path):
         )
     out = tmp_path / "table"
     arguments = [
-        *("reproduce.py", "ssl", "--out", out, "--repeats", 0),
+        *("reproduce", "ssl", "--out", out, "--repeats", 0),
         *("--pretrain-config", tmp_path / "ssl.py"),
         *("--probe-config", tmp_path / "probe.py"),
         *("--data-dir", tmp_path / "corpus"),
     ]
     missing = [*arguments[:-1], tmp_path / "nowhere"]
-    output = run(*missing, cache=tmp_path, fails=True)
-    assert "nowhere" in output.splitlines()[-1] and not out.exists()
+    with pytest.raises(SystemExit):
+        main(*missing)
+    assert "nowhere" in capfd.readouterr().err.splitlines()[-1]
+    assert not out.exists()
     # One attention has no such argument.
-    rows = ["--rows", "xbox", "features", "full"]
-    output = run(*arguments, *rows, cache=tmp_path, fails=True)
-    assert "1 runs failed" in output and "--attention full" in output
+    with pytest.raises(SystemExit) as stopped:
+        main(*arguments, "--rows", "xbox", "features", "full")
+    assert stopped.value.code == 1
+    output, errors = capfd.readouterr()
+    assert "$ audio-tf probe --config" in output
+    failed = output.partition("1 runs failed:\n  ")[2]
+    assert failed.startswith("audio-tf pretrain ")
+    assert "--attention full" in failed
+    assert "--attention-kwargs: " in errors and "Traceback" not in errors
     table = json.loads((out / "table2.json").read_text())
     assert list(table) == ["features", "xbox"]
     assert "Baseline (Mel) `features`" in (out / "table2.md").read_text()
@@ -128,8 +161,9 @@ def test_rows_are_run_once_and_failures_named(tmp_path):
     assert chance == pytest.approx(0.5)
 
     # Rows that are not asked for stay in the table.
-    output = run(*arguments, "--rows", "xbox", cache=tmp_path)
-    assert "$ python" not in output
+    again = [*arguments, "--rows", "xbox"]
+    main(*again)
+    assert "\n$ " not in "\n" + capfd.readouterr().out
     assert json.loads((out / "table2.json").read_text()) == table
 
     # Figures on two corpora do not stand in one table.
@@ -137,12 +171,53 @@ def test_rows_are_run_once_and_failures_named(tmp_path):
     content = json.loads(report.read_text())
     other = {**content, "corpus": {}}
     report.write_text(json.dumps(other))
-    output = run(*arguments, "--rows", "xbox", cache=tmp_path, fails=True)
-    assert "probe_0 is not that of" in output
+    with pytest.raises(SystemExit):
+        main(*again)
+    assert "probe_0 is not that of" in capfd.readouterr().err
     report.write_text(json.dumps(content))
 
     (tmp_path / "probe.py").write_text(
         "def get_config():\n    return {'dataset': 'fsdd'}\n"
     )
-    output = run(*arguments, "--rows", "xbox", cache=tmp_path, fails=True)
-    assert "other configs" in output
+    with pytest.raises(SystemExit):
+        main(*again)
+    assert "other configs" in capfd.readouterr().err
+
+
+def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
+    """Of each attention, once asked; the first call, which compiles, is not."""
+    rows = {name: reproduce.TABLE_2[name] for name in ("features", "full")}
+    monkeypatch.setattr(reproduce, "TABLE_2", rows)
+    monkeypatch.setattr(subprocess, "run", in_this_process)
+    monkeypatch.setattr(
+        models.AudioAlbertBackbone,
+        "from_preset",
+        lambda size, **options: models.AudioAlbertBackbone(
+            num_layers=1,
+            num_heads=2,
+            key_dim=4,
+            hidden_dim=8,
+            intermediate_dims=(8,),
+            feature_dim=13,
+            **options,
+        ),
+    )
+    for name in ("ssl", "probe"):
+        (tmp_path / f"{name}.py").write_text(
+            "def get_config():\n    return {'dataset': 'fsdd'}\n"
+        )
+    settings = reproduce.SslSettings(
+        pretrain_config=str(tmp_path / "ssl.py"),
+        probe_config=str(tmp_path / "probe.py"),
+        data_dir=str(tmp_path),
+        out=str(tmp_path),
+        time_frames=7,
+        repeats=2,
+    )
+    seconds = reproduce.inference_s(settings)
+    assert list(seconds) == ["full"] and seconds["full"] > 0
+    asked = json.loads((tmp_path / "inference.json").read_text())["asked"]
+    assert asked["frames"] == 7 and asked["repeats"] == 2
+    # It is not timed again.
+    monkeypatch.setattr(subprocess, "run", None)
+    assert reproduce.inference_s(settings) == seconds

@@ -8,33 +8,31 @@ import sys
 
 import keras
 import pytest
+from scripts import TRAINING
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("settings read corpora by tf.data", allow_module_level=True)
 
 import audio_tf
+from audio_tf import runs
 from audio_tf.runs import flags as flags_of
 from audio_tf.runs import settings
 
-SCRIPTS = {
-    "train": "TrainSettings",
-    "evaluate": "EvaluateSettings",
-    "pretrain": "PretrainSettings",
-    "probe": "ProbeSettings",
-    "reproduce": "SslSettings",
-    "baseline": "BaselineSettings",
-}
 
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def classes():
-    """The settings class of each script, by the script's name."""
-    return {
-        script: getattr(
-            importlib.import_module(f"audio_tf.runs.{script}"), name
+    """The settings class of each script in training/, by the script's name."""
+    found = {}
+    for script in sorted(TRAINING.glob("*.py")):
+        module = importlib.import_module(f"audio_tf.runs.{script.stem}")
+        (found[script.stem],) = (
+            each
+            for each in vars(module).values()
+            if isinstance(each, type)
+            and issubclass(each, settings.Settings)
+            and each.__module__ == module.__name__
         )
-        for script, name in SCRIPTS.items()
-    }
+    return found
 
 
 def refusal(settings_class, arguments, capsys, **options):
@@ -48,7 +46,10 @@ def refusal(settings_class, arguments, capsys, **options):
 
 
 def test_one_flag_means_one_thing_in_every_script(classes):
-    """Type, help, choices and check; but a corpus is labelled or speech."""
+    """Type, help, choices, check, and what it applies to.
+
+    A corpus is one of labelled clips in some scripts, of speech in others.
+    """
     known, shared = {}, set()
     for script, settings_class in classes.items():
         for field in dataclasses.fields(settings_class):
@@ -57,7 +58,7 @@ def test_one_flag_means_one_thing_in_every_script(classes):
                 "type": settings.kind_of(field),
                 **{
                     name: field.metadata[name]
-                    for name in ("help", "choices", "check", "option")
+                    for name in ("help", "choices", "check", "option", "only")
                 },
             }
             if field.name == "dataset":
@@ -157,12 +158,16 @@ MISTAKES = {
 def test_settings_import_neither_keras_nor_tensorflow():
     """So that a flag that is wrong is told before seconds of imports."""
     code = (
-        "import sys, types; "
-        # The package itself is another matter.
-        f"sys.modules['audio_tf'] = package = types.ModuleType('audio_tf'); "
-        f"package.__path__ = {audio_tf.__path__!r}; "
-        "from audio_tf.runs import corpus_settings, flags, model_settings; "
-        "corpus_settings.DataSettings(); "
+        "import sys, types\n"
+        # What the packages import is another matter.
+        "for name, path in (\n"
+        f"    ('audio_tf', {audio_tf.__path__!r}),\n"
+        f"    ('audio_tf.runs', {runs.__path__!r}),\n"
+        "):\n"
+        "    sys.modules[name] = types.ModuleType(name)\n"
+        "    sys.modules[name].__path__ = path\n"
+        "from audio_tf.runs import corpus_settings, flags, model_settings\n"
+        "corpus_settings.DataSettings()\n"
         "print({'keras', 'tensorflow'} & set(sys.modules))"
     )
     done = subprocess.run(
