@@ -26,6 +26,7 @@ from sklearn.preprocessing import (
 from audio_tf import data, files, layers, metrics
 from audio_tf.console import errors_in_one_line
 from audio_tf.data.cache import read_entry
+from audio_tf.ops import masks
 from audio_tf.runs import provenance
 from audio_tf.runs.corpus_settings import ReportSettings
 from audio_tf.runs.flags import parse
@@ -108,7 +109,8 @@ def features(clips, settings):
         waveform = np.zeros((len(batch), lengths[-1]), "float32")
         for samples, row in zip(waveform, batch, strict=True):
             samples[: clips.lengths[row]] = read_entry(clips.entries[row])
-        x, mask = mfcc(waveform, lengths), mfcc.frame_mask(waveform, lengths)
+        x = mfcc(waveform, lengths)
+        mask = masks.from_lengths(mfcc.frame_lengths(lengths), x.shape[1])
         first = slopes(x, mask=mask)
         second = slopes(first, mask=mask)
         found[batch] = np.concatenate(
