@@ -1,4 +1,4 @@
-"""What is used of Keras and KerasHub beyond public names, in one place.
+"""Private API of Keras and KerasHub that is used, in one place.
 
 Tried with Keras 3.15 and KerasHub 0.32. KerasHub knows presets by files alone:
 it has no door for an architecture that comes by its name, without weights.
@@ -35,9 +35,11 @@ class SizeLoader(preset_utils.PresetLoader):
         self.family = family
 
     def check_backbone_class(self):
+        """Returns the class of the backbone."""
         return self.family
 
     def load_backbone(self, cls, load_weights, **kwargs):
+        """Builds the architecture with random weights."""
         return cls(**{**self.config["config"], **kwargs})
 
 
@@ -65,7 +67,7 @@ def register_sizes(family, sizes):
 
 
 def get_preset_loader(preset):
-    """The loader of a size by its name, or of what KerasHub takes.
+    """Returns the loader of a size by its name, or of what KerasHub takes.
 
     Raises:
         ValueError: if there is no such preset.
@@ -76,17 +78,17 @@ def get_preset_loader(preset):
 
 
 def has_file(preset, name):
-    """Whether a preset, a folder or an address, has a file of that name."""
+    """Returns whether a preset, a folder or an address, has a file."""
     return preset_utils.check_file_exists(preset, name)
 
 
 def read_json(preset, name):
-    """A JSON file of a preset."""
+    """Reads a JSON file of a preset."""
     return preset_utils.load_json(preset, name)
 
 
 def get_file(preset, name):
-    """The local path of a file of a preset, downloaded if need be."""
+    """Returns the local path of a preset's file, which may be downloaded."""
     return preset_utils.get_file(preset, name)
 
 

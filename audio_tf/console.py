@@ -1,4 +1,4 @@
-"""What commands and scripts share: flags, errors of one line, a quiet start.
+"""Parts of commands and scripts: flags, errors of one line, a quiet start.
 
 It is light: nothing here imports Keras or TensorFlow.
 """
@@ -62,11 +62,13 @@ class Parser(argparse.ArgumentParser):
         )
 
     def add_argument(self, *names, **kwargs):
+        """Adds a flag, as argparse does, and remembers its names."""
         action = super().add_argument(*names, **kwargs)
         self.flags += action.option_strings
         return action
 
     def parse_known_args(self, args=None, namespace=None):
+        """Parses as argparse does, and refuses a flag that is not known."""
         namespace, unknown = super().parse_known_args(args, namespace)
         if unknown:
             name = unknown[0].split("=")[0]
@@ -78,6 +80,7 @@ class Parser(argparse.ArgumentParser):
         return namespace, unknown
 
     def error(self, message):
+        """Ends the process with one line on the standard error."""
         line = f"{self.prog}: {one_line(message)}; see --help\n"
         self.exit(FAILED, line)
 
@@ -96,7 +99,7 @@ class Failed(SystemExit):
 
 
 def one_line(message):
-    """A message on one line, without the traceback that it may hold.
+    """Returns a message on one line, without a traceback that it may hold.
 
     An error that Python code has raised within a TensorFlow graph comes with
     its traceback as text, in which the error itself stands last.

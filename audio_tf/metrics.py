@@ -19,7 +19,7 @@ MAX_NAMED_CLASSES = 5
 
 
 def average_precision_per_class(targets, scores):
-    """Average precision of each class over the clips.
+    """Computes the average precision of each class over the clips.
 
     Args:
         targets: array of 0 and 1 `(clips, classes)`.
@@ -41,7 +41,7 @@ def average_precision_per_class(targets, scores):
 
 
 def clip_scores(scores, clip_index, num_clips):
-    """Scores of clips, each the mean over the clip's chunks.
+    """Averages the scores of each clip over its chunks.
 
     Args:
         scores: array `(chunks, classes)`, finite.
@@ -88,12 +88,12 @@ def clip_scores(scores, clip_index, num_clips):
 
 
 def mean_average_precision(targets, scores):
-    """Mean of the average precision of the classes with a positive."""
+    """Averages the precision of the classes that have a positive."""
     return _mean(average_precision_per_class(targets, scores))
 
 
 def roc_auc(targets, scores):
-    """Mean ROC-AUC of the classes with a positive and a negative."""
+    """Averages ROC-AUC over the classes with a positive and a negative."""
     has_both = targets.any(axis=0) & ~targets.all(axis=0)
     return _mean(
         _per_class(sklearn_metrics.roc_auc_score, targets, scores, has_both)
@@ -101,7 +101,7 @@ def roc_auc(targets, scores):
 
 
 def d_prime(targets, scores):
-    """`sqrt(2) * Phi^-1(roc_auc)`, undefined where `roc_auc` is 0 or 1."""
+    """Computes `sqrt(2) * Phi^-1(roc_auc)`, undefined where it is infinite."""
     area = roc_auc(targets, scores)
     if area is None or not 0.0 < area < 1.0:
         return None
@@ -109,7 +109,7 @@ def d_prime(targets, scores):
 
 
 def lwlrap(targets, scores):
-    """Label-weighted label-ranking average precision.
+    """Computes the label-weighted label-ranking average precision.
 
     It is the mean over all pairs of a clip and one of its labels: the share
     of labels of the clip among the classes that are ranked as high as this
@@ -130,17 +130,17 @@ def lwlrap(targets, scores):
 
 
 def pr_auc_micro(targets, scores):
-    """Area below the precision-recall curve of all classes pooled."""
+    """Computes the area below the pooled precision-recall curve."""
     return _pr_auc(targets.ravel(), scores.ravel()) if targets.any() else None
 
 
 def pr_auc_macro(targets, scores):
-    """Mean of that area over the classes with a positive."""
+    """Averages `pr_auc_micro` of single classes over those with a positive."""
     return _mean(_per_class(_pr_auc, targets, scores, targets.any(axis=0)))
 
 
 def accuracy(targets, scores):
-    """Share of clips whose highest score is that of their label.
+    """Computes the share of clips whose highest score is that of their label.
 
     Undefined unless every clip has exactly one label.
     """
@@ -187,7 +187,8 @@ METRICS = {
 
 
 def monitors():
-    """What training may monitor: a dict of the mode by the name in the logs.
+    """Returns what training may monitor: a dict of the mode by name in the
+    logs.
 
     The names are `val_` and a key of `METRICS`, whose mode it has, and
     `loss`, that of training, whose mode is `"min"`.
@@ -197,7 +198,7 @@ def monitors():
 
 
 def monitor_mode(monitor):
-    """Whether the best epoch is the one with the largest or smallest figure.
+    """Returns whether the largest or the smallest figure is the best one.
 
     Args:
         monitor: str, a key of `monitors()`.
@@ -218,7 +219,7 @@ def monitor_mode(monitor):
 
 
 def evaluate(targets, scores, labels):
-    """All figures of `METRICS` for a set of clips.
+    """Computes all figures of `METRICS` for a set of clips.
 
     Args:
         targets: array of 0 and 1 `(clips, classes)`.
@@ -267,7 +268,7 @@ def evaluate(targets, scores, labels):
 
 
 def format_report(report):
-    """The summary figures of a report as text.
+    """Formats the summary figures of a report as text.
 
     Args:
         report: dict, as `evaluate` returns it.

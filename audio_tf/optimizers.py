@@ -50,7 +50,7 @@ def create(name, /, learning_rate=5e-5, **kwargs):
 
 
 def norm(x, axis=None):
-    """Euclidean norm of a tensor, or of each of its parts.
+    """Computes the Euclidean norm of a tensor, or of each of its parts.
 
     Args:
         x: floating tensor.
@@ -166,7 +166,7 @@ class Lamb(keras.optimizers.Optimizer):
         self.exclude_from_weight_decay(var_names=exclude_from_weight_decay)
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
-        """As in Keras, but a saved optimiser keeps the names."""
+        """Excludes variables as in Keras, and keeps the names for saving."""
         if self.built:
             raise ValueError(
                 "Variables must be excluded from weight decay before the "

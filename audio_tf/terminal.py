@@ -2,7 +2,7 @@
 
 
 def printable(text, limit=None):
-    r"""A text on one line, without anything that steers a terminal.
+    r"""Returns a text on one line, without anything that steers a terminal.
 
     Names of files and words of a server may hold control characters, which
     recolour a terminal or rewrite its lines, marks that turn the direction of
@@ -27,7 +27,7 @@ def printable(text, limit=None):
 
 
 def printable_lines(text):
-    """A text of several lines, each of them as `printable` gives it."""
+    """Returns a text of several lines, each as `printable` gives it."""
     return "\n".join(printable(line) for line in str(text).split("\n"))
 
 

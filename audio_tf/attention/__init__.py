@@ -104,7 +104,7 @@ def find(mechanism):
 
 
 def name_of(mechanism):
-    """The name, as JSON holds it, by which `find` finds a mechanism again.
+    """Returns the name by which `find` finds a mechanism again.
 
     Args:
         mechanism: as `find` takes it.

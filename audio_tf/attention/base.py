@@ -22,7 +22,7 @@ class HasProjections:
     takes_kernel_initializer = True
 
     def dense(self, units, name, input_shape, activation=None):
-        """A built projection with this layer's dtype, bias, initializer."""
+        """Builds a projection with this layer's dtype, bias and initializer."""
         dense = keras.layers.Dense(
             units,
             activation=activation,
@@ -125,7 +125,7 @@ class Attention(Layer):
         return {}
 
     def transform(self, inputs, mask, training, with_map):
-        """What `call` does once inputs are checked and padding is zero.
+        """Computes the outputs from checked inputs whose padding is zero.
 
         Args:
             inputs: floating tensor `(batch, time, dim)`.
@@ -155,7 +155,7 @@ class Attention(Layer):
         return (outputs, weights) if return_attention_scores else outputs
 
     def call_last(self, inputs, count):
-        """Outputs of the last frames alone, for streams of a causal layer.
+        """Computes the outputs of the last frames alone, for streams.
 
         Args:
             inputs: floating tensor `(batch, time, dim)`, all frames so far.
@@ -175,7 +175,7 @@ class Attention(Layer):
         return self.last_outputs(inputs, count)
 
     def last_outputs(self, inputs, count):
-        """`call_last` of a causal layer, here the end of a whole `call`."""
+        """Does the work of `call_last`, here by a whole `call`."""
         past = ops.shape(inputs)[1] - count
         return blocks.narrow(self(inputs), 1, past, count)
 
@@ -202,7 +202,7 @@ class Attention(Layer):
         )
 
     def output_dim(self, dim):
-        """Features of the output for `dim` of the input."""
+        """Returns the number of output features for `dim` input features."""
         return dim
 
     def check_shape(self, shape):
@@ -223,7 +223,7 @@ class Attention(Layer):
             )
 
     def cost(self, length, dim, training=False):
-        """Work and memory for one clip.
+        """Counts the work and the memory for one clip.
 
         Args:
             length: int, frames of the clip.
@@ -306,7 +306,7 @@ class SelfAttention(HasProjections, Attention):
 
     @property
     def value_dim(self):
-        """Units of the value projection."""
+        """The number of units of the value projection."""
         return self.num_heads * self.key_dim
 
     @property
@@ -326,12 +326,14 @@ class SelfAttention(HasProjections, Attention):
         self.build_projections(input_shape)
 
     def build_projections(self, input_shape):
+        """Creates what the scores need, by default `query` and `key`."""
         units = self.num_heads * self.key_dim
         self.query_dense = self.dense(units, "query", input_shape)
         if not self.shared_qk:
             self.key_dense = self.dense(units, "key", input_shape)
 
     def project(self, inputs):
+        """Projects the inputs to what is scored, by default query and key."""
         query = functional.split_heads(self.query_dense(inputs), self.num_heads)
         if self.shared_qk:
             return query, query
@@ -340,9 +342,11 @@ class SelfAttention(HasProjections, Attention):
         )
 
     def scores(self, query, key):
+        """Scores each query with each key, `(B, H, T, T)`."""
         return functional.dot_product_scores(query, key)
 
     def score_mask(self, length):
+        """Returns which pairs may be scored, boolean, or `None` for all."""
         return masks.causal(length) if self.causal else None
 
     def attend(self, query, key, value, mask, training):
@@ -356,7 +360,7 @@ class SelfAttention(HasProjections, Attention):
         return self.mix(self.scores(query, key), value, mask, training)
 
     def attend_by_rows(self, query, key, value, mask):
-        """`attend` without ever holding the whole map."""
+        """Computes what `attend` does without ever holding the whole map."""
 
         def attend_rows(rows):
             query, mask = rows if by_row else (rows, shared_mask)
@@ -375,7 +379,7 @@ class SelfAttention(HasProjections, Attention):
         return blocks.join(mixed, query.shape[2])
 
     def mix(self, scores, value, mask, training):
-        """`functional.mix` with this layer's dropout."""
+        """Calls `functional.mix` with this layer's dropout."""
         dropout = None
         if self.dropout and training:
             dropout = functools.partial(self.weight_dropout, training=True)
@@ -423,7 +427,7 @@ class SelfAttention(HasProjections, Attention):
         return Cost(products * (3 if training else 1), 4 * weights)
 
     def mechanism_cost(self, length, dim):
-        """Multiply-adds but for value and output, and attention weights."""
+        """Counts multiply-adds, without value and output, and weights."""
         units = self.num_heads * self.key_dim
         projections = (1 if self.shared_qk else 2) * length * dim * units
         return projections + 2 * length**2 * units, self.num_heads * length**2

@@ -1,4 +1,4 @@
-"""What an attention costs: our count, and the paper's."""
+"""Costs of an attention: our count of its work, and the paper's."""
 
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ def paper_cost(
     intermediate_dim=16,
     training=False,
 ):
-    """The "Theoretical Time" of Table 1 of arXiv 2006.05174.
+    """Returns the "Theoretical Time" of Table 1 of arXiv 2006.05174.
 
     It counts the numbers that a mechanism forms on the way to its attention
     weights, and neither the products behind them nor values and output.

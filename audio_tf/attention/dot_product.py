@@ -67,6 +67,7 @@ class SharedQKAttention(SelfAttention):
 
     @property
     def rows_are_independent(self):
+        """Whether no row of scores depends on the place of its query."""
         return not self.mask_self
 
     def project(self, inputs):

@@ -25,7 +25,7 @@ def merge_heads(x):
 
 
 def dot_product_scores(query, key):
-    """Scaled scores `Q K^T / sqrt(D)` of `(..., T, D)` and `(..., S, D)`.
+    """Returns scaled scores `Q K^T / sqrt(D)` of queries and keys.
 
     The query is scaled before the product, which keeps float16 in range.
 
@@ -37,7 +37,7 @@ def dot_product_scores(query, key):
 
 
 def product_per_head(x, kernel):
-    """`(B, H, T, N)` times the kernel of each head, `(H, N, S)`.
+    """Multiplies `(B, H, T, N)` by the kernel of each head, `(H, N, S)`.
 
     Returns:
         `(B, H, T, S)`.
@@ -53,7 +53,7 @@ def product_per_head(x, kernel):
 
 
 def softmax_weights(scores, mask=None):
-    """Softmax over the last axis in float32 or better, cast back.
+    """Computes a softmax over the last axis in float32 or better.
 
     A row without any True comes out uniform: `mix` silences its output,
     which costs less than another pass over all weights.
@@ -68,7 +68,7 @@ def softmax_weights(scores, mask=None):
 
 
 def mix(scores, value, mask=None, dropout=None):
-    """The values weighted by the softmax of their scores.
+    """Sums the values, weighted by the softmax of their scores.
 
     Args:
         scores: floating tensor `(..., T, S)`.
@@ -94,7 +94,7 @@ def silence(mixed, mask):
 
 
 def mix_with_rest(scores, value, mask, rest, count):
-    """Like `mix`, but what is not attended to keeps the score 0.
+    """Sums the values as `mix` does, where keys not chosen have score 0.
 
     The literal reading of a mask that multiplies the scores: every key that
     may be seen has a weight, `exp(score)` where attended to and `exp(0)`
@@ -136,7 +136,7 @@ def mix_with_rest(scores, value, mask, rest, count):
 
 
 def rest_of(value, mask, causal):
-    """What `mix_with_rest` needs of all values `(B, H, T, V)`.
+    """Prepares what `mix_with_rest` needs of all values `(B, H, T, V)`.
 
     Args:
         value: floating tensor `(B, H, T, V)`.

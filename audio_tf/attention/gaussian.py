@@ -107,20 +107,23 @@ class GaussianAttention(Attention):
         self.build_gaussian((self.num_heads, dim))
 
     def weight(self, name, shape, initializer):
+        """Adds a weight that stays in float32 under mixed precision."""
         # Rounding to half precision would move the statistics.
         return self.add_weight(
             name=name, shape=shape, initializer=initializer, autocast=False
         )
 
     def build_gaussian(self, shape):
+        """Creates the weights of the Gaussian, each of a shape."""
         raise NotImplementedError  # abstract
 
     def gaussian(self, x, mean, deviation, real):
+        """Computes the Gaussian's value for each feature of each frame."""
         raise NotImplementedError  # abstract
 
     @property
     def moment_axis(self):
-        """Where `axis` is once heads have an axis of their own."""
+        """The place of `axis` once heads have an axis of their own."""
         if self.axis == -1:
             return -1
         return 1 if self.head_axis == -1 else 2
@@ -130,7 +133,7 @@ class GaussianAttention(Attention):
         return ops.expand_dims(weight, 1) if self.head_axis == 1 else weight
 
     def width(self, weight):
-        """`per_head` of widths, kept from zero, where the Gaussian ends."""
+        """Keeps widths from zero, and shapes them as `per_head` does."""
         return self.per_head(ops.maximum(weight, self.epsilon))
 
     def cut(self, x):

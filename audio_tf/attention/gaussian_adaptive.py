@@ -153,7 +153,7 @@ class GaussianAdaptiveAttention(GaussianAttention):
         return ops.exp(-0.5 * ops.square(y) / scaled_variance)
 
     def product_of_gaussians(self, x, deviation, real):
-        """The package's weights of `x`, of which the mean is taken."""
+        """Computes the weights whose mean the authors' package takes."""
         offsets = ops.cast(self.mean_offset, x.dtype)
         widths = ops.cast(self.gaussian_width, x.dtype)
         precisions = 1.0 / ops.maximum(ops.square(widths), self.epsilon)
@@ -284,13 +284,14 @@ class GroupedQueryGaussianAdaptiveAttention(
 
     @property
     def query_heads(self):
+        """The number of heads of the queries."""
         return self.num_query_heads or self.num_heads
 
     def output_dim(self, dim):
         return self.hidden_dim or dim
 
     def key_value_dim(self, hidden_dim):
-        """Features of all keys of a frame."""
+        """Counts the features of all keys of a frame."""
         if hidden_dim % self.query_heads:
             raise ValueError(
                 "The query heads must divide `hidden_dim`. Received: "
@@ -331,7 +332,9 @@ class GroupedQueryGaussianAdaptiveAttention(
         return Attention.last_outputs(self, inputs, count)
 
     def attend_in_groups(self, x, mask, training):
-        """`(B, T, E)` to `(B, T, G * D)` for `G` key and value heads."""
+        """Attends from `(B, T, E)` to `(B, T, G * D)` with `G` key and value
+        heads.
+        """
         heads = self.num_key_value_heads
         length, group = ops.shape(x)[1], self.query_heads // heads
         query = ops.reshape(
@@ -355,7 +358,7 @@ class GroupedQueryGaussianAdaptiveAttention(
         return functional.merge_heads(mixed)
 
     def cost(self, length, dim, training=False):
-        """As `GaussianAttention.cost` counts; bytes of both maps."""
+        """Counts as the base does, with the bytes of both maps."""
         hidden_dim = self.output_dim(dim)
         narrow = self.key_value_dim(hidden_dim)
         products = length * hidden_dim * (dim + hidden_dim + 3 * narrow)

@@ -93,11 +93,12 @@ class HashedAttention(SelfAttention):
             self.seed_generator = keras.random.SeedGenerator(seed)
 
     def scale(self, limit):
-        """What `T` multiplies with, given the largest norm `(B, H, 1)`."""
+        """Returns the factor of `T`, given the largest norm `(B, H, 1)`."""
         return ops.ones_like(limit)
 
     def tails(self, squared_norm, squared_limit):
-        """What `S` and `R` append, in two lists of `num_tails`.
+        """Returns the features that `S` and `R` append, two lists of
+        `num_tails`.
 
         Args:
             squared_norm: `(B, H, T)`, of the transformed vectors.
@@ -122,7 +123,9 @@ class HashedAttention(SelfAttention):
         )
 
     def projections(self, x, real, vectors):
-        """`a^T S(x)` and `a^T R(x)` of `(B, H, T, D)`, each `(B, H, T)`."""
+        """Computes `a^T S(x)` and `a^T R(x)` of `(B, H, T, D)`, each `(B, H,
+        T)`.
+        """
         x = ops.cast(ops.stop_gradient(x), "float32")
         squared_norm = ops.sum(ops.square(x), axis=-1)
         squared_limit = ops.max(
@@ -173,7 +176,7 @@ class HashedAttention(SelfAttention):
         )
 
     def candidates(self, for_key, real):
-        """The keys of largest, then those of smallest projection.
+        """Chooses the keys of largest, then those of smallest projection.
 
         Returns:
             Positions `(B, H, 2 C)`, and whether each stands for a key: a
@@ -216,7 +219,7 @@ class HashedAttention(SelfAttention):
 
 
 def complement(squared_norm, squared_limit):
-    """`sqrt(M^2 - ||x||^2)`, guarded: padding may lie beyond the limit."""
+    """Computes `sqrt(M^2 - ||x||^2)`; padding may lie beyond the limit."""
     return ops.sqrt(ops.maximum(squared_limit - squared_norm, 0.0))
 
 
@@ -251,6 +254,7 @@ class SignALSHAttention(HashedAttention):
 
     @property
     def num_tails(self):
+        """The number of features that are appended to queries and keys."""
         return self.num_powers
 
     def scale(self, limit):
@@ -331,5 +335,5 @@ class SimpleALSHAttention(HashedAttention):
 
 
 def inverse(limit):
-    """`1 / limit`, finite for a clip of zeros."""
+    """Computes `1 / limit`, finite for a clip of zeros."""
     return 1.0 / ops.maximum(limit, 1e-12)

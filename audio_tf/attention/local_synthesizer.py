@@ -55,11 +55,12 @@ class LocalDenseSynthesizerAttention(SelfAttention):
 
     @property
     def left(self):
-        """How far back the window reaches."""
+        """The number of earlier frames in the window."""
         return self.context_size - 1 if self.causal else self.context_size // 2
 
     @property
     def right(self):
+        """The number of later frames in the window."""
         return self.context_size - 1 - self.left
 
     def build_projections(self, input_shape):
@@ -83,7 +84,7 @@ class LocalDenseSynthesizerAttention(SelfAttention):
         return functional.split_heads(hidden, self.num_heads), None
 
     def scores(self, query, key):
-        """Scores of the positions around each frame, `(B, H, T, c)`."""
+        """Scores the positions around each frame, `(B, H, T, c)`."""
         scores = functional.product_per_head(query, self.context_kernel)
         if self.use_bias:
             scores = scores + ops.expand_dims(self.context_bias, 1)
@@ -106,7 +107,7 @@ class LocalDenseSynthesizerAttention(SelfAttention):
         return blocks.join(mixed, ops.shape(value)[2])
 
     def neighbours(self, real):
-        """Which positions around each frame are real, `(B, 1, T, c)`."""
+        """Returns which positions around a frame are real, `(B, 1, T, c)`."""
         length = ops.shape(real)[2]
         real = ops.pad(
             real[:, :, :, 0], [[0, 0], [0, 0], [self.left, self.right]]

@@ -24,27 +24,27 @@ POWER = 3
 
 
 def shifted(offset):
-    """All on the frame `offset` later, where there is one."""
+    """Puts all weight on the frame `offset` later, where there is one."""
     return lambda length: np.eye(length, k=offset), "start"
 
 
 def increasing(length):
-    """`(j + 1)^3`, more on later frames."""
+    """Returns weights `(j + 1)^3`, more on later frames."""
     return np.tile(np.arange(1.0, length + 1) ** POWER, (length, 1))
 
 
 def decreasing(length):
-    """`(n - j)^3`, more on earlier frames."""
+    """Returns weights `(n - j)^3`, more on earlier frames."""
     return increasing(length)[:, ::-1]
 
 
 def larger_left(length):
-    """`(j + 1)^3` for `j <= i - 2`."""
+    """Returns weights `(j + 1)^3` for `j <= i - 2`."""
     return np.tril(increasing(length), k=-2)
 
 
 def larger_right(length):
-    """`(n - j)^3` for `j >= i + 2`."""
+    """Returns weights `(n - j)^3` for `j >= i + 2`."""
     return np.triu(decreasing(length), k=2)
 
 
@@ -76,7 +76,7 @@ PATTERNS = {
 
 
 def anchors(patterns, num_heads):
-    """Of each head, from which end of the clip its table counts."""
+    """Returns for each head from which end of the clip its table counts."""
     known = [anchor for _, anchor in PATTERNS.get(patterns, [])]
     return tuple(known[:num_heads] + ["start"] * (num_heads - len(known)))
 

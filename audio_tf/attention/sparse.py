@@ -14,7 +14,7 @@ from audio_tf.ops.checks import check_flags, check_sizes
 
 
 class Pattern(NamedTuple):
-    """How a pattern lies in blocks; `V` is any feature size.
+    """A pattern as it lies in blocks; `V` is any feature size.
 
     Attributes:
         queries: function of `(B, H, T, V)` to `(B, H, N, R, V)`, whose blocks
@@ -238,12 +238,14 @@ class StridedSparseAttention(SparseAttention):
         self.window = window
 
     def layouts(self, length):
+        """Returns the band, and the residues of the stride, as `Pattern`s."""
         return (
             band(length, self.window, self.causal),
             residues(length, self.stride, self.causal),
         )
 
     def pairs(self, length):
+        """Counts the pairs that are formed for both halves of the heads."""
         size = max(self.window, 1)
         sides = 1 if self.causal else 2
         in_class = -(-length // self.stride)

@@ -80,7 +80,7 @@ class DenseSynthesizerAttention(SelfAttention):
             )
 
     def project(self, inputs):
-        """Hidden units `(B, M, T, N)`, and the kernel `(M, N, T)` for them."""
+        """Projects to hidden units `(B, M, T, N)` and a kernel `(M, N, T)`."""
         hidden = functional.split_heads(
             self.hidden_dense(inputs), self.value_heads
         )
@@ -207,6 +207,7 @@ class RandomSynthesizerAttention(SelfAttention):
         self.add_table(self.initial_table)
 
     def add_table(self, initializer):
+        """Creates the table of scores, `(H, max_length, max_length)`."""
         self.table = self.add_weight(
             shape=(self.num_heads, self.max_length, self.max_length),
             initializer=initializer,
@@ -217,6 +218,7 @@ class RandomSynthesizerAttention(SelfAttention):
         declare_parts(self.table, axis=0)
 
     def initial_table(self, shape, dtype=None):
+        """Draws the table, or makes it of the patterns."""
         if self.table_initializer is not None:
             initializer = self.table_initializer
         elif self.patterns is None:
@@ -274,7 +276,7 @@ class RandomSynthesizerAttention(SelfAttention):
         return ops.cond(whole, attend_all, attend_real)
 
     def attend_real(self, value, mask, training):
-        """`attend` to the real frames of clips of any length."""
+        """Computes what `attend` does for clips of any real length."""
         length = ops.shape(value)[2]
         weights = self.table_weights(length)
         dropped = weights
@@ -295,7 +297,7 @@ class RandomSynthesizerAttention(SelfAttention):
         return delay(mixed, -shift)
 
     def table_weights(self, length):
-        """Attention weights `(H, T, T)`, folded ones not normalised to T."""
+        """Returns weights `(H, T, T)`, folded ones not normalised to T."""
         table = ops.convert_to_tensor(self.table)
         # Known to be whole, it is not copied, nor is its gradient.
         if not (isinstance(length, int) and length == self.max_length):
@@ -337,7 +339,7 @@ class RandomSynthesizerAttention(SelfAttention):
 
 
 def shared_product(weights, value):
-    """One map for all clips: `(H, T, T)` times `(B, H, T, V)`.
+    """Multiplies one map for all clips, `(H, T, T)`, by `(B, H, T, V)`.
 
     The clips lie side by side in one product per head.
     """

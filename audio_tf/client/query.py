@@ -41,7 +41,7 @@ HEAD_BYTES = 2**16  # Of a WAV file, in which its format must be.
 
 
 class Result(typing.NamedTuple):
-    """What the server said of one clip.
+    """The answer of a server for one clip.
 
     Attributes:
         file: the path, or `"clip 3"` for the third clip given as bytes.
@@ -235,7 +235,8 @@ class Client:
                 yield Result(clip.file, scores, error is None, error)
 
     def outcomes(self, contents, signature):
-        """Pairs of scores and error text, one of them `None`, per clip.
+        """Returns for each clip a pair of scores and error text, one of them
+        `None`.
 
         Raises:
             ServerError: if the answer is not what was asked for.
@@ -305,7 +306,7 @@ class Client:
         return row, None
 
     def describe(self, code):
-        """The text of an error code."""
+        """Returns the text of an error code."""
         if self.errors is None:
             from audio_tf.audio import graph_wav  # Imports TensorFlow.
 
@@ -376,7 +377,7 @@ def read_wav(path, content=None):
 
 
 def is_served(head):
-    """Whether a file that begins so is left to the server to read."""
+    """Returns whether a file that begins so is left to the server to read."""
     if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
         return False
     place = head.find(b"fmt ", 12)
@@ -431,7 +432,7 @@ def read_labels(path):
 
 
 def is_texts(value):
-    """Whether a value of JSON is a list of strings."""
+    """Returns whether a value of JSON is a list of strings."""
     return isinstance(value, list) and all(
         isinstance(text, str) for text in value
     )

@@ -1,4 +1,4 @@
-"""How a request reaches a server: REST and gRPC of TensorFlow Serving."""
+"""Transport of requests to a server: REST and gRPC of TensorFlow Serving."""
 
 import base64
 import dataclasses
@@ -80,7 +80,7 @@ class Address:
         return base64.b64encode(self.user).decode() if self.user else None
 
     def clean(self, text):
-        """Words of a server on one line, cut, without the password."""
+        """Puts words of a server on one line, cut, without the password."""
         text = printable(text, MAX_ERROR_CHARACTERS + len(self.token or ""))
         if self.user:
             password = self.user.decode(errors="replace").partition(":")[2]
@@ -90,7 +90,7 @@ class Address:
 
 
 def redact(url):
-    """A URL of whatever form, without user, password and query."""
+    """Returns a URL of whatever form without user, password and query."""
     url = re.sub(r"^(\w+://)?.*@", r"\1***@", str(url), flags=re.DOTALL)
     return printable(re.sub(r"[?#].*", "?***", url, flags=re.DOTALL))
 
@@ -158,6 +158,7 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
     """
 
     def redirect_request(self, *arguments):
+        """Returns `None`, by which urllib follows no redirection."""
         return None
 
 
@@ -237,11 +238,11 @@ class Rest:
             ) from error
 
     def close(self):
-        """There is no connection between requests."""
+        """Does nothing: there is no connection between requests."""
 
 
 def read_until(response, end, limit):
-    """A response's body, whole or its first `limit + 1` bytes or more.
+    """Reads a response's body, whole or its first `limit + 1` bytes or more.
 
     A socket's timeout starts anew with each byte; this one does not.
 
@@ -264,7 +265,7 @@ def read_until(response, end, limit):
 
 
 def may_be_cut(response, answer):
-    """Whether a body that no length came with has the start of JSON alone."""
+    """Returns whether a body of unknown length may be the start of JSON."""
     known = response.chunked or response.length is not None
     return (
         not known
@@ -274,7 +275,7 @@ def may_be_cut(response, answer):
 
 
 def explain(error, end):
-    """The server's own words in an `HTTPError`."""
+    """Returns the server's own words in an `HTTPError`."""
     try:
         content = read_until(error.fp, end, MAX_ERROR_BYTES)
     except (OSError, http.client.HTTPException):

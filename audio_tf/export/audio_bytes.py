@@ -1,4 +1,4 @@
-"""Scores of WAV files from their bytes, in the graph."""
+"""Scoring of WAV files from their bytes, in the graph."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""What every format of an exported classifier has: the base of `FORMATS`."""
+"""Base of every format of an exported classifier, and of `FORMATS`."""
 
 import importlib
 import json
@@ -43,7 +43,7 @@ class Format:
     unquantizable = {}
 
     def place(self, folder, quantize=None):
-        """Where in the folder of an export this format has its place."""
+        """Returns the place of this format in the folder of an export."""
         raise NotImplementedError  # abstract
 
     def write(self, model, path, quantize=None, provenance=None):
@@ -58,18 +58,18 @@ class Format:
         raise NotImplementedError  # abstract
 
     def open(self, path, num_threads=None):
-        """A `runtimes.StoredClassifier` of what `write` has written."""
+        """Opens what `write` has written, as a `runtimes.StoredClassifier`."""
         raise NotImplementedError  # abstract
 
     def files(self, path):
-        """All files of what `write` has written to `path`, as paths."""
+        """Lists the paths of all files that `write` has written to `path`."""
         raise NotImplementedError  # abstract
 
     def check_options(self):
         """Raises a `ValueError` if one of the `options` is out of range."""
 
     def refusal(self, model):
-        """Why this model cannot be converted, or `None` if it can."""
+        """Returns why this model cannot be converted, or `None` if it can."""
         del model
         return None
 

@@ -10,7 +10,7 @@ from audio_tf import attention
 
 
 def copied(model):
-    """A model with the same config and weights, LoRA's merged into them."""
+    """Returns a model of equal config and weights, LoRA's merged into them."""
     copy = type(model).from_config(model.get_config())
     # By a file and not by `set_weights`: a layer with LoRA has more weights
     # than its config tells, and merges them into what it writes.
@@ -22,7 +22,7 @@ def copied(model):
 
 
 def folded(model):
-    """The model, or a copy in which tables are constants if it has any."""
+    """Returns the model, or a copy in which tables are constants."""
     if not any(
         block.attention.foldable and not block.attention.folded
         for block in model.backbone.blocks
@@ -34,7 +34,7 @@ def folded(model):
 
 
 def quantized(model):
-    """A copy of the model whose dense layers hold int8."""
+    """Returns a copy of the model whose dense layers hold int8."""
     copy = copied(model)
     with warnings.catch_warnings():
         # It warns of each layer that has no weights to quantize.

@@ -86,7 +86,7 @@ def check_model(model, format):
 
 
 def format_of(path):
-    """The `Format` of what was exported, by its suffix.
+    """Returns the `Format` of what was exported, by its suffix.
 
     Raises:
         ValueError: if no format has that suffix.

@@ -1,4 +1,4 @@
-"""What TensorFlow Serving would refuse or do badly, read from the files.
+"""Checks of a SavedModel's files for what TensorFlow Serving would refuse.
 
     python -m audio_tf.export.gate FOLDER
 
@@ -57,6 +57,7 @@ class Node:
 
     @property
     def op(self):
+        """The name of the node's operation."""
         return self.definition.op
 
     def __str__(self):
@@ -65,7 +66,7 @@ class Node:
 
 
 def problems(folder):
-    """What is wrong with a SavedModel.
+    """Lists what is wrong with a SavedModel.
 
     Refused are Python calls, operations that are not of core TensorFlow, XLA,
     random numbers, access to files, `Assert`s and the like in
@@ -128,7 +129,7 @@ def served(graph):
 
 
 def called(node, library):
-    """Names of the functions that a node calls."""
+    """Returns the names of the functions that a node calls."""
     names = [node.op]
     for value in node.attr.values():
         names.append(value.func.name)
@@ -137,7 +138,7 @@ def called(node, library):
 
 
 def used(signature, graph_nodes, library):
-    """Names of the graph's nodes and the functions that give the outputs."""
+    """Returns the names of nodes and functions that give the outputs."""
     names, left = set(), [info.name for info in signature.outputs.values()]
     while left:
         name = left.pop().lstrip("^").split(":")[0]
@@ -155,7 +156,7 @@ def used(signature, graph_nodes, library):
 
 
 def all_nodes(graph):
-    """Each `Node` of a graph and of all its functions."""
+    """Yields each `Node` of a graph and of all its functions."""
     library = {f.signature.name: f for f in graph.graph_def.library.function}
     graph_nodes = {node.name: node for node in graph.graph_def.node}
     users = {
@@ -199,12 +200,12 @@ def signature_problems(name, signature):
 
 
 def must_compile(attributes):
-    """Whether a node or function is marked by `jit_compile=True`."""
+    """Returns whether a node or function is marked by `jit_compile=True`."""
     return "_XlaMustCompile" in attributes and attributes["_XlaMustCompile"].b
 
 
 def refusal(node, library):
-    """Why a server should not have this node, or `None`."""
+    """Returns why a server should not have this node, or `None`."""
     op, attributes = node.op, node.definition.attr
     if PYTHON.fullmatch(op):
         return "calls Python"
@@ -222,7 +223,7 @@ def refusal(node, library):
 
 
 def operation_problems(library, nodes):
-    """One text for each refused operation, with the nodes where it is."""
+    """Returns a text for each refused operation, with the nodes where it is."""
     names = {function.signature.name for function in library.function}
     places = collections.defaultdict(list)
     for node in nodes:
@@ -237,7 +238,7 @@ def operation_problems(library, nodes):
 
 
 def size(node):
-    """Bytes of a `VarHandleOp`'s variable."""
+    """Returns the bytes of a `VarHandleOp`'s variable."""
     shape = tf.TensorShape(node.definition.attr["shape"].shape)
     dtype = tf.dtypes.as_dtype(node.definition.attr["dtype"].type)
     return (shape.num_elements() or 0) * dtype.size
@@ -283,7 +284,7 @@ def weight_problems(folder, nodes):
 
 
 def largest_use(variables):
-    """Bytes of the variables of the signature that uses most.
+    """Returns the bytes of the variables of the signature that uses most.
 
     Where it uses all, equal ones are of layers that are alike, as the tables
     of crafted Synthesizers; otherwise, signatures may have a copy each.
@@ -295,7 +296,7 @@ def largest_use(variables):
 
 
 def copied(reader, shapes, dtypes):
-    """Each stored tensor that repeats another, by name with the other's.
+    """Finds tensors that repeat another: a dict of the other's name by name.
 
     Constant tensors do not count: fresh biases and scales are all alike.
     """
@@ -317,7 +318,7 @@ def copied(reader, shapes, dtypes):
 
 
 def main(arguments):
-    """Exit status: 0 for a good model, 1 for problems, 2 for bad usage."""
+    """Returns the exit status: 0 if good, 1 for problems, 2 for bad usage."""
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2

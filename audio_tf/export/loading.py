@@ -12,7 +12,7 @@ METADATA = pathlib.Path("assets.extra", "audio_tf.json")
 
 
 def versions(path):
-    """Numbers of the versions in a model's folder, which may be missing."""
+    """Lists the versions in a model's folder, which may be missing."""
     if not path.is_dir():
         return []
     # `isdigit` is true of digits that `int` and a server do not take.
@@ -21,7 +21,7 @@ def versions(path):
 
 
 def saved_model_folder(path):
-    """The folder with `saved_model.pb`: `path` or its highest version.
+    """Finds the folder with `saved_model.pb`: `path` or its highest version.
 
     Returns:
         `pathlib.Path`, or `None` if there is none.
@@ -72,7 +72,7 @@ class ExportedClassifier(StoredClassifier):
         return outputs["scores"], outputs["mask"]
 
     def run(self, signature, inputs):
-        """The outputs by name of a signature that takes a waveform."""
+        """Returns the outputs by name of a signature that takes a waveform."""
         if not isinstance(inputs, dict):
             inputs = {"waveform": inputs, "lengths": [-1]}
         return self.signatures[signature](

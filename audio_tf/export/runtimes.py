@@ -8,7 +8,7 @@ import numpy as np
 
 
 def metadata_file(path):
-    """The JSON beside a file, `model.onnx.json` for `model.onnx`."""
+    """Returns the path of a file's JSON, `model.onnx.json` for `model.onnx`."""
     return path.with_name(path.name + ".json")
 
 
@@ -40,7 +40,7 @@ class StoredClassifier:
         raise NotImplementedError  # abstract
 
     def predict(self, dataset, verbose="auto"):
-        """Scores of all batches of a dataset, as `keras.Model.predict`."""
+        """Scores all batches of a dataset, as `keras.Model.predict` does."""
         del verbose
         return np.concatenate([self(inputs) for inputs, _ in dataset])
 
@@ -72,6 +72,7 @@ class RuntimeClassifier(StoredClassifier):
             ) from error
 
     def open(self, path, num_threads):
+        """Loads the file into its runtime."""
         raise NotImplementedError  # abstract
 
     def run(self, waveform, lengths):

@@ -170,7 +170,7 @@ def check_arguments(version=None, stream=False, max_clip_s=None):
 
 
 def longest_scored_s(model, max_clip_s):
-    """Seconds of the longest clip that `serving_audio_bytes` scores.
+    """Returns the seconds of the longest clip of `serving_audio_bytes`.
 
     Raises:
         ValueError: if the model does not take clips of `max_clip_s` whole.
@@ -189,7 +189,7 @@ def longest_scored_s(model, max_clip_s):
 
 
 def write_scores(model, folder):
-    """A SavedModel with `serving_default` alone, all that converters read.
+    """Writes a SavedModel of `serving_default` alone, which converters read.
 
     Its tables are not folded: `openvino.OpenVINO.refusal` says why.
     """
@@ -205,7 +205,7 @@ def write_scores(model, folder):
 
 
 def endpoints(model, max_clip_s):
-    """Function and input specs of each signature by its name."""
+    """Returns function and input specs of each signature by its name."""
 
     # One function that all signatures call: its graph is written once.
     @tf.function(input_signature=[WAVEFORM, LENGTHS], autograph=False)
@@ -253,7 +253,7 @@ def endpoints(model, max_clip_s):
 
 
 def metadata(model):
-    """What a client has to know of a model, as JSON can hold it."""
+    """Returns what a client has to know of a model, as JSON can hold it."""
     return {
         "labels": model.labels,
         "num_classes": model.num_classes,

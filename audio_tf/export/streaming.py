@@ -90,6 +90,7 @@ class StateReader:
 
     @property
     def counts(self):
+        """The two numbers that the state begins with."""
         # All rows are equally long; of an empty batch there is none.
         counts = tf.reduce_max(self.state[:, :COUNTS], 0)
         # A made-up state must not ask for more memory than it takes.
@@ -98,7 +99,7 @@ class StateReader:
         return counts[0], counts[1]
 
     def take(self, length, dim):
-        """The next `(batch, length, dim)`."""
+        """Takes the next `(batch, length, dim)` from the state."""
         end = self.place + length * dim
         part = self.state[:, self.place : end]
         self.place = end
@@ -106,7 +107,7 @@ class StateReader:
 
 
 def endpoint(model):
-    """Function and input specs of the signature `stream`."""
+    """Returns the function and the input specs of the signature `stream`."""
     step = Stream(model)
 
     def stream(

@@ -22,7 +22,7 @@ NOISE_S = (1.0, 0.31, 0.05)
 
 @dataclasses.dataclass
 class Row:
-    """What was found of one format.
+    """One line of the report: the figures of one format.
 
     Attributes:
         name: str, the format, with its quantization.
@@ -154,7 +154,7 @@ def read_waveforms(model, files):
 
 
 def alone_and_together(waveforms):
-    """Inputs of each waveform alone, then of all, padded, as one batch."""
+    """Yields inputs of each waveform alone, then of all as a padded batch."""
     batches = [
         {
             "waveform": np.asarray(waveform, "float32")[np.newaxis],
@@ -170,6 +170,7 @@ def alone_and_together(waveforms):
 
 
 def compared(name, found, expected, path):
+    """Makes a `Row` of scores that were found and expected."""
     found, expected = np.concatenate(found), np.concatenate(expected)
     # A NaN stays one: `max` of Python would lose it.
     difference = float(np.max(np.abs(found - expected)))
@@ -184,13 +185,13 @@ def compared(name, found, expected, path):
 
 
 def size_mb(path):
-    """Megabytes of all files of what was exported to a path."""
+    """Returns the megabytes of all files of what was exported to a path."""
     files = format_of(path).files(path)
     return sum(file.stat().st_size for file in files) / 1e6
 
 
 def accuracy(engine, chunks):
-    """`"accuracy"` where clips have one label each, and `"mAP"`."""
+    """Returns `"accuracy"` where clips have one label each, and `"mAP"`."""
     scores = data.score_clips(engine, chunks, verbose=0)
     report = metrics.evaluate(
         chunks.targets, scores, chunks.clips.corpus.vocabulary
@@ -231,7 +232,7 @@ def time_in_rounds(rows, engines, inputs, rounds, calls):
 
 
 def format_rows(rows):
-    """The report as a table of Markdown, one line a format."""
+    """Formats the report as a table of Markdown, one line a format."""
     scored = rows[0].scores or {}
     titles = [
         "format",

@@ -14,7 +14,7 @@ BATCH_SIZES = {"serving_audio_bytes": (1, 8)}
 
 
 def example_inputs(sample_rate_hz, seconds, batch_size):
-    """Inputs of each signature: quiet noise, dithered as a recording is.
+    """Makes inputs of each signature: quiet noise, dithered like a recording.
 
     Returns:
         Dict of the inputs by name for each signature by name.

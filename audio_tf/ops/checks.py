@@ -7,7 +7,7 @@ import numbers
 
 
 def closest(name, known):
-    """`"; did you mean 'attention'"` for a name near a known one, or `""`.
+    """Returns `"; did you mean 'attention'"` for a near name, or `""`.
 
     Args:
         name: str, the unknown name.
@@ -18,7 +18,7 @@ def closest(name, known):
 
 
 def parameters_of(cls, last=None):
-    """Names of the constructor arguments of a class and of its bases.
+    """Lists the constructor's arguments of a class and of its bases.
 
     A base counts as long as its constructors hand what they do not know to
     the next one by `**kwargs`.
@@ -85,7 +85,7 @@ def check_flags(**flags):
 
 
 def is_number(value):
-    """Whether a value is a real number, and not a bool."""
+    """Returns whether a value is a real number, and not a bool."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""Which positions are real, and which may be attended to.
+"""Masks: which positions are real, and which may be attended to.
 
 Masks are boolean and True where a position counts. `from_lengths` and
 `to_lengths` are the two directions between a mask and the lengths of clips.

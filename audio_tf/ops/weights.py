@@ -21,7 +21,7 @@ def declare_parts(variable, axis):
 
 
 def parts_axis(variable):
-    """The axis along which the parts of a weight stand.
+    """Returns the axis along which the parts of a weight stand.
 
     Args:
         variable: `keras.Variable`.
@@ -33,7 +33,7 @@ def parts_axis(variable):
 
 
 def weights_sha256(weights):
-    """Checksum of the values, shapes and dtypes of weights, in their order."""
+    """Computes a checksum of weights: values, shapes and dtypes, in order."""
     digest = hashlib.sha256()
     for weight in weights:
         value = np.asarray(weight)
