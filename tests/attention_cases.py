@@ -117,6 +117,33 @@ def gaps():
     return np.array([[0, 1, 0, 1, 1, 1, 0], [1, 1, 1, 0, 0, 1, 1]], "bool")
 
 
+def any_padding():
+    """A mask of a whole clip, a short one, two with gaps and an empty one."""
+    return np.concatenate([padding(), gaps(), padding(real=(0,))])
+
+
+def silent_and_loud(rng, junk, scale=1.0, real=(4,)):
+    """Clips whose padding holds zeros, and the same clips with junk in it.
+
+    Args:
+        rng: generator of the clips.
+        junk: what the padding holds, each in a clip of its own.
+        scale: factor of the real frames.
+        real: real frames of the clips with padding, each beside each junk.
+
+    Returns:
+        Two arrays `(clips, T, F)` and their mask. The first clip is whole.
+    """
+    lengths = [T, *(n for n in real for _ in junk)]
+    mask = padding(real=lengths)
+    silent = scale * inputs(rng, batch=len(lengths)) * mask[..., None]
+    loud = silent.copy()
+    for clip, value in enumerate(len(real) * list(junk), 1):
+        loud[clip, lengths[clip] :] = value
+        loud[clip, lengths[clip]] *= np.sign(rng.standard_normal(F))
+    return silent, loud, mask
+
+
 def assert_equals_naive(name, layer, x, mask, atol=None):
     """Output and map at real frames; padded ones may hold anything."""
     atol = atol or tolerance(name)
@@ -130,14 +157,14 @@ def assert_equals_naive(name, layer, x, mask, atol=None):
     assert_equal_where_real(weights, expected_weights, mask, atol)
 
 
-def assert_equal_where_real(found, expected, mask, atol=2e-6):
+def assert_equal_where_real(found, expected, mask, atol=2e-6, name=""):
     """Compares `(B, T, ...)` at the frames that the mask says are real."""
     found, expected = ops.convert_to_numpy(found), np.asarray(expected)
     assert found.shape == expected.shape
     real = np.ones(found.shape[:2], "bool") if mask is None else mask
     # Rounding grows with the values.
     np.testing.assert_allclose(
-        found[real], expected[real], atol=atol, rtol=2e-6
+        found[real], expected[real], atol=atol, rtol=2e-6, err_msg=name
     )
 
 

@@ -15,6 +15,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Nor does the order of sums depend on how threads are scheduled.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+# What XLA compiles in a test runs once or twice: to optimise it takes longer.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 

@@ -86,13 +86,18 @@ def query_and_key(layer, x):
     return query, dense(layer.key_dense, x)
 
 
+def dot_products(q, k, seen):
+    """Scores of a query `(D,)` with the keys `(T, D)` that it may see."""
+    return dict(zip(seen, k[seen] @ q / np.sqrt(len(q)), strict=True))
+
+
 def full_attention(layer, x, mask=None):
     query, key = query_and_key(layer, x)
     d = layer.key_dim
 
     def head_scores(b, h, real):
         q, k = head(query[b], h, d), head(key[b], h, d)
-        return lambda i, seen: {j: q[i] @ k[j] / np.sqrt(d) for j in seen}
+        return lambda i, seen: dot_products(q[i], k, seen)
 
     return attend(layer, x, mask, head_scores)
 
@@ -105,10 +110,10 @@ def shared_qk_attention(layer, x, mask=None):
         q = head(query[b], h, d)
         k = q
         if layer.normalize_keys:
-            k = [v / np.sqrt(np.mean(v**2) + 1e-6) for v in q]
+            k = np.array([v / np.sqrt(np.mean(v**2) + 1e-6) for v in q])
 
         def row(i, seen):
-            scores = {j: q[i] @ k[j] / np.sqrt(d) for j in seen}
+            scores = dot_products(q[i], k, seen)
             if layer.mask_self and i in scores:
                 scores[i] = -1e5
             return scores
@@ -124,15 +129,14 @@ def grouped_query_attention(layer, x, mask=None):
 
     def head_scores(b, h, real):
         q, k = head(query[b], h, d), head(key[b], h // shared, d)
-        return lambda i, seen: {j: q[i] @ k[j] / np.sqrt(d) for j in seen}
+        return lambda i, seen: dot_products(q[i], k, seen)
 
     return attend(layer, x, mask, head_scores, layer.num_key_value_heads)
 
 
 def chosen_scores(layer, q, k, i, seen, chosen):
     """Scores of the chosen keys; read literally, 0 for all others."""
-    d = layer.key_dim
-    scores = {j: q[i] @ k[j] / np.sqrt(d) for j in seen if j in chosen}
+    scores = dot_products(q[i], k, [j for j in seen if j in chosen])
     if layer.literal_mask:
         scores.update({j: 0.0 for j in seen if j not in chosen})
     return scores
@@ -247,12 +251,14 @@ def hashed_attention(layer, x, mask=None, *, transform):
     def head_scores(b, h, real):
         q, k = head(query[b], h, d), head(key[b], h, d)
         key_at = key_hash[b, h]
+        ranked = {
+            sign: sorted(real, key=lambda j: (sign * key_at[j], j))
+            for sign in (-1, 1)
+        }
 
         def row(i, seen):
             positive = query_hash[b, h, i] >= 0
-            sign = -1 if positive else 1
-            chosen = sorted(real, key=lambda j: (sign * key_at[j], j))
-            chosen = chosen[: layer.num_candidates]
+            chosen = ranked[-1 if positive else 1][: layer.num_candidates]
             if layer.require_match:
                 chosen = [j for j in chosen if (key_at[j] >= 0) == positive]
             return chosen_scores(layer, q, k, i, seen, chosen)

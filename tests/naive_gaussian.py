@@ -34,7 +34,7 @@ def package(layer, values, head, at, x, members):
             total *= np.exp(-(y**2) / (2 * c2)) / np.sqrt(2 * np.pi * c2)
         return total
 
-    return product(x) / max(sum(product(m) for m in members), layer.epsilon)
+    return product(x) / max(product(members).sum(), layer.epsilon)
 
 
 def skewed(layer, values, head, at, x, members, index=0):

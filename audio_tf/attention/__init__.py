@@ -110,7 +110,7 @@ def name_of(mechanism):
         mechanism: as `find` takes it.
 
     Returns:
-        str, the key or registered name.
+        str, the key of `ATTENTIONS` or the registered name.
     """
     found = find(mechanism)
     if isinstance(mechanism, str):
@@ -133,7 +133,7 @@ def create(
     kernel_initializer=None,
     **own,
 ):
-    """Builds the attention layer of that name.
+    """Builds the attention layer of a mechanism.
 
     What is common to all is passed on to those that take it: a Gaussian
     attention has no `key_dim`, a layer without projections no initializer,

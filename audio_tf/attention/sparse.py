@@ -31,7 +31,7 @@ class Pattern(NamedTuple):
 
 
 def band(length, window, causal):
-    """Pairs with `|i - j| <= window`."""
+    """Returns the `Pattern` of the pairs with `|i - j| <= window`."""
     size = max(window, 1)
     right = 0 if causal else window
     distance = (
@@ -48,7 +48,7 @@ def band(length, window, causal):
 
 
 def residues(length, stride, causal):
-    """Pairs with `(i - j) mod stride = 0`."""
+    """Returns the `Pattern` of the pairs with `(i - j) mod stride = 0`."""
 
     def arrange(x):
         return ops.swapaxes(blocks.cut(x, stride), 2, 3)
@@ -62,7 +62,7 @@ def residues(length, stride, causal):
 
 
 def own_block(length, stride, causal):
-    """Pairs with `floor(i / stride) = floor(j / stride)`."""
+    """Returns the `Pattern` of the pairs of one block of `stride` frames."""
     cut = functools.partial(blocks.cut, size=stride)
     return Pattern(
         cut,
@@ -73,7 +73,7 @@ def own_block(length, stride, causal):
 
 
 def last_columns(length, stride, count, causal):
-    """Pairs with `j mod stride >= stride - count`."""
+    """Returns the `Pattern` of pairs with `j mod stride >= stride - count`."""
 
     def keys(x):
         x = blocks.narrow(blocks.cut(x, stride), 3, stride - count, count)

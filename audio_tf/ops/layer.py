@@ -28,6 +28,6 @@ class Layer(keras.layers.Layer):
         super().__init__(**kwargs)
 
     def get_config(self):
-        # A class without one Keras describes by what it was built with, and
-        # fails if that was a dtype policy.
+        # Without this method, Keras would take the constructor's arguments
+        # for the configuration, and fail if one is a dtype policy.
         return super().get_config()

@@ -18,12 +18,12 @@ from attention_cases import (
     F,
     H,
     T,
+    any_padding,
     assert_equal_where_real,
     assert_equals_naive,
     causal_choices,
     compiled,
     fresh,
-    gaps,
     gradients,
     inputs,
     make,
@@ -32,6 +32,7 @@ from attention_cases import (
     padding,
     reference,
     shaken,
+    silent_and_loud,
     tolerance,
 )
 from keras import ops
@@ -47,6 +48,15 @@ def every(check):
     """A check of the contract: it takes the `name` of a case."""
     CONTRACT.append(check)
     return pytest.mark.parametrize("name", CASES)(check)
+
+
+def side_by_side(check):
+    """A check of the contract that takes the `names` of cases, all at once.
+
+    To trace, store or train one model of all takes less than one of each.
+    """
+    CONTRACT.append(check)
+    return pytest.mark.parametrize("names", [CASES], ids=["all"])(check)
 
 
 def numpy(x):
@@ -84,45 +94,52 @@ def test_every_entry_has_a_naive_reference():
 def test_equals_naive(name, rng):
     for causal in causal_choices(name):
         layer = shaken(make(name, causal=causal), rng, 0.1)
-        for mask in (None, padding(), gaps()):
-            assert_equals_naive(name, layer, inputs(rng), mask)
+        assert_equals_naive(name, layer, inputs(rng), None)
+        mask = any_padding()
+        assert_equals_naive(name, layer, inputs(rng, batch=len(mask)), mask)
 
 
 @every
 def test_gradients_equal_naive_differences(name, rng):
-    """Against central differences of the naive reference in float64."""
+    """Against central differences of the naive reference in float64.
+
+    Along random directions, in which the input and each weight have so long
+    a step that each moves the loss alike.
+    """
+    step = 2.0**-12
     for causal in causal_choices(name):
         layer = shaken(make(name, causal=causal), rng, 0.1)
         x, mask = inputs(rng), padding()
         _, found = gradients(layer, x, mask)
-
-        def loss(x):
-            return (reference(name)(layer, x, mask)[0][mask] ** 2).sum()
-
-        def check(gradient, slope):
-            np.testing.assert_allclose(gradient, slope, rtol=2e-3, atol=1e-3)
-
-        for _ in range(5):
-            at = tuple(rng.integers(0, n) for n in x.shape)
-            step = np.zeros(x.shape)
-            step[at] = 1e-5
-            slope = (loss(x + step) - loss(x - step)) / 2e-5
-            check(found[0][at], slope)
-        for weight, gradient in zip(
-            layer.trainable_weights, found[1:], strict=True
-        ):
-            # Where the gradient is largest: most of a table is never used.
-            at = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
-            before, at_steps, steps = np.asarray(weight).copy(), [], []
+        start = [x, *(np.asarray(w).copy() for w in layer.trainable_weights)]
+        for _ in range(3):
+            directions = [
+                rng.standard_normal(g.shape) / max(1.0, np.linalg.norm(g))
+                for g in found
+            ]
+            ends, losses = [], []
             for sign in (1, -1):
-                moved = before.copy()
-                moved[at] += sign * 2.0**-14
-                steps.append(float(moved[at]))
-                weight.assign(moved)
-                at_steps.append(loss(x))
-            weight.assign(before)
-            slope = (at_steps[0] - at_steps[1]) / (steps[0] - steps[1])
-            check(gradient[at], slope)
+                moved, *weights = [
+                    (value + sign * step * direction).astype("float32")
+                    for value, direction in zip(start, directions, strict=True)
+                ]
+                for weight, value in zip(
+                    layer.trainable_weights, weights, strict=True
+                ):
+                    weight.assign(value)
+                y, _ = reference(name)(layer, moved, mask)
+                losses.append((y[mask] ** 2).sum())
+                ends.append([moved, *weights])
+            # Of the steps as float32 has them.
+            expected = sum(
+                np.sum(gradient * (up.astype("float64") - down))
+                for gradient, up, down in zip(found, *ends, strict=True)
+            )
+            assert abs(losses[0] - losses[1] - expected) < 2e-3 * 2 * step
+        for weight, value in zip(
+            layer.trainable_weights, start[1:], strict=True
+        ):
+            weight.assign(value)
 
 
 @every
@@ -141,62 +158,51 @@ def test_every_weight_has_a_gradient(name, rng):
 @every
 def test_padding_changes_nothing(name, rng):
     """Neither the frames, nor the map, nor a gradient, whatever it holds."""
+    silent, loud, mask = silent_and_loud(rng, (1e3, -1e30, np.inf, np.nan))
     for causal in causal_choices(name):
-        layer, x = make(name, causal=causal), inputs(rng)
-        alone = layer(x[1:, :4])
-        x[1, 4:] = 0.0
-        silent = layer(x, mask=padding(), return_attention_scores=True)
-        assert_close(silent[0][1:, :4], alone, tolerance(name))
-        _, slopes = gradients(layer, x, padding())
-        assert np.all(slopes[0][1, 4:] == 0.0)
-        for junk in (1e3, -1e30, np.inf, np.nan):
-            x[1, 4:] = junk
-            x[1, 4] *= rng.standard_normal(F)
-            padded = layer(x, mask=padding(), return_attention_scores=True)
-            for one, other in zip(silent, padded, strict=True):
-                np.testing.assert_array_equal(numpy(one), numpy(other))
-            _, found = gradients(layer, x, padding())
-            for one, other in zip(slopes, found, strict=True):
-                np.testing.assert_array_equal(one, other)
+        layer = make(name, causal=causal)
+        alone = layer(silent[1:, :4])
+        expected = layer(silent, mask=mask, return_attention_scores=True)
+        assert_close(expected[0][1:, :4], alone, tolerance(name))
+        found = layer(loud, mask=mask, return_attention_scores=True)
+        for one, other in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(numpy(one), numpy(other))
+        _, slopes = gradients(layer, silent, mask)
+        assert np.all(slopes[0][~mask] == 0.0)
+        _, found = gradients(layer, loud, mask)
+        for one, other in zip(slopes, found, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def assert_junk_changes_nothing(layer, silent, loud, mask):
+    np.testing.assert_array_equal(
+        numpy(layer(loud, mask=mask)), numpy(layer(silent, mask=mask))
+    )
+    # So that no gradient is rightly beyond float16.
+    _, slopes = gradients(layer, silent, mask, scale=0.003)
+    _, found = gradients(layer, loud, mask, scale=0.003)
+    for one, other in zip(slopes, found, strict=True):
+        assert np.all(np.isfinite(one))
+        np.testing.assert_array_equal(one, other)
 
 
 @every
 def test_padding_changes_nothing_in_half_precision(name, rng):
-    layer = make(name, dtype="mixed_float16")
-    x = 30.0 * inputs(rng)
-    x[1, 4:] = 0.0
-    for mask in (padding(), padding(real=(T, 0))):
-        silent = layer(x, mask=mask)
-        # So that no gradient is rightly beyond float16.
-        _, slopes = gradients(layer, x, mask, scale=0.01)
-        assert all(np.all(np.isfinite(slope)) for slope in slopes)
-        for junk in (6e4, np.inf, np.nan):
-            junked = np.where(mask[..., None], x, junk).astype("float32")
-            np.testing.assert_array_equal(
-                numpy(layer(junked, mask=mask)), numpy(silent)
-            )
-            _, found = gradients(layer, junked, mask, scale=0.01)
-            for one, other in zip(slopes, found, strict=True):
-                np.testing.assert_array_equal(one, other)
+    """Behind four frames, and in clips of nothing else."""
+    junk = (6e4, np.inf, np.nan)
+    assert_junk_changes_nothing(
+        make(name, dtype="mixed_float16"),
+        *silent_and_loud(rng, junk, scale=30.0, real=(4, 0)),
+    )
 
 
 @every
 def test_padding_changes_nothing_in_a_block(name, rng):
     """Norms, feed-forward and residual included."""
+    clips = silent_and_loud(rng, (1e30, np.nan))
     for dtype in ("float32", "mixed_float16"):
-        block, x, mask = block_of(name, dtype=dtype), inputs(rng), padding()
-        x[1, 4:] = 0.0
-        silent = block(x, mask=mask)
-        _, slopes = gradients(block, x, mask, scale=0.01)
-        for junk in (1e30, np.nan):
-            x[1, 4:] = junk
-            np.testing.assert_array_equal(
-                numpy(block(x, mask=mask)), numpy(silent)
-            )
-            _, found = gradients(block, x, mask, scale=0.01)
-            for one, other in zip(slopes, found, strict=True):
-                assert np.all(np.isfinite(other))
-                np.testing.assert_array_equal(one, other)
+        block = block_of(name, dtype=dtype)
+        assert_junk_changes_nothing(block, *clips)
 
 
 @every
@@ -297,23 +303,66 @@ def test_symbolic_and_eager_specs_agree(name, rng):
                 assert spec.dtype == dtype == layer.compute_dtype
 
 
-@every
-def test_dynamic_length_in_a_graph(name, rng):
-    layer = make(name, causal=causal_choices(name)[-1])
-    x = keras.Input((None, F))
-    real = keras.Input((None,), dtype="bool")
-    model = keras.Model([x, real], layer(x, mask=real))
-    for length in (1, 3, 5, 11, 17):
-        data = inputs(rng, length)
-        mask = padding(length, (length, (length + 1) // 2))
-        expected, _ = reference(name)(layer, data, mask)
-        found = model.predict_on_batch([data, mask])
-        assert_equal_where_real(found, expected, mask, tolerance(name))
+def model_of(layers):
+    """A model of `[x, mask]`: of each layer its output with and without it."""
+    x, mask = keras.Input((None, F)), keras.Input((None,), dtype="bool")
+    pairs = [(layer(x, mask=mask), layer(x)) for layer in layers]
+    return keras.Model([x, mask], [y for pair in pairs for y in pair])
+
+
+def stored_graph(model, folder):
+    """The model as a SavedModel that knows neither batch nor length.
+
+    `model.export` would trace the model four times.
+    """
+    import tensorflow as tf
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec((None, None, F)),
+            tf.TensorSpec((None, None), "bool"),
+        ]
+    )
+    def serve(x, mask):
+        outputs = enumerate(model([x, mask]))
+        return {f"{index:03}": output for index, output in outputs}
+
+    module = tf.Module()
+    module.held = [variable.value for variable in model.variables]
+    module.serve = serve.get_concrete_function()
+    tf.saved_model.save(module, folder, module.serve)
+    return tf.saved_model.load(folder).serve
+
+
+@side_by_side
+def test_exported_with_any_batch_and_length(names, rng, tmp_path):
+    """One graph that knows neither equals the naive references."""
+    layers = [
+        shaken(make(name, causal=causal_choices(name)[-1]), rng, 0.1)
+        for name in names
+    ]
+    model = model_of(layers)
+    if keras.backend.backend() == "tensorflow":
+        serve = stored_graph(model, tmp_path / "saved")
+    for batch, length in ((1, 1), (2, 3), (3, 5), (2, 11), (1, 17)):
+        x = inputs(rng, length, batch)
+        mask = padding(length, [length, (length + 1) // 2, 0][:batch])
+        if keras.backend.backend() == "tensorflow":
+            found = serve(x=x, mask=mask)
+            outputs = iter([found[key] for key in sorted(found)])
+        else:
+            outputs = iter(model.predict_on_batch([x, mask]))
+        for name, layer in zip(names, layers, strict=True):
+            for real in (mask, None):
+                expected, _ = reference(name)(layer, x, real)
+                assert_equal_where_real(
+                    next(outputs), expected, real, tolerance(name), name
+                )
 
 
 @every
 def test_compiled_takes_any_batch_and_length(name, rng):
-    sizes = [((T, 4), T), ((11,), 11), ((1, 0, 1), 1)]
+    sizes = [((11, 4), 11), ((1, 0, 1), 1)]
     for causal in reversed(causal_choices(name)):
         layer = make(name, causal=causal)
         function = compiled(layer, signature=True)
@@ -422,50 +471,39 @@ def test_half_precision_is_close(name, rng):
         assert_equal_where_real(numpy(y), wanted, mask, atol)
 
 
-@every
-def test_one_step_of_training_moves_weights(name, rng):
+@side_by_side
+def test_one_step_of_training_moves_weights(names, rng):
+    layers = [make(name) for name in names]
     x = keras.Input((None, F))
-    model = keras.Model(x, make(name)(x))
-    model.compile(keras.optimizers.SGD(0.1), "mse")
-    before = model.get_weights()
-    trainable = {w.path for w in model.trainable_weights}
-    data = inputs(rng)
-    model.fit(data, np.zeros((B, T, model.output_shape[-1])), verbose=0)
-    paths = [w.path for w in model.weights]
-    for path, old, new in zip(paths, before, model.get_weights(), strict=True):
-        moved = np.abs(new - old).max() > 0.0
-        if not path.endswith("key/bias"):
-            assert moved == (path in trainable), path
+    outputs = keras.layers.Concatenate()([layer(x) for layer in layers])
+    model = keras.Model(x, outputs)
+    model.compile(keras.optimizers.SGD(1.0), "mse")
+    before = [layer.get_weights() for layer in layers]
+    model.train_on_batch(inputs(rng), np.zeros((B, T, outputs.shape[-1])))
+    for name, layer, start in zip(names, layers, before, strict=True):
+        trainable = {w.path for w in layer.trainable_weights}
+        weights = zip(layer.weights, start, layer.get_weights(), strict=True)
+        for weight, old, new in weights:
+            moved = np.abs(new - old).max() > 0.0
+            if not weight.path.endswith("key/bias"):
+                assert moved == (weight.path in trainable), (name, weight.path)
 
 
-@every
-def test_saved_and_loaded(name, rng, tmp_path):
-    x = keras.Input((None, F))
-    layer = shaken(make(name, dropout=0.1), rng)
-    paths = [weight.path for weight in layer.weights]
-    assert len(set(paths)) == len(paths)
-    model = keras.Model(x, layer(x))
+@side_by_side
+def test_saved_and_loaded(names, rng, tmp_path):
+    layers = [shaken(make(name, dropout=0.1), rng) for name in names]
+    for name, layer in zip(names, layers, strict=True):
+        paths = [weight.path for weight in layer.weights]
+        assert len(set(paths)) == len(paths), name
+    model = model_of(layers)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    data = inputs(rng)
-    np.testing.assert_array_equal(
-        loaded.predict_on_batch(data), model.predict_on_batch(data)
-    )
-
-
-@every
-def test_exported_with_any_batch_and_length(name, rng, tmp_path):
-    if keras.backend.backend() != "tensorflow":
-        pytest.skip("a SavedModel is TensorFlow's")
-    import tensorflow as tf
-
-    x = keras.Input((None, F))
-    model = keras.Model(x, make(name)(x))
-    model.export(tmp_path / "saved", verbose=False)
-    loaded = tf.saved_model.load(tmp_path / "saved")
-    for batch, length in ((1, 5), (3, 11)):
-        data = inputs(rng, length, batch)
-        assert_close(loaded.serve(data), model(data), tolerance(name))
+    data = [inputs(rng), padding()]
+    pairs = zip(model(data), loaded(data), strict=True)
+    for index, (one, other) in enumerate(pairs):
+        np.testing.assert_array_equal(
+            numpy(one), numpy(other), err_msg=names[index // 2]
+        )
 
 
 @every
@@ -615,12 +653,12 @@ def test_a_new_attention_is_a_class_an_entry_and_a_reference(
 ):
     monkeypatch.setitem(attention.ATTENTIONS, "window", WindowAttention)
     monkeypatch.setitem(REFERENCES, "window", window_attention)
+    case = {"name": "window", "names": ["window"]}
     given = {
-        argument: request.getfixturevalue(argument)
+        argument: case.get(argument) or request.getfixturevalue(argument)
         for argument in inspect.signature(check).parameters
-        if argument != "name"
     }
-    check("window", **given)
+    check(**given)
 
 
 def test_what_cannot_be_causal_is_this():
