@@ -41,6 +41,7 @@ class RegisterAfterImport:
             sys.meta_path.insert(0, self)
 
     def register(self):
+        """Imports the modules whose classes Keras has to know."""
         for module in self.modules:
             importlib.import_module(module)
 

@@ -1,4 +1,4 @@
-"""All that attention maps tell of a checkpoint: figures, kinds, one JSON."""
+"""Inspection of a checkpoint's attention maps: figures, kinds, one JSON."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ from audio_tf.ops.weights import weights_sha256
 
 
 class Inspection(typing.NamedTuple):
-    """What was found of a checkpoint.
+    """The result of an inspection.
 
     Attributes:
         rows: list of a dict for each head of each layer, as `sort_head` makes

@@ -114,6 +114,7 @@ class RealAccuracy(keras.metrics.Metric):
         self.real = self.add_count("real")
 
     def add_count(self, name):
+        """Adds an integer weight that begins at zero."""
         return self.add_weight(
             shape=(), initializer="zeros", dtype="int64", name=name
         )

@@ -164,6 +164,7 @@ def in_blocks(function, count, samples_each):
 
 
 def as_float64(integer):
+    """Casts an integer tensor to float64."""
     return tf.cast(integer, tf.float64)
 
 

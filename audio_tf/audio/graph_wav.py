@@ -256,37 +256,45 @@ def first_error(checks):
 
 
 def decode_unsigned_8(raw):
+    """Decodes unsigned 8-bit samples to float32, full scale 1."""
     return (tf.cast(tf.io.decode_raw(raw, tf.uint8), tf.float32) - 128) / 2**7
 
 
 def decode_16(raw):
+    """Decodes 16-bit samples to float32, full scale 1."""
     return tf.cast(tf.io.decode_raw(raw, tf.int16), tf.float32) / 2**15
 
 
 def decode_24(raw):
+    """Decodes 24-bit samples to float32, full scale 1."""
     triples = tf.reshape(tf.io.decode_raw(raw, tf.uint8), (-1, 3))
     integers = tf.bitcast(tf.pad(triples, [[0, 0], [1, 0]]), tf.int32)
     return tf.cast(integers, tf.float32) / 2**31
 
 
 def decode_32(raw):
+    """Decodes 32-bit integer samples to float32, full scale 1."""
     return tf.cast(tf.io.decode_raw(raw, tf.int32), tf.float32) / 2**31
 
 
 def decode_float_32(raw):
+    """Decodes float32 samples."""
     return tf.io.decode_raw(raw, tf.float32)
 
 
 def decode_float_64(raw):
+    """Decodes float64 samples to float32."""
     return tf.cast(tf.io.decode_raw(raw, tf.float64), tf.float32)
 
 
 def decode_a_law(raw):
+    """Decodes A-law samples to float32, full scale 1."""
     codes = tf.cast(tf.io.decode_raw(raw, tf.uint8), tf.int32)
     return tf.gather(a_law_table(), codes)
 
 
 def decode_mu_law(raw):
+    """Decodes mu-law samples to float32, full scale 1."""
     codes = tf.cast(tf.io.decode_raw(raw, tf.uint8), tf.int32)
     return tf.gather(mu_law_table(), codes)
 

@@ -60,7 +60,7 @@ PRODUCT = 2**19
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How the outputs of one ratio of rates are grouped.
+    """A grouping of the outputs for one ratio of rates.
 
     Group j holds the outputs from j * `size` on. The first of them lies
     between the samples i and i + 1 of the input, at i + f with 0 <= f < 1:

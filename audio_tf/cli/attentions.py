@@ -13,6 +13,7 @@ from audio_tf.cli import flags
 
 
 def add(parser):
+    """Adds the flags of the command."""
     for name, size, meaning in (
         ("--length", 1000, "frames"),
         ("--dim", 768, "features of a frame"),
@@ -36,6 +37,7 @@ def add(parser):
 
 
 def run(arguments):
+    """Prints the table and returns the exit status."""
     if arguments.dim % arguments.num_heads:
         raise ValueError(
             "--num-heads must divide --dim. Received: "

@@ -10,6 +10,7 @@ from audio_tf.cli.output import print_scores, report
 
 
 def add(parser):
+    """Adds the flags of the command."""
     flags.add_files(
         parser, f", or {sources.STDIN}, one file's content on standard input"
     )
@@ -27,6 +28,7 @@ def add(parser):
 
 
 def run(arguments):
+    """Classifies the files and returns the exit status."""
     files = sources.find_files(arguments.files)
     contents = sources.read_stdin(files)
     with console.quiet_tensorflow():

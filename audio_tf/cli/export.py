@@ -16,6 +16,7 @@ FLAGS = {"max_clip_s": "max_clip"}
 
 
 def add(parser):
+    """Adds the flags of the command."""
     parser.add_argument(
         "path",
         metavar="DIR",
@@ -97,6 +98,7 @@ def add_verification(parser):
 
 
 def run(arguments):
+    """Writes the formats asked for and returns the exit status."""
     names = list(dict.fromkeys(arguments.format or ["savedmodel"]))
     options = {
         name: options_of(format, arguments)

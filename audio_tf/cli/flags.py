@@ -10,7 +10,7 @@ MAX_VERSION = 2**63 - 1  # Of TensorFlow Serving.
 
 
 def checked(kind, text, fits, wanted):
-    """`kind(text)` if that `fits`, or an error that says what is `wanted`."""
+    """Converts a text by `kind`, and refuses it unless that `fits`."""
     try:
         number = kind(text)
     except ValueError:

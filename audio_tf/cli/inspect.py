@@ -15,6 +15,7 @@ from audio_tf.cli.output import report
 
 
 def add(parser):
+    """Adds the flags of the command."""
     parser.add_argument(
         "path", metavar="OUT_DIR", help="folder that the figures go to"
     )
@@ -59,6 +60,7 @@ def add(parser):
 
 
 def run(arguments):
+    """Inspects the checkpoint and returns the exit status."""
     files = sources.find_files(arguments.files)
     with console.quiet_tensorflow():
         from audio_tf.analysis import inspection, kinds

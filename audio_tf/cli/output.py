@@ -1,4 +1,4 @@
-"""What commands print of scores, and of files that have none."""
+"""Printing of scores, and of files that have none."""
 
 import json
 import sys

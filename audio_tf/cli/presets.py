@@ -12,6 +12,7 @@ def add(parser):
 
 
 def run(arguments):
+    """Prints the table and returns the exit status."""
     with console.quiet_tensorflow():
         from audio_tf import models
     sizes = models.list_sizes()

@@ -9,6 +9,7 @@ from audio_tf.cli.output import print_scores, report
 
 
 def add(parser):
+    """Adds the flags of the command."""
     parser.add_argument(
         "url",
         metavar="URL",
@@ -62,6 +63,7 @@ def add(parser):
 
 
 def run(arguments):
+    """Asks the server and returns the exit status."""
     from audio_tf import client
 
     files = sources.find_files(arguments.files)

@@ -1,4 +1,4 @@
-"""Which audio a command is given: files, folders, patterns, standard input."""
+"""Audio that a command is given: files, folders, patterns, standard input."""
 
 import os
 import sys

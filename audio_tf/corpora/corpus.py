@@ -1,4 +1,4 @@
-"""What a corpus is, how it is split, and which splits contradict each other."""
+"""Corpora: files and labels by split, and splits that contradict each other."""
 
 import dataclasses
 import os

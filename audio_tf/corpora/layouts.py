@@ -29,7 +29,7 @@ class Layout:
 
     @property
     def takes(self):
-        """Names of the options of `read`, all but its first, a tuple."""
+        """The names of the options of `read`, a tuple of all but its first."""
         return tuple(inspect.signature(self.read).parameters)[1:]
 
 

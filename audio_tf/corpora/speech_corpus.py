@@ -1,4 +1,4 @@
-"""What a corpus of speech is: utterances, speakers, labels of frames."""
+"""Corpora of speech: utterances, speakers, labels of frames."""
 
 import dataclasses
 import hashlib

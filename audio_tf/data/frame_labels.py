@@ -1,4 +1,4 @@
-"""When frames are, and which of an utterance's labels each frame has."""
+"""Times of frames, and the labels of an utterance that each frame has."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ PADDING_LABEL = -1
 
 @dataclasses.dataclass(frozen=True)
 class Frames:
-    """When the frames of features or of a model are.
+    """The times of the frames of features or of a model.
 
     The middle of frame `i` is at sample `first_middle + i * frame_size`.
 

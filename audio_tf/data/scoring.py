@@ -19,7 +19,7 @@ MAX_SAMPLES = 2**24
 
 
 class Scored(typing.NamedTuple):
-    """What came of one file.
+    """The result for one file.
 
     Attributes:
         file: the path.

@@ -251,7 +251,7 @@ class AudioAlbertBackbone(AudioBackbone):
 
 
 def embed(features, mask, layers):
-    """What the first block is given, whatever the padding holds."""
+    """Returns what the first block is given, whatever the padding holds."""
     x = masks.zero_padding(features, mask)
     for layer in layers:
         x = layer(x)

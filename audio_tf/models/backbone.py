@@ -1,4 +1,4 @@
-"""What every backbone is, takes and gives."""
+"""Base of every backbone: what it is, takes and gives."""
 
 import keras
 import keras_hub
@@ -85,7 +85,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
 
     @classmethod
     def arguments(cls):
-        """Names of the constructor's arguments, those of the bases too."""
+        """Lists the constructor's arguments, those of the bases too."""
         names = checks.parameters_of(cls, last=AudioBackbone)
         return [name for name in names if name not in ("inputs", "outputs")]
 
@@ -129,10 +129,11 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         return all(stage.causal for stage in self.stages)
 
     def audio_backbone(self):
+        """Returns the model itself, which is a backbone."""
         return self
 
     def enable_lora(self, rank, target_layer_names=None):
-        """As KerasHub's, but not in silence where there is nothing to adapt.
+        """Enables LoRA as KerasHub does, if there is a layer to adapt.
 
         Args:
             rank: int, rank of the update of each kernel.
@@ -157,7 +158,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         return self.embeds_pieces and all(s.streams for s in self.stages)
 
     def embed_next(self, waveform, past):
-        """What the first block is given for the next frames of a stream.
+        """Returns what the first block is given for a stream's next frames.
 
         Args:
             waveform: floating tensor `(batch, samples)`, whole frames or, at
@@ -170,7 +171,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         raise NotImplementedError  # abstract where `embeds_pieces`
 
     def embed(self, inputs):
-        """What the first block is given, in inference.
+        """Returns what the first block is given, in inference.
 
         Args:
             inputs: complete dict of the model's inputs.
@@ -202,7 +203,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
             mask = stage.compute_mask(before, mask)
 
     def block_inputs(self, inputs):
-        """What each block is given, in inference.
+        """Returns what each block is given, in inference.
 
         Args:
             inputs: as the model takes them.
@@ -214,7 +215,8 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         return [(before, mask) for before, _, mask in self.walk(inputs)]
 
     def hidden_states(self, inputs):
-        """The first block's input and what each block gives, in inference.
+        """Returns the first block's input and each block's output, in
+        inference.
 
         Args:
             inputs: as the model takes them.

@@ -128,7 +128,7 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
 
     @classmethod
     def arguments(cls):
-        """Names of the constructor's arguments."""
+        """Lists the constructor's arguments."""
         return checks.parameters_of(cls, last=AudioClassifier)
 
     @property
@@ -138,7 +138,7 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
 
     @property
     def max_samples(self):
-        """Samples of the longest clip that is taken, `None` for any."""
+        """The samples of the longest clip that is taken, `None` for any."""
         return self.backbone.max_samples
 
     def score_clips(self, frames, mask):
@@ -170,7 +170,7 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
-        """The compiled loss, of targets that it can be meant for.
+        """Computes the compiled loss, of targets that it can be meant for.
 
         Raises:
             ValueError: if targets are not of the scores' shape, and the loss
@@ -293,7 +293,7 @@ def check_targets(loss, targets, scores):
 
 
 def check_labels(labels, num_classes):
-    """The names of the classes as a list, or `None`.
+    """Returns the names of the classes as a list, or `None`.
 
     Raises:
         ValueError: if they are no list of different names, or not as many as

@@ -20,7 +20,7 @@ MAX_LENGTH = 2**31 - 1
 
 
 def symbolic(takes, dim=None):
-    """The symbolic inputs of a functional model.
+    """Makes the symbolic inputs of a functional model.
 
     Args:
         takes: `"waveform"` or `"features"`.
@@ -96,10 +96,12 @@ def as_array(x):
 
 
 def is_numpy(x):
+    """Returns whether this is a numpy array."""
     return isinstance(x, np.ndarray)
 
 
 def is_floating(x):
+    """Returns whether an array or tensor holds floating numbers."""
     return "float" in keras.backend.standardize_dtype(x.dtype)
 
 
@@ -120,7 +122,7 @@ def as_lengths(lengths):
 
 
 def lengths_of_mask(mask):
-    """Real frames, int32 `(batch,)`, of a mask `(batch, frames)`."""
+    """Counts the real frames, int32 `(batch,)`, of a mask `(batch, frames)`."""
     if not is_numpy(mask):
         return masks.to_lengths(mask)
     mask = mask.astype("bool")
@@ -169,7 +171,7 @@ class InputDoor:
         )
 
     def completed(self, inputs):
-        """`complete`, of inputs that are not too long.
+        """Completes inputs as `complete` does, and refuses too long ones.
 
         Raises:
             ValueError: if they are longer than `max_samples`.

@@ -11,7 +11,7 @@ from audio_tf.ops import checks
 
 
 def masked_l1(targets, outputs, masked, weights=None):
-    """Mean absolute difference over the masked frames and all features.
+    """Averages absolute differences over masked frames and all features.
 
     In float32. Without any masked frame it is 0.
 
@@ -187,7 +187,7 @@ class MaskedAcousticModel(InputDoor, keras.Model):
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
-        """`masked_l1` of the batch, and what layers add to it."""
+        """Computes `masked_l1` of the batch, and adds the layers' own losses."""
         targets = complete(x, self.takes)["features"] if y is None else y
         loss = masked_l1(
             targets,
@@ -200,7 +200,7 @@ class MaskedAcousticModel(InputDoor, keras.Model):
         return ReplicaShare()(loss, loss)
 
     def reconstruct(self, features):
-        """What the model makes of the clips that it masks as in evaluation.
+        """Fills in the clips, which are masked as in evaluation.
 
         Args:
             features: as the model takes them.
@@ -233,5 +233,5 @@ class MaskedAcousticModel(InputDoor, keras.Model):
 
 
 def initializer_of(backbone):
-    """A new initializer of the backbone's kind."""
+    """Returns a new initializer of the backbone's kind."""
     return keras.initializers.RandomNormal(stddev=backbone.initializer_range)

@@ -15,7 +15,7 @@ from audio_tf.ops import checks
 
 
 def find(preset):
-    """The loader of a size or preset.
+    """Returns the loader of a size or preset.
 
     Args:
         preset: the name of a size, a folder, or an address of a hub.
@@ -38,7 +38,7 @@ def find(preset):
 
 
 def list_sizes():
-    """All sizes: dict by name of the class of the backbone."""
+    """Returns all sizes: a dict by name of the class of the backbone."""
     return {
         name: loader.check_backbone_class()
         for name, loader in compat.SIZE_LOADERS.items()
@@ -46,12 +46,12 @@ def list_sizes():
 
 
 def is_size(loader):
-    """Whether there is an architecture alone, without files."""
+    """Returns whether there is an architecture alone, without files."""
     return isinstance(loader, compat.SizeLoader)
 
 
 def family_of(loader, base):
-    """The class of a preset's backbone.
+    """Returns the class of a preset's backbone.
 
     Args:
         loader: of `find`.
@@ -91,7 +91,7 @@ def record_resampler(folder):
 
 
 def check_resampler(loader):
-    """Warns of a preset that was made with another resampler than ours.
+    """Warns if a preset was made with another resampler than ours.
 
     Clips at other rates than the model's would then sound different to it. A
     preset that names no resampler, as none of ours, is taken as it is.
@@ -111,7 +111,7 @@ def check_resampler(loader):
 
 
 def accepted(family, config):
-    """Names of the arguments that a backbone of that config takes.
+    """Lists the arguments that a backbone of that config takes.
 
     Args:
         family: the class of the backbone.
@@ -126,11 +126,12 @@ def accepted(family, config):
 
 
 def class_of(serialized):
+    """Returns the class of a serialised object."""
     return keras.saving.get_registered_object(serialized["registered_name"])
 
 
 def override(family, config, arguments):
-    """The config of a backbone with other arguments.
+    """Returns the config of a backbone with other arguments.
 
     Those that the class itself does not take go to its parts.
 
@@ -151,7 +152,7 @@ def override(family, config, arguments):
 
 
 def build(family, config):
-    """A backbone of a config, which is left as it is."""
+    """Builds a backbone of a config, which is left as it is."""
     return family.from_config(copy.deepcopy(config))
 
 
@@ -183,7 +184,7 @@ def load_backbone(base, preset, load_weights, arguments):
 
 
 def saved_dtype(config):
-    """The dtype policy at which to load a backbone, unless one is given.
+    """Returns the dtype policy at which to load, unless one is given.
 
     The map of a quantised model, which says what its weights are, or `None`:
     at what precision floats are computed is a matter of the machine, and of
@@ -220,7 +221,7 @@ def check_fit(loader, family, backbone):
 
 
 def shapes(model):
-    """Shape of each weight by its path without the model's own name."""
+    """Returns the shape of each weight by its path below the model's name."""
     return {
         weight.path.removeprefix(f"{model.name}/"): tuple(weight.shape)
         for weight in model.weights
@@ -285,7 +286,7 @@ def load_classifier(
 
 
 def build_for(family, config, chunk_s):
-    """A backbone that is made for chunks of so many seconds.
+    """Builds a backbone that is made for chunks of so many seconds.
 
     Args:
         family: the class of the backbone.

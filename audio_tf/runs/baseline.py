@@ -1,4 +1,4 @@
-"""What ten lines of scikit-learn reach: the row beside every accuracy.
+"""Score what ten lines of scikit-learn reach: the row beside every accuracy.
 
     audio-tf baseline --dataset esc10 --data-dir ESC-10 \\
         --train-folds 1 2 3 --val-folds 4 --split val --report baseline.json

@@ -32,7 +32,7 @@ FEATURES = ("paper", "s3prl")
 
 @dataclasses.dataclass
 class AudioSettings(Settings):
-    """How audio is read from the files of a corpus.
+    """Settings of how audio is read from the files of a corpus.
 
     A subclass has the field `dataset`, whose choices are the keys of its
     `layouts`.

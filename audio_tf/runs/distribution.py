@@ -52,6 +52,7 @@ def scope(strategy):
 
 
 def tensorflow_scope():
+    """Returns the scope of all local devices on TensorFlow."""
     import tensorflow as tf
 
     return tf.distribute.MirroredStrategy(
@@ -61,6 +62,7 @@ def tensorflow_scope():
 
 
 def jax_scope():
+    """Returns the scope of all local devices on JAX."""
     return keras.distribution.DataParallel().scope()
 
 

@@ -75,7 +75,7 @@ class ModelSettings(Settings):
 
     @contextlib.contextmanager
     def naming_flags(self):
-        """A context whose errors begin with the flag that they are about.
+        """Makes a context whose errors begin with the flag they are about.
 
         Raises:
             ValueError: for a `TypeError` or `ValueError` of the block.
@@ -93,7 +93,7 @@ class ModelSettings(Settings):
             raise ValueError(f"{', '.join(blamed)}: {error}") from error
 
     def is_blamed(self, name, message):
-        """Whether the message of an error is about a setting.
+        """Returns whether the message of an error is about a setting.
 
         Args:
             name: str, the setting.

@@ -209,7 +209,7 @@ def check_lengths(features, frames, clips):
 
 
 def phonemes(task):
-    """Whether a probe learns the labels of frames."""
+    """Returns whether a probe learns the labels of frames."""
     return probes.PROBES[task].targets == "frame_labels"
 
 

@@ -1,4 +1,4 @@
-"""How a model came to be, kept beside its weights and in the run's folder.
+"""Provenance of a model, kept beside its weights and in the run's folder.
 
 The folder of a run has `config.json`, its settings and what was built, and
 `corpus.json`, every file that it was made from. A run that goes on must find

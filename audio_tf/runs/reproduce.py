@@ -201,7 +201,7 @@ def pretrain(attention, seed, settings):
 
 
 def pretrained(preset):
-    """Whether a preset was written after the last step of its training."""
+    """Returns whether a preset was written after its training's last step."""
     file = preset / "provenance.json"
     if not file.is_file():
         return False
@@ -236,7 +236,7 @@ def probe(attention, seed, settings):
 
 
 def finished(out):
-    """Whether the report of probes has all tasks."""
+    """Returns whether the report of probes has all tasks."""
     return set(TASKS) <= set(read_report(out)["tasks"])
 
 

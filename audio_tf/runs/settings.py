@@ -18,7 +18,7 @@ from audio_tf.ops.checks import closest
 
 
 class Check(typing.NamedTuple):
-    """What a value must be, beyond its type.
+    """A condition on a value, beyond its type.
 
     Attributes:
         meaning: str, what follows "must be" in the error.
