@@ -38,15 +38,14 @@ def run(arguments):
     labels = classifier.labels
     if labels is None:
         labels = [str(index) for index in range(classifier.num_classes)]
-    failures, done = {}, 0
+    failures = {}
     for found in data.score_files(
         classifier, files, contents, arguments.strict
     ):
         if found.reason is not None:
             failures[str(found.file)] = found.reason
             continue
-        done += 1
         print_scores(
             found.file, found.scores, labels, arguments.top, arguments.json
         )
-    return report(failures, done)
+    return report(failures)

@@ -84,7 +84,7 @@ def run(arguments):
             "--seconds takes longer clips.",
             file=sys.stderr,
         )
-    return report(found.failures, len(files))
+    return report(found.failures)
 
 
 def print_rows(rows, as_json):

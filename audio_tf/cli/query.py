@@ -70,7 +70,7 @@ def run(arguments):
     labels, errors = None, None
     if arguments.labels:
         labels, errors = client.read_labels(arguments.labels)
-    failures, done = {}, 0
+    failures = {}
     with client.Client(
         arguments.url,
         arguments.model_name,
@@ -88,7 +88,6 @@ def run(arguments):
             if not result.valid:
                 failures[result.file] = result.error
                 continue
-            done += 1
             names = labels or [str(n) for n in range(len(result.scores))]
             print_scores(
                 result.file,
@@ -97,4 +96,4 @@ def run(arguments):
                 arguments.top,
                 arguments.json,
             )
-    return report(failures, done)
+    return report(failures)

@@ -135,7 +135,7 @@ def test_standard_input_is_one_file(folders, clip, capsys, monkeypatch):
     for content, reason in ((b"", "empty file"), (b"no", "not readable")):
         stdin = io.TextIOWrapper(io.BytesIO(content))
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert cli.main([*arguments, "-"]) == 2
+        assert cli.main([*arguments, "-"]) == 1
         output = capsys.readouterr()
         assert output.out == "" and f"-: {reason}" in output.err
 

@@ -1,7 +1,9 @@
 """`audio-tf query` as a user types it, against servers of ours."""
 
+import io
 import json
 import pathlib
+import sys
 
 import keras
 import numpy as np
@@ -69,6 +71,23 @@ def test_query_prints_what_classify_prints(rest, folder, clip, capsys):
     assert lines[0] == lines[1] == lines[2]
     assert lines[0].splitlines()[0] == str(clip)
     assert len(lines[0].splitlines()) == 3
+
+
+def test_query_sends_standard_input_as_a_file(rest, clip, capsys, monkeypatch):
+    """WAV as it is, and any other format decoded, as from a file."""
+    flac = clip.with_name("clip.flac")
+    soundfile.write(flac, soundfile.read(clip)[0], 8_000)
+    for file in (clip, flac):
+        stdin = io.TextIOWrapper(io.BytesIO(file.read_bytes()))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert cli.main(["query", rest.url, str(file), "-", "--json"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        first, second = map(json.loads, lines)
+        assert (first["file"], second["file"]) == (str(file), "-")
+        assert first["scores"] == second["scores"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"no")))
+    assert cli.main(["query", rest.url, str(clip), "-"]) == 1
+    assert "-: not readable as audio" in capsys.readouterr().err
 
 
 def test_classes_are_numbered_without_labels(rest, model, clip, capsys):
