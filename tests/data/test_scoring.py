@@ -115,5 +115,6 @@ def test_contents_stand_for_files(clips, backbone):
     file = clips[0][0]
     contents = {"-": file.read_bytes(), "none": b""}
     found = list(data.score_files(classifier, [file, "-", "none"], contents))
-    np.testing.assert_array_equal(found[0].scores, found[1].scores)
+    # Two rows of one batch need not be rounded alike.
+    np.testing.assert_allclose(found[0].scores, found[1].scores, atol=1e-6)
     assert found[2].reason == "empty file"
