@@ -41,7 +41,7 @@ PARTS = ("sublayer", "encoder", "training")
 
 
 def encoder(mechanism, length):
-    """The layer that is applied six times."""
+    """Builds the block that the encoder applies six times."""
     from audio_tf.layers import TransformerBlock
 
     return TransformerBlock(
@@ -70,7 +70,7 @@ def clips(batch, length):
 
 
 def in_turn(runs, budget_s, least):
-    """Seconds of functions that are called in turn, after one call each."""
+    """Returns the seconds of functions called in turn, after one call each."""
     for run in runs.values():
         run()
     taken = {name: [] for name in runs}
@@ -126,7 +126,7 @@ def inference(block, part, x, mask, xla):
 
 
 def measure(case):
-    """One mechanism at one length, in turn with `full`, in this process."""
+    """Measures a mechanism and `full` in turn at one length, in this process."""
     import tensorflow as tf
 
     from audio_tf import attention
@@ -180,7 +180,7 @@ def measure(case):
 
 
 def cost_of(block, length):
-    """The cost model's count for one layer of the encoder, inference."""
+    """Returns what the cost model counts for one block in inference."""
     cost = block.attention.cost(length, DIM)
     return cost._replace(
         multiply_adds=cost.multiply_adds + 2 * length * DIM * FEED_FORWARD
@@ -188,7 +188,7 @@ def cost_of(block, length):
 
 
 def run_case(case):
-    """`measure` in a process of its own."""
+    """Runs `measure` in a process of its own."""
     done = subprocess.run(
         [sys.executable, __file__, "--case", json.dumps(case)],
         stdout=subprocess.PIPE,

@@ -19,7 +19,7 @@ FORMS = ("full", "keras.layers.MultiHeadAttention", "einsum", "matmul")
 
 
 def measure(length, xla, repeats):
-    """Median seconds of each form, called in turn."""
+    """Returns the median seconds of each form; they are called in turn."""
     import keras
     import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Tables, and a plot, of what benchmarks/attention.py measured.
+"""Tables and a plot of the measurements of benchmarks/attention.py.
 
     python benchmarks/attention_report.py runs/attention.jsonl
     python benchmarks/attention_report.py runs/attention.jsonl --plot ratios.png
@@ -40,7 +40,7 @@ KEYS = {
 
 
 def ratios(rows, key):
-    """Median over rounds of each mechanism's ratio to `full`."""
+    """Returns the median over rounds of each mechanism's ratio to `full`."""
     bases = {
         (row["case"]["length"], row["case"]["round"]): row[key]
         for row in rows
@@ -59,7 +59,7 @@ def ratios(rows, key):
 
 
 def model_ratios(rows, key):
-    """The cost model's ratios of multiply-adds, for the times."""
+    """Returns the cost model's ratios of multiply-adds, beside the times."""
     counts = {
         (row["case"]["mechanism"], row["case"]["length"]): row["multiply_adds"]
         for row in rows
@@ -78,7 +78,7 @@ def model_ratios(rows, key):
 
 
 def report(rows):
-    """The tables of RESULTS.md: ratios, and in brackets the cost model's."""
+    """Returns the tables of RESULTS.md; the cost model's ratios in brackets."""
     names = list(dict.fromkeys(row["case"]["mechanism"] for row in rows))
     lines = []
     for key, title in KEYS.items():

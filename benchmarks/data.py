@@ -49,7 +49,7 @@ def find_files(folder, limit):
 
 
 def decode_pass(files, decoder):
-    """Seconds of audio and seconds taken to decode, resample and chunk."""
+    """Decodes, resamples, cuts; returns seconds of audio and seconds taken."""
     samples = chunks = 0
     start = time.perf_counter()
     for _, audio, _ in data.decode_dataset(
@@ -65,7 +65,7 @@ def decode_pass(files, decoder):
 
 
 def cached_pass(chunks):
-    """Chunks per second out of the cache."""
+    """Returns the chunks per second that come out of the cache."""
     start = time.perf_counter()
     for _ in chunks.dataset(32, shuffle=True, jitter=True):
         pass
@@ -73,7 +73,7 @@ def cached_pass(chunks):
 
 
 def training_pass(model, steps=20):
-    """Chunks per second of training steps on a batch that is at hand."""
+    """Returns the chunks per second of training on one batch in memory."""
     rng = np.random.default_rng(0)
     x = tf.constant(rng.standard_normal((32, SAMPLE_RATE_HZ)), tf.float32)
     y = tf.zeros((32, model.num_classes))

@@ -71,7 +71,7 @@ def parse(argv):
 
 
 def written(model, folder):
-    """Paths by name of all that can be, quantized or not."""
+    """Writes every format, quantized where it can be; returns paths by name."""
     files = {}
     for name, format in formats.FORMATS.items():
         for quantize in (None, *formats.QUANTIZATIONS):

@@ -28,7 +28,7 @@ RATE_HZ = 8_000
 
 
 def read_features(corpus):
-    """Features `(clips, 40, 80)` and how many frames of each are real."""
+    """Returns features `(clips, 40, 80)` and the real frames of each clip."""
     extract = layers.SpeechFeatures("s3prl", RATE_HZ)
     clips = [load_audio(file, RATE_HZ) for file in corpus.files]
     samples = np.array([len(clip) for clip in clips], "int32")
@@ -49,7 +49,7 @@ def read_features(corpus):
 
 
 def mean_entropy(logits):
-    """Mean entropy in nats of the softmax of each row."""
+    """Returns the mean entropy, in nats, of the softmax of each row."""
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     return -(weights * np.log(weights + 1e-12)).sum(axis=-1).mean()

@@ -85,7 +85,7 @@ def as_numpy(batch):
 
 
 def frames_of(batch, settings):
-    """Real frames of a batch, before they are stacked."""
+    """Returns the real spectra of a batch; a frame may stack several."""
     stack = settings.feature_layer().stacking.size
     return stack * int(np.sum(batch[0]["lengths"]))
 
@@ -97,7 +97,7 @@ def timed(function, *arguments):
 
 
 def measure_steps(arguments):
-    """Seconds of steps on the same batches, the attentions in turn."""
+    """Measures steps on the same batches; the attentions take turns."""
     models, taken = {}, {}
     for name in arguments.attentions:
         settings = make_settings(arguments, name)
@@ -151,7 +151,7 @@ def measure_steps(arguments):
 
 
 def measure_memory(arguments, attention):
-    """MiB that a few training steps add to this process."""
+    """Returns the MiB that a few training steps add to this process."""
     settings = make_settings(arguments, attention)
     batch = as_numpy(next(iter(make_batches(settings).training(0))))
     keras.ops.matmul(

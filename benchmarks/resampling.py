@@ -34,7 +34,7 @@ SCIPY_UP_TO_HZ = 48_000
 
 
 def engines(audio, rate_hz, in_graph):
-    """Functions without arguments that resample, by name."""
+    """Returns a dict of functions without arguments that resample."""
     tensor = tf.constant(audio)
     found = {
         "host": lambda: resampling.resample(audio, rate_hz, TARGET_HZ),
@@ -58,7 +58,7 @@ def engines(audio, rate_hz, in_graph):
 
 
 def time_in_turn(functions, repeats):
-    """CPU milliseconds of each function: its median by name."""
+    """Returns the median CPU milliseconds of each function by name."""
     times = {name: [] for name in functions}
     for run in functions.values():
         run()
@@ -72,7 +72,7 @@ def time_in_turn(functions, repeats):
 
 
 def peak_mb(audio, rate_hz):
-    """MB that a first call on the host holds at once, with its output."""
+    """Returns the MB that a first call on the host holds, output included."""
     resampling.plan_with_taps.cache_clear()
     tracemalloc.start()
     resampling.resample(audio, rate_hz, TARGET_HZ)

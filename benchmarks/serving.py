@@ -116,7 +116,7 @@ def main(argv=None):
 
 
 def make_engines(model, served, files, batch_size):
-    """Functions without arguments that score one batch, by name."""
+    """Returns a dict of functions without arguments that score one batch."""
     rng = np.random.default_rng(0)
     waveform = 0.1 * rng.standard_normal((batch_size, 16_000), np.float32)
     lengths = np.full(batch_size, 16_000, np.int32)
@@ -147,7 +147,7 @@ def wav_file(clip, rate_hz, subtype):
 
 
 def decode_and_score(served, contents):
-    """What a client does who has only the waveform signature."""
+    """Scores files as a client must that has only the waveform signature."""
     clips = []
     for file in contents:
         audio, rate_hz = soundfile.read(
@@ -166,7 +166,7 @@ def decode_and_score(served, contents):
 
 
 def time_in_rounds(engines, rounds, calls):
-    """Milliseconds of each engine's calls, `(rounds, calls)`, and its base's.
+    """Measures the calls of each engine and of its base, in milliseconds.
 
     Returns:
         Dict of pairs of arrays by name: the engine's times and those of

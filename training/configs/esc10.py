@@ -3,7 +3,7 @@
     python training/train.py --config training/configs/esc10.py \\
         --data-dir ESC-50-master --out runs/esc10
 
-As esc10_paper.py, but the front end begins as a mel filterbank.
+The recipe of esc10_paper.py with a front end that begins as a mel filterbank.
 The accuracy it reaches is in benchmarks/RESULTS.md.
 """
 

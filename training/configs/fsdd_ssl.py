@@ -3,8 +3,8 @@
     python training/pretrain.py --config training/configs/fsdd_ssl.py \\
         --data-dir fsdd --attention full --out runs/fsdd
 
-Features, masking and target of s3prl's HEAD, since a digit has but 11 of the
-paper's steps of 37.5 ms; three applications of one layer of 192 with the
+Features, masking and target of s3prl's HEAD, since a digit has only 11 of the
+paper's frames of 37.5 ms; three applications of one layer of 192 with the
 papers' 12 heads. Probes of what it learns, with seed 0 and each attention, are
 in benchmarks/RESULTS.md. With seed 1 `full` diverged at this learning rate; at
 `--learning-rate 1e-3` it did not, and was as good.

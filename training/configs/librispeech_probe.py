@@ -5,8 +5,8 @@
         --alignment converted_aligned_phones.txt \\
         --train-list train_split.txt --test-list test_split.txt
 
-The paper's phones are of another set, not published, over train-clean-360;
-CPC's 41 are what anyone can have. Not run: the full corpus.
+The paper's phones are of another set, over train-clean-360, which was not
+published; anyone can have CPC's 41 phones. Not run: the full corpus.
 """
 
 
@@ -17,6 +17,6 @@ def get_config():
         "learning_rate": 1e-3,
         "epochs": 40,
         "batch_size": 25,
-        # Steps of 37.5 ms over labels of 10 ms.
+        # Frames of 37.5 ms over labels of 10 ms.
         "by_time": True,
     }

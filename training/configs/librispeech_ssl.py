@@ -3,11 +3,12 @@
     python training/pretrain.py --config training/configs/librispeech_ssl.py \\
         --data-dir LibriSpeech --attention full --out runs/full
 
-Section 4.1 of arXiv 2006.05174 (train-clean-360, 500,000 steps of 50
-utterances, LAMB, 5e-5); what it leaves to "Audio ALBERT" is as that one's
-code (s3prl's branch AlbertNew): features, masking, warm-up over 10 % and
-decay, clipping at 10. These are the script's defaults too. Which LAMB was
-used is open (`--optimizer`): `lamb` is the text's, `adamw` what the code runs.
+Section 4.1 of arXiv 2006.05174 says train-clean-360, 500,000 steps of 50
+utterances, LAMB and 5e-5. It refers to "Audio ALBERT" for the rest, which is
+taken from that paper's code, s3prl's branch AlbertNew: features, masking,
+warm-up over 10 % and decay, clipping at 10. These are the script's defaults
+too. Which optimizer was used is open (`--optimizer`): the text says `lamb`, the
+code runs `adamw`.
 Not run: the full corpus and 500,000 steps.
 """
 
@@ -28,6 +29,6 @@ def get_config():
         "clip_norm": 10.0,
         "batch_size": 50,
         "steps": 500_000,
-        # 3075 numbers a step would fill disks.
+        # 3075 numbers a frame would fill disks.
         "feature_cache": False,
     }
