@@ -126,7 +126,7 @@ def inference(block, part, x, mask, xla):
 
 
 def measure(case):
-    """Measures a mechanism and `full` in turn at one length, in this process."""
+    """Measures a mechanism and `full` at one length, in turn and here."""
     import tensorflow as tf
 
     from audio_tf import attention

@@ -36,7 +36,7 @@ def run_facts(settings):
     """
     backend = keras.backend.backend()
     return {
-        "command": shlex.join(["python", *sys.argv]),
+        "command": command_line(),
         **settings.to_json(),
         "versions": {
             "audio_tf": __version__,
@@ -49,6 +49,19 @@ def run_facts(settings):
         "cores": os.cpu_count(),
         "date": datetime.date.today().isoformat(),
     }
+
+
+def command_line():
+    """Returns the command that this process was started with.
+
+    It does not name the folder that `audio-tf` is installed in, which may
+    also be run as `python -m audio_tf.cli`.
+    """
+    script, *arguments = sys.argv
+    name = pathlib.Path(script).name
+    if name.endswith(".py") and name != "__main__.py":
+        return shlex.join(["python", script, *arguments])
+    return shlex.join(["audio-tf", *arguments])
 
 
 def model_facts(backbone):

@@ -1,0 +1,27 @@
+"""How a model came to be; that a corpus is the same is tested with training."""
+
+import sys
+
+import keras
+import pytest
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("settings read corpora by tf.data", allow_module_level=True)
+
+from audio_tf.runs import provenance
+from audio_tf.runs.corpus_settings import DataSettings
+
+
+def test_the_command_is_what_one_would_type(monkeypatch):
+    for argv, command in (
+        (["training/train.py", "--out", "a b"], "python training/train.py"),
+        (["/opt/venv/bin/audio-tf", "train", "--out", "a b"], "audio-tf train"),
+        (
+            ["/opt/audio_tf/cli/__main__.py", "train", "--out", "a b"],
+            "audio-tf train",
+        ),
+    ):
+        monkeypatch.setattr(sys, "argv", argv)
+        found = provenance.run_facts(DataSettings(seed=3))
+        assert found["command"] == f"{command} --out 'a b'"
+        assert found["given"] == ["seed"] and found["settings"]["seed"] == 3
