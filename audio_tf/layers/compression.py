@@ -24,7 +24,7 @@ def check_positive(**values):
 
 
 def decays(exponents, log_decay):
-    """`a^k` for `k >= 0`, and 0 for `k < 0`.
+    """Computes `a^k` for `k >= 0`, and 0 for `k < 0`.
 
     Args:
         exponents: float32 tensor `(rows, columns)`.
@@ -40,13 +40,13 @@ def decays(exponents, log_decay):
 
 
 def differences(count):
-    """`i - k` as float32 `(count, count)`, `i` being the row."""
+    """Returns `i - k` as float32 `(count, count)`, `i` being the row."""
     index = ops.cast(ops.arange(count, dtype="int32"), "float32")
     return ops.expand_dims(index, 1) - ops.expand_dims(index, 0)
 
 
 def smooth(inputs, rate):
-    """Exponential smoothing in time, exactly and without a loop over frames.
+    """Smooths in time exponentially, exactly and without a loop over frames.
 
         M[t] = (1 - s) M[t - 1] + s E[t],  M[-1] = E[0]
 
@@ -116,7 +116,7 @@ class Compression(Layer):
         self.supports_masking = True
 
     def add_band_weight(self, name, bands, value):
-        """A weight for each band, `value` at first."""
+        """Adds a weight for each band, `value` at first."""
         return self.add_weight(
             name=name,
             shape=(bands,),

@@ -42,7 +42,7 @@ def rotations(dim):
 
 
 def sum_of_angles(one, other):
-    """Sine and cosine of the sum of two angles, given those of each.
+    """Returns sine and cosine of the sum of two angles, given each one's.
 
     Args:
         one: pairs of a sine and a cosine, `(..., 2, rates)`.
@@ -60,7 +60,7 @@ def sum_of_angles(one, other):
 
 
 def sinusoids(length, dim):
-    """The values that `SinusoidalPositions` adds.
+    """Computes the values that `SinusoidalPositions` adds.
 
     Args:
         length: integer or scalar tensor, frames.
@@ -106,7 +106,7 @@ class SinusoidalPositions(Layer):
 
 
 def sizes_of(name, sizes):
-    """The sizes as a tuple.
+    """Returns the sizes as a tuple.
 
     Args:
         name: str, the argument that an error names.
@@ -330,6 +330,7 @@ class TransformerBlock(Stage, Layer):
 
     @property
     def max_frames(self):
+        """The frames of the longest input, `None` for any."""
         return self.attention.max_length
 
     def build(self, input_shape):
@@ -368,7 +369,7 @@ class TransformerBlock(Stage, Layer):
         return (x, weights) if return_attention_scores else x
 
     def after_attention(self, inputs, attended, training=False):
-        """The rest of the block, which takes each frame for itself."""
+        """Applies the rest of the block, which takes each frame for itself."""
         attended = self.attention_dropout(attended, training=training)
         x = self.attention_norm(inputs + attended)
         return self.feed_forward_norm(
@@ -376,7 +377,7 @@ class TransformerBlock(Stage, Layer):
         )
 
     def call_last(self, inputs, count):
-        """Outputs of the last frames alone, for streams.
+        """Computes the outputs of the last frames alone, for streams.
 
         Args:
             inputs: floating tensor `(batch, time, dim)`, all frames so far.

@@ -118,7 +118,7 @@ class SpeechFeatures(Layer):
 
     @property
     def dim(self):
-        """How many features a frame has."""
+        """The number of features of a frame."""
         per_spectrum = self.spectrogram.dim * (2 if self.deltas else 1)
         return self.stacking.size * per_spectrum
 
@@ -129,7 +129,7 @@ class SpeechFeatures(Layer):
 
     @property
     def frame_size(self):
-        """How many samples lie between one frame and the next."""
+        """The number of samples from one frame to the next."""
         return self.spectrogram.hop_size * self.stacking.size
 
     @property

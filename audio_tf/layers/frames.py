@@ -13,7 +13,7 @@ EDGES = ("interp", "nearest")
 
 
 def weighted_sums(x, reach, weight):
-    """`sum of weight(k) * x[t + k]` over `-reach <= k <= reach`.
+    """Computes `sum of weight(k) * x[t + k]` over `-reach <= k <= reach`.
 
     Args:
         x: `(batch, frames + 2 * reach, dim)`.
@@ -30,7 +30,7 @@ def weighted_sums(x, reach, weight):
 
 
 def slopes(x, lengths, width=9, edges="interp"):
-    """Slope of a line fitted to `width` frames around each.
+    """Computes the slope of a line fitted to `width` frames around each.
 
     Args:
         x: float32 `(batch, time, dim)`.
@@ -85,7 +85,7 @@ def stacked_length(frames, size):
 
 
 def stacked_lengths(lengths, size):
-    """Real stacks of clips of so many real frames, `int32 (batch,)`."""
+    """Counts real stacks of clips of so many real frames, `int32 (batch,)`."""
     return ops.where(lengths > 0, stacked_length(lengths, size), 0)
 
 

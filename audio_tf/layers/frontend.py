@@ -10,17 +10,17 @@ from audio_tf.ops.layer import Layer
 
 
 def mel_from_hz(frequency_hz):
-    """HTK mel scale, `2595 log10(1 + f / 700)`."""
+    """Converts Hz to the HTK mel scale, `2595 log10(1 + f / 700)`."""
     return 2595.0 * np.log10(1.0 + np.asarray(frequency_hz) / 700.0)
 
 
 def hz_from_mel(mel):
-    """Inverse of `mel_from_hz`."""
+    """Converts the HTK mel scale to Hz."""
     return 700.0 * (10.0 ** (np.asarray(mel) / 2595.0) - 1.0)
 
 
 def mel_centers(count, sample_rate_hz):
-    """`count` frequencies in Hz, evenly spaced in mel, ends excluded."""
+    """Returns `count` frequencies in Hz, even in mel, ends excluded."""
     top = mel_from_hz(sample_rate_hz / 2)
     return hz_from_mel(np.linspace(0.0, top, count + 2)[1:-1])
 

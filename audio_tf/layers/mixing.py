@@ -15,7 +15,7 @@ LEAST_DB = -80.0
 
 
 def a_weighting_db(frequency_hz):
-    """A-weighting of IEC 61672-1 in dB, 0 at 1 kHz; array of floats."""
+    """Computes the A-weighting of IEC 61672-1 in dB, 0 at 1 kHz."""
     f = np.square(np.maximum(np.asarray(frequency_hz, "float64"), 1e-3))
     numerator = 12194.0**2 * f**2
     denominator = (
@@ -27,7 +27,7 @@ def a_weighting_db(frequency_hz):
 
 
 def between_class_share(level_db, other_db, ratio):
-    """Equation 2 of "Learning from Between-class Examples" (1711.10282).
+    """Computes the share of a clip by equation 2 of arXiv 1711.10282.
 
         p = 1 / (1 + 10^((G1 - G2) / 20) (1 - r) / r)
 
@@ -45,7 +45,9 @@ def between_class_share(level_db, other_db, ratio):
 
 
 def between_class_mix(waveform, other, share):
-    """Equation 1 of arXiv 1711.10282, `(p x1 + (1-p) x2) / |(p, 1-p)|`."""
+    """Mixes by equation 1 of arXiv 1711.10282, `(p x1 + (1-p) x2) / |(p,
+    1-p)|`.
+    """
     norm = ops.sqrt(ops.square(share) + ops.square(1.0 - share))
     return (share * waveform + (1.0 - share) * other) / norm
 
@@ -208,7 +210,7 @@ class BetweenClassMixing(PairMixing):
         return between_class_mix(waveform, other, share)
 
     def level_db(self, waveform, lengths):
-        """Level of the loudest window of each clip, float32 `(batch, 1)`.
+        """Measures the loudest window of each clip in dB, float32 `(batch, 1)`.
 
         Windows begin at 0, `half`, 2 `half` and so on, as long as they lie
         within the clip; a clip shorter than two halves is one window.

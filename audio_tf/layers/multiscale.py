@@ -9,7 +9,7 @@ from audio_tf.ops.layer import Layer
 
 
 def halving_groups(dim, max_window):
-    """How many of the features are averaged over which window.
+    """Returns how many of the features are averaged over which window.
 
     Half of the features are left alone; of those that remain, half get a
     window of 2, a quarter 4, and so on. The largest window takes the rest.
@@ -28,7 +28,7 @@ def halving_groups(dim, max_window):
 
 
 def block_average(x, real, window):
-    """Mean of the real frames of each block, written to all of the block.
+    """Writes the mean of each block's real frames to all of the block.
 
     Args:
         x: `(batch, time, dim)`, zeros where a frame is not real.
@@ -48,7 +48,7 @@ def block_average(x, real, window):
 
 
 def trailing_average(x, real, window):
-    """Mean of the last `window` frames, as far as they exist and are real.
+    """Averages the last `window` frames, if they exist and are real.
 
     Arguments as of `block_average`.
     """

@@ -9,7 +9,7 @@ from audio_tf.ops.layer import Layer
 
 
 def window_sums(x, size, stride):
-    """Sums of `size` neighbours, every `stride`, zeros behind the end.
+    """Adds up `size` neighbours, every `stride`, with zeros behind the end.
 
     Args:
         x: tensor `(batch, time, dim)`.
@@ -60,6 +60,7 @@ class TemporalAveragePooling(Stage, Layer):
 
     @property
     def frame_stride(self):
+        """The frames that go in for each that comes out."""
         return self.strides
 
     @property

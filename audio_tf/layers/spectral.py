@@ -50,7 +50,7 @@ def half_transform(window_size, fft_length, bins):
 
 
 def extend(waveform, lengths, positions, padding):
-    """Samples of each clip at positions that may lie outside of it.
+    """Reads samples of each clip at positions that may lie outside of it.
 
     Never looks at what stands behind the end of a clip.
 
@@ -172,7 +172,7 @@ class Spectrogram(Layer):
 
     @property
     def dim(self):
-        """Features of a frame."""
+        """The number of features of a frame."""
         return self.fft_length // 2 + 1
 
     def build(self, input_shape):
@@ -182,15 +182,17 @@ class Spectrogram(Layer):
         )
 
     def bins(self):
-        """Which frequencies `features` is given."""
+        """Returns the frequencies that `features` is given."""
         return np.arange(self.fft_length // 2 + 1)
 
     def features(self, power):
-        """From power `(batch, frames, bins)` to what the layer returns."""
+        """Turns power `(batch, frames, bins)` into what the layer returns."""
         return power
 
     def frame_lengths(self, lengths):
-        """Real frames, `int32 (batch,)`, of clips of so many samples."""
+        """Counts the real frames, int32 `(batch,)`, of clips of so many
+        samples.
+        """
         # One less than int32 holds, for the frame that is added.
         lengths = masks.within(lengths, 2**31 - 2)
         return ops.where(lengths > 0, 1 + lengths // self.hop_size, 0)
@@ -206,7 +208,7 @@ class Spectrogram(Layer):
         return ops.cast(features, self.compute_dtype)
 
     def frames(self, waveform, lengths):
-        """All frames but their first sample: `(B, T, window_size - 1)`."""
+        """Cuts frames but for their first sample, `(B, T, window_size - 1)`."""
         pieces = blocks.count(self.window_size, self.hop_size)
         count = 1 + ops.shape(waveform)[1] // self.hop_size
         rows = count + pieces - 1

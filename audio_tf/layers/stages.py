@@ -22,10 +22,11 @@ class Stage:
 
     @property
     def streams(self):
+        """Whether outputs of a stream stay as they are when more goes in."""
         return self.causal
 
     def stream_memory(self, frames):
-        """How many of the last inputs are needed again.
+        """Returns how many of the last inputs are needed again.
 
         Args:
             frames: integer scalar tensor, inputs of the stream so far.
@@ -33,11 +34,11 @@ class Stage:
         return frames
 
     def stream_outputs(self, frames):
-        """How many outputs so many inputs have given."""
+        """Returns how many outputs so many inputs have given."""
         return frames
 
     def stream_piece(self, seen, count, last):
-        """What the new inputs complete.
+        """Computes the outputs that the new inputs complete.
 
         Args:
             seen: tensor `(batch, time, dim)`, the inputs that `stream_memory`

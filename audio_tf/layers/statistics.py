@@ -13,7 +13,7 @@ LEAST_VARIANCE = 1e-10
 
 
 def moments(inputs, weights):
-    """Weighted mean and standard deviation over time.
+    """Computes the weighted mean and standard deviation over time.
 
     Args:
         inputs: tensor `(batch, time, dim)`, finite.
@@ -68,7 +68,7 @@ class FramePooling(Layer):
         return ops.cast(mean, self.compute_dtype)
 
     def weights_of(self, inputs, mask):
-        """Weights of the frames, `(batch, time, 1 or dim)`.
+        """Computes the weights of the frames, `(batch, time, 1 or dim)`.
 
         Args:
             inputs: tensor `(batch, time, dim)`, zeros if not real.

@@ -187,7 +187,7 @@ class MaskedAcousticModel(InputDoor, keras.Model):
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
-        """Computes `masked_l1` of the batch, and adds the layers' own losses."""
+        """Computes `masked_l1` of the batch, plus the layers' own losses."""
         targets = complete(x, self.takes)["features"] if y is None else y
         loss = masked_l1(
             targets,
