@@ -284,10 +284,15 @@ def stream(chunks, first_epoch, batches, **kwargs):
 def test_resumed_stream_is_the_unbroken_one(chunks, jitter):
     count = chunks.num_batches(BATCH)
     unbroken = stream(chunks, 0, 4 * count, jitter=jitter)
-    for first_epoch in (1, 3):
-        skipped = first_epoch * count
+    # At the start of a pass, and within one that others follow.
+    for first_epoch, first_batch in ((1, 0), (3, 0), (1, 2)):
+        skipped = first_epoch * count + first_batch
         resumed = stream(
-            chunks, first_epoch, len(unbroken) - skipped, jitter=jitter
+            chunks,
+            first_epoch,
+            len(unbroken) - skipped,
+            jitter=jitter,
+            first_batch=first_batch,
         )
         pairs = zip(unbroken[skipped:], resumed, strict=True)
         for (waveform, target), (again, target_again) in pairs:
@@ -297,7 +302,7 @@ def test_resumed_stream_is_the_unbroken_one(chunks, jitter):
             waveform.shape != again.shape or (waveform != again).any()
             for (waveform, _), (again, _) in zip(unbroken, resumed)
         ]
-        assert any(different), first_epoch
+        assert any(different), (first_epoch, first_batch)
 
 
 def test_stream_is_made_of_whole_passes(chunks):
