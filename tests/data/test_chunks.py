@@ -620,6 +620,19 @@ def test_resumed_fit_ends_where_the_unbroken_one_does(chunks):
     assert np.abs(replayed[0] - unbroken[0]).max() > 1e-4
 
 
+def test_full_batches_alone(chunks, whole):
+    for each, batch_size in ((chunks, BATCH), (whole[0], 5)):
+        dataset = each.dataset(batch_size, full_batches=True)
+        found = [len(targets) for _, targets in dataset]
+        every = [len(targets) for _, targets in each.dataset(batch_size)]
+        assert found == [size for size in every if size == batch_size]
+        assert 0 < len(found) < len(every)
+        assert len(found) == each.num_batches(batch_size, full_batches=True)
+        assert len(found) == dataset.cardinality().numpy()
+    with pytest.raises(ValueError, match="None of 1 batches is full.*1000"):
+        chunks.dataset(1_000, full_batches=True)
+
+
 def test_fit_and_score_whole_clips(whole):
     chunks, audio = whole
     waveform = keras.Input((None,), name="waveform")
