@@ -1,10 +1,12 @@
-"""Private API of Keras and KerasHub that is used, in one place.
+"""The private API of Keras and KerasHub that the library uses, in one place.
 
-Tried with Keras 3.15 and KerasHub 0.32. KerasHub knows presets by files alone:
-it has no door for an architecture that comes by its name, without weights.
-That door is made here, in the one function by which
+It was tried with Keras 3.15 and KerasHub 0.32. KerasHub knows presets by files
+alone: it has no door for an architecture that comes by its name, without
+weights. That door is made here, in the one function by which
 `keras_hub.models.Backbone` looks a preset up.
 """
+
+import warnings
 
 import keras
 from keras_hub.src.models import backbone as hub_backbone
@@ -17,17 +19,17 @@ METADATA_FILE = preset_utils.METADATA_FILE
 MODEL_WEIGHTS_FILE = preset_utils.MODEL_WEIGHTS_FILE
 SHARDED_WEIGHTS_FILE = preset_utils.SHARDED_MODEL_WEIGHTS_CONFIG_FILE
 
-# Loaders of architectures by name.
+# Dict by name of the loaders of architectures.
 SIZE_LOADERS = {}
 
 
 class SizeLoader(preset_utils.PresetLoader):
-    """Builds an architecture with random weights; it has no files.
+    """A loader that builds an architecture with random weights, without files.
 
     Args:
         name: str, the name of the size.
         family: the class of the backbone.
-        arguments: dict of its constructor arguments.
+        arguments: dict of the backbone's constructor arguments.
     """
 
     def __init__(self, name, family, arguments):
@@ -99,7 +101,7 @@ def load_backbone_weights(loader, backbone):
 
 
 def load_task_weights(loader, task):
-    """Loads the weights of a preset that are not the backbone's."""
+    """Loads the weights of a preset's task beyond those of its backbone."""
     task.load_task_weights(get_file(loader.preset, TASK_WEIGHTS_FILE))
 
 
@@ -108,13 +110,69 @@ def settle_dtypes(model):
 
     A quantised model is built with one map of policies. Keras 3.15 then asks
     the map, not the layer's entry in it, how to save the layer, and fails.
+
+    Args:
+        model: a built `keras.Model`; changed in place.
     """
-    for layer in model._flatten_layers(include_self=False):
+    for layer in layers_within(model):
         policy = layer._dtype_policy
         if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
             # Without a path it has no weights.
             own = policy[layer.path] if layer.path else policy.default_policy
             layer._dtype_policy = own
+
+
+def layers_within(model):
+    """Lists the layers of a model or layer, at any depth, without itself."""
+    return list(model._flatten_layers(include_self=False))
+
+
+class QuietQuantization:
+    """Mixin of a model that quantises without a warning for each other layer.
+
+    Keras warns of each layer that has nothing to be quantised, such as a
+    LayerNormalization.
+    """
+
+    def quantize(self, *args, **kwargs):
+        """Quantises the weights, as `keras.Model.quantize` does."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "Layer .* does not have a `quantize` method"
+            )
+            super().quantize(*args, **kwargs)
+
+
+class OwnWeightDecay:
+    """Mixin of an optimizer whose step itself decays the weights.
+
+    Keras would take the decay off the weights before the step, too.
+    """
+
+    def _apply_weight_decay(self, variables):
+        pass
+
+    def decays(self, variable):
+        """Returns whether a variable is not excluded from weight decay."""
+        return self._use_weight_decay(variable)
+
+    def index_of(self, variable):
+        """Returns the place of a variable among those of the optimizer."""
+        return self._get_variable_index(variable)
+
+
+def replace_weight(layer, weight, make):
+    """Replaces a weight of a built layer by another one.
+
+    Args:
+        layer: a built layer, which tracks no new weights any longer.
+        weight: `keras.Variable`, the weight that is dropped.
+        make: function without arguments that adds the new weight.
+    """
+    layer._tracker.unlock()
+    layer._untrack_variable(weight)
+    make()
+    layer._tracker.lock()
 
 
 hub_backbone.get_preset_loader = get_preset_loader

@@ -9,7 +9,7 @@ import shutil
 
 @contextlib.contextmanager
 def whole_file(path):
-    """Gives the path of a new file that takes the place of `path` at the end.
+    """Yields the path of a new file that takes the place of `path` at the end.
 
     If the block raises, for example because the disk is full, `path` stays
     what it was and the new file is removed.
@@ -33,7 +33,7 @@ def whole_file(path):
 
 @contextlib.contextmanager
 def whole_folder(path):
-    """Gives a new folder that takes the place of `path` at the end.
+    """Yields a new folder that takes the place of `path` at the end.
 
     Args:
         path: the folder.

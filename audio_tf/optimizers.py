@@ -1,14 +1,15 @@
-"""The optimiser and the learning rate that the papers pre-train with."""
+"""The optimizer and the learning rate with which the papers pre-train."""
 
 import math
 
 import keras
 from keras import ops
 
+from audio_tf import compat
 from audio_tf.ops import checks
 from audio_tf.ops.weights import parts_axis
 
-# What the papers' text says, and what the authors' code really runs.
+# "lamb" is the papers' text, "adamw" what the authors' code really runs.
 PRETRAINING = {
     "lamb": {
         "trust_ratio": True,
@@ -27,11 +28,11 @@ BIAS_CORRECTIONS = (None, "moments", "step_size")
 
 
 def create(name, /, learning_rate=5e-5, **kwargs):
-    """Builds the optimiser of that name.
+    """Builds an optimizer by its name.
 
     Args:
         name: `"lamb"` or `"adamw"`, a key of `PRETRAINING`. Positional only,
-            since `name` is the Keras name of the optimiser.
+            since `name` is the Keras name of the optimizer.
         learning_rate: as `Lamb` takes it.
         **kwargs: further arguments of `Lamb`; they win over the table's.
 
@@ -39,11 +40,11 @@ def create(name, /, learning_rate=5e-5, **kwargs):
         A new `Lamb`.
 
     Raises:
-        ValueError: if there is no such optimiser.
+        ValueError: if there is no such optimizer.
     """
     if name not in PRETRAINING:
         raise ValueError(
-            f"The optimiser must be one of {sorted(PRETRAINING)}"
+            f"The optimizer must be one of {sorted(PRETRAINING)}"
             f"{checks.closest(name, PRETRAINING)}. Received: {name!r}"
         )
     return Lamb(learning_rate, **{**PRETRAINING[name], **kwargs})
@@ -64,8 +65,8 @@ def norm(x, axis=None):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class Lamb(keras.optimizers.Optimizer):
-    """LAMB: Adam whose step is scaled by each tensor's own norm.
+class Lamb(compat.OwnWeightDecay, keras.optimizers.Optimizer):
+    """The optimizer LAMB: Adam whose step is scaled by each tensor's norm.
 
     "Large Batch Optimization for Deep Learning" (arXiv 1904.00962),
     algorithm 2, as s3prl's `Lamb` has it. For each tensor `w`:
@@ -85,9 +86,9 @@ class Lamb(keras.optimizers.Optimizer):
     their bias, its epsilon is 1e-7, and it takes
     `learning_rate * weight_decay * w` off beforehand, outside the ratio.
 
-    The readings of Adam's bias correction, `c = 1 - beta ** step`:
+    There are three readings of Adam's bias correction, `c = 1 - beta ** step`:
 
-    - `None`: there is none, as in s3prl's LAMB;
+    - `None`: no correction, as in s3prl's LAMB;
     - `"moments"`: `m / c_1` and `v / c_2` replace the moments, as in the
       paper's algorithm 2;
     - `"step_size"`: the learning rate is multiplied by `sqrt(c_2) / c_1`, so
@@ -96,15 +97,16 @@ class Lamb(keras.optimizers.Optimizer):
 
     `PRETRAINING` has the two settings of the papers.
 
-    All is computed in float32. The learning rate, clipping and accumulation
-    of gradients are those of Keras: a schedule counts batches, not updates.
+    The step is computed in float32. Keras itself provides the learning rate,
+    clipping and accumulation of gradients: a schedule counts batches, not
+    updates.
 
     Args:
         learning_rate: float, a schedule or a callable without arguments.
-        beta_1: float, decay of the first moment.
-        beta_2: float, decay of the second moment.
-        epsilon: float, what is added to the root of the second moment.
-        weight_decay: float or `None`, share of the weights in the step.
+        beta_1: float, the decay of the first moment.
+        beta_2: float, the decay of the second moment.
+        epsilon: float, added to the root of the second moment.
+        weight_decay: float or `None`, the share of the weights in the step.
         trust_ratio: bool, whether to scale steps by the ratio of the norms.
         bias_correction: one of `BIAS_CORRECTIONS`.
         exclude_from_weight_decay: sequence of strings; a variable with one
@@ -184,18 +186,14 @@ class Lamb(keras.optimizers.Optimizer):
         )
         # Decided here: TensorFlow's own variables, which `update_step` gets,
         # have the names of their layers in theirs.
-        self.decays = [
-            (self.weight_decay or 0.0) * self._use_weight_decay(variable)
+        self.weight_decays = [
+            (self.weight_decay or 0.0) * self.decays(variable)
             for variable in variables
         ]
         self.part_axes = [parts_axis(variable) for variable in variables]
 
-    def _apply_weight_decay(self, variables):
-        # Keras would take it off the weights before the step, too.
-        pass
-
     def update_step(self, gradient, variable, learning_rate):
-        index = self._get_variable_index(variable)
+        index = self.index_of(variable)
         momentum, velocity = self.momentums[index], self.velocities[index]
         weights = ops.cast(variable, "float32")
         # The sum makes a dense gradient of TensorFlow's sparse ones.
@@ -219,7 +217,8 @@ class Lamb(keras.optimizers.Optimizer):
         elif self.bias_correction == "step_size":
             rate = rate * ops.sqrt(correction_2) / correction_1
 
-        update = m / (ops.sqrt(v) + self.epsilon) + self.decays[index] * weights
+        update = m / (ops.sqrt(v) + self.epsilon)
+        update = update + self.weight_decays[index] * weights
         if self.trust_ratio:
             axis = self.part_axes[index]
             size, update_size = norm(weights, axis), norm(update, axis)
@@ -244,13 +243,13 @@ class Lamb(keras.optimizers.Optimizer):
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """A learning rate that rises in a line, then falls in a line to 0.
 
-    At step `t`, from 0, it is `peak * t / warmup_steps` below `warmup_steps`,
-    then `peak * (total_steps - t) / (total_steps - warmup_steps)`, and 0 from
-    `total_steps` on: the schedule of s3prl's branch AlbertNew, where the
-    papers' authors warm up for 10 % of all steps. Over a run with a warm-up
-    the rates sum to `peak * total_steps / 2`. The first step moves no weight;
-    s3prl's HEAD counts a step before it asks for the rate, so that there it
-    is the last one.
+    At step `t`, from 0, it is `p * t / warmup_steps` below `warmup_steps`,
+    then `p * (total_steps - t) / (total_steps - warmup_steps)`, and 0 from
+    `total_steps` on, `p` being the peak. This is the schedule of s3prl's
+    branch AlbertNew, where the papers' authors warm up for 10 % of all steps.
+    Over a run with a warm-up the rates sum to `p * total_steps / 2`. The first
+    step moves no weight; s3prl's HEAD counts a step before it asks for the
+    rate, so that there the last step is the one that moves none.
 
     Keras counts batches, also with `gradient_accumulation_steps`: there,
     multiply both numbers of steps by it.

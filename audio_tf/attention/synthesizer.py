@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from audio_tf import compat
 from audio_tf.attention import functional
 from audio_tf.attention import patterns as crafted
 from audio_tf.attention.base import Attention, SelfAttention
@@ -250,10 +251,11 @@ class RandomSynthesizerAttention(SelfAttention):
             logits, self.score_mask(self.max_length)
         )
         self.folded = True
-        self._tracker.unlock()
-        self._untrack_variable(self.table)
-        self.add_table(lambda shape, dtype: weights)
-        self._tracker.lock()
+        compat.replace_weight(
+            self,
+            self.table,
+            lambda: self.add_table(lambda shape, dtype: weights),
+        )
 
     def project(self, inputs):
         return None, None
@@ -408,11 +410,12 @@ def fold(model):
         The number of layers folded.
     """
     folded = 0
-    for layer in model._flatten_layers():
+    parts = [model, *compat.layers_within(model)]
+    for layer in parts:
         if isinstance(layer, Attention) and layer.foldable > layer.folded:
             layer.fold()
             folded += 1
-    for part in model._flatten_layers():
+    for part in parts:
         if folded and isinstance(part, keras.Model):
             # They were compiled with the old tables.
             part.train_function = None

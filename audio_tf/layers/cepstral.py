@@ -9,7 +9,7 @@ from audio_tf.layers import spectral
 
 @keras.saving.register_keras_serializable("audio_tf")
 class MFCC(spectral.LogMel):
-    """Mel-frequency cepstral coefficients of `LogMel`.
+    """A layer that computes mel-frequency cepstral coefficients.
 
     `(batch, samples)` -> `(batch, frames, coefficients)`: the orthonormal
     discrete cosine transform (type 2) of `ln(mel + floor)`, as

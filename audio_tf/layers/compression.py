@@ -27,11 +27,11 @@ def decays(exponents, log_decay):
     """Computes `a^k` for `k >= 0`, and 0 for `k < 0`.
 
     Args:
-        exponents: float32 tensor `(rows, columns)`.
-        log_decay: float32 `(bands,)`, `ln a`, negative.
+        exponents: float32 tensor `(rows, columns)`, `k`.
+        log_decay: float32 `(bands,)`, `ln a` of each band, negative.
 
     Returns:
-        `(bands, rows, columns)`.
+        Float32 tensor `(bands, rows, columns)`.
     """
     log_decay = ops.reshape(log_decay, (-1, 1, 1))
     # A power of what becomes 0 may overflow, and 0 times that is no number.
@@ -40,13 +40,13 @@ def decays(exponents, log_decay):
 
 
 def differences(count):
-    """Returns `i - k` as float32 `(count, count)`, `i` being the row."""
+    """Computes `i - k` of row `i` and column `k`, float32 `(count, count)`."""
     index = ops.cast(ops.arange(count, dtype="int32"), "float32")
     return ops.expand_dims(index, 1) - ops.expand_dims(index, 0)
 
 
 def smooth(inputs, rate):
-    """Smooths in time exponentially, exactly and without a loop over frames.
+    """Smooths exponentially in time, exactly and without a loop over frames.
 
         M[t] = (1 - s) M[t - 1] + s E[t],  M[-1] = E[0]
 
@@ -60,7 +60,8 @@ def smooth(inputs, rate):
         rate: float32 `(bands,)`, `s` in (0, 1).
 
     Returns:
-        `(batch, time, bands)`, `M`; frame `t` depends on frames up to `t`.
+        Float32 tensor `(batch, time, bands)`, `M`; frame `t` depends on no
+        later frame.
     """
     shape = ops.shape(inputs)
     time, bands, size = shape[1], inputs.shape[2], BLOCK_SIZE
@@ -73,7 +74,7 @@ def smooth(inputs, rate):
     triangle = decays(differences(size), log_decay)
     inner = ops.matmul(triangle * ops.reshape(rate, (-1, 1, 1)), x)
 
-    # What each block leaves at its end, had nothing come before it.
+    # The value at the end of each block, had nothing come before it.
     ends = ops.reshape(inner[:, -1], (bands, -1, count))
     steps = differences(count) - 1.0
     before = decays(steps, size * log_decay)  # (F, N, N)
@@ -96,13 +97,13 @@ def smooth(inputs, rate):
 class Compression(Layer):
     """The base of compressions of `(batch, time, bands)` energies.
 
-    A subclass gives `compress(energies)`. Computed in float32, with weights
-    of float32, whatever the policy, and cast to it at the end. What stands in
-    frames that are not real does not matter and becomes 0.
+    A subclass gives `compress(energies)`. The layer computes in float32, with
+    weights of float32, whatever the policy, and casts the result to it.
+    Padded frames become 0, whatever they hold.
 
     Call arguments:
-        inputs: floating tensor `(batch, time, bands)`, at least 0; what is
-            below counts as 0.
+        inputs: floating tensor `(batch, time, bands)` of energies; negative
+            ones count as 0.
         mask: boolean `(batch, time)`, True for the real frames, which come
             first, or `None` where all are real.
 
@@ -116,7 +117,7 @@ class Compression(Layer):
         self.supports_masking = True
 
     def add_band_weight(self, name, bands, value):
-        """Adds a weight for each band, `value` at first."""
+        """Adds a float32 weight `(bands,)` that is `value` at first."""
         return self.add_weight(
             name=name,
             shape=(bands,),
@@ -136,7 +137,14 @@ class Compression(Layer):
         return ops.cast(outputs, self.compute_dtype)
 
     def compress(self, energies):
-        """Compresses float32 `(batch, time, bands)`, at least 0."""
+        """Compresses energies.
+
+        Args:
+            energies: float32 tensor `(batch, time, bands)`, at least 0.
+
+        Returns:
+            Tensor like `energies`.
+        """
         raise NotImplementedError  # abstract
 
     def compute_output_spec(self, inputs, mask=None):
@@ -145,7 +153,7 @@ class Compression(Layer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class LogCompression(Compression):
-    """Logarithm with a floor and a slope for each band, both learned.
+    """A logarithm with a floor and a slope for each band, both learned.
 
         y = scale ln(x + floor)
 
@@ -153,8 +161,8 @@ class LogCompression(Compression):
     by its logarithm, so that it stays above 0.
 
     Args:
-        floor: float above 0, every band's floor at first.
-        scale: float, every band's slope at first.
+        floor: float above 0, the floor of every band at first.
+        scale: float, the slope of every band at first.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Raises:
@@ -187,7 +195,7 @@ class LogCompression(Compression):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class PCEN(Compression):
-    """Per-channel energy normalisation, learned for each band.
+    """A layer of per-channel energy normalisation, learned for each band.
 
     "Trainable Frontend For Robust and Far-Field Keyword Spotting" (arXiv
     1607.05666), equations 1 and 2:
@@ -195,9 +203,9 @@ class PCEN(Compression):
         M[t] = (1 - s) M[t - 1] + s E[t],  M[-1] = E[0]
         y[t] = (E[t] / (floor + M[t])^gain + bias)^power - bias^power
 
-    A steady sound is divided by its own level, an onset is not. Causal: a
-    frame depends on no later one. All but `floor` are learned, `s` by its
-    logit and the others by their logarithms; in the paper `s` is fixed.
+    A steady sound is divided by its own level, an onset is not. The layer is
+    causal: a frame depends on no later one. It learns `s` by its logit and
+    gain, bias and power by their logarithms; in the paper `s` is fixed.
 
     Args:
         smoothing: float in (0, 1), `s` at first.

@@ -21,9 +21,9 @@ BASE = 32
 
 @functools.lru_cache(maxsize=8)
 def rotations(dim):
-    """Sines and cosines from which those of any position are put together.
+    """Computes sines and cosines that sum up to those of any position.
 
-    Computed in float64: a float32 angle of 20,000 is off by 1e-3.
+    They are computed in float64: a float32 angle of 20,000 is off by 1e-3.
 
     Args:
         dim: int, features of a frame, two for each rate.
@@ -42,11 +42,12 @@ def rotations(dim):
 
 
 def sum_of_angles(one, other):
-    """Returns sine and cosine of the sum of two angles, given each one's.
+    """Computes sine and cosine of the sum of two angles.
 
     Args:
-        one: pairs of a sine and a cosine, `(..., 2, rates)`.
-        other: the same, of a shape that fits.
+        one: tensor `(..., 2, rates)`, sine and cosine of the first angle.
+        other: tensor `(..., 2, rates)`, sine and cosine of the second angle,
+            of a shape that broadcasts.
     """
     sine, cosine = one[..., 0, :], one[..., 1, :]
     other_sine, other_cosine = other[..., 0, :], other[..., 1, :]
@@ -84,13 +85,13 @@ def sinusoids(length, dim):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class SinusoidalPositions(Layer):
-    """Adds sinusoids of the position to each frame, for any length.
+    """A layer that adds sinusoids of the position to each frame.
 
     `PE(pos, 2i) = sin(pos / 10000^(2i / dim))` and the cosine of the same
     angle at `2i + 1`: section 3.1.2 of "Audio Transformers"
-    (arXiv 2105.00335). `(batch, time, dim)` to the same shape. Up to frame
-    32,768 each value is exact to the rounding of float32; beyond, the error
-    grows by 2e-7 with every further 32,768 frames.
+    (arXiv 2105.00335). It takes and gives `(batch, time, dim)` of any length.
+    Up to frame 32,768 each value is exact to the rounding of float32; beyond,
+    the error grows by 2e-7 with every further 32,768 frames.
     """
 
     def __init__(self, **kwargs):
@@ -106,11 +107,14 @@ class SinusoidalPositions(Layer):
 
 
 def sizes_of(name, sizes):
-    """Returns the sizes as a tuple.
+    """Checks a list of sizes, and returns it as a tuple.
 
     Args:
         name: str, the argument that an error names.
         sizes: list or tuple of positive ints.
+
+    Raises:
+        ValueError: if it is something else.
     """
     if not isinstance(sizes, (list, tuple)):
         raise ValueError(
@@ -123,15 +127,18 @@ def sizes_of(name, sizes):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class FeedForward(Layer):
-    """Dense layers applied to each frame alike, back to the input's size.
+    """Dense layers that are applied to each frame alike.
+
+    The last one has as many units as the input has features.
 
     Args:
-        intermediate_dims: units of the hidden layers; `(128, 128)` makes the
-            "3-layer 128 neuron" network of "Audio Transformers".
-        activation: activation of the hidden layers.
-        dropout: float, dropout rate of the output.
-        kernel_initializer: initializer of the dense layers, Glorot uniform
-            if `None`.
+        intermediate_dims: tuple of ints, units of the hidden layers;
+            `(128, 128)` makes the "3-layer 128 neuron" network of "Audio
+            Transformers" (arXiv 2105.00335).
+        activation: the activation of the hidden layers.
+        dropout: float, the dropout rate of the output.
+        kernel_initializer: the initializer of the dense layers, or `None` for
+            Glorot uniform.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -212,28 +219,30 @@ class FeedForward(Layer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class TransformerBlock(Stage, Layer):
-    """Attention and feed-forward, each `x = LayerNorm(x + F(x))`.
+    """A transformer block: attention and feed-forward, in post-norm form.
 
-    Post-norm, section 3.1 of "Audio Transformers" (arXiv 2105.00335).
+    Each of the two is `x = LayerNorm(x + F(x))`: section 3.1 of "Audio
+    Transformers" (arXiv 2105.00335).
 
     Args:
-        num_heads: int, attention heads.
-        key_dim: int, size of each head, where the attention has one.
-        intermediate_dims: units of the feed-forward's hidden layers.
+        num_heads: int, the number of attention heads.
+        key_dim: int, the size of each head, where the attention has one.
+        intermediate_dims: tuple of ints, units of the feed-forward's hidden
+            layers.
         attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
             `audio_tf.attention.Attention` or its registered name;
             `attention_name` is its name in either case.
         attention_kwargs: dict of further arguments of that class.
         causal: bool. If True, no frame sees a later one; `None` means True
-            where the attention can be causal. The attribute `causal` is
-            what came of it.
-        activation: activation of the feed-forward.
-        dropout: float, dropout rate of attention weights and of both
+            where the attention can be causal. The attribute `causal` says
+            whether the block is.
+        activation: the activation of the feed-forward.
+        dropout: float, the dropout rate of attention weights and of both
             branches.
         kernel_initializer: initializer of the feed-forward and, where its
             arguments do not say otherwise, of the attention's projections;
-            `None` for their own.
-        layer_norm_epsilon: float, what LayerNorms add to the variance.
+            `None` for the defaults of both.
+        layer_norm_epsilon: float, added to the variance in LayerNorms.
         made_for_frames: int, frames of the longest input that the block is made
             for, which sizes the tables and strides of its attention; `None`
             for the defaults of its class.

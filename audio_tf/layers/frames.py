@@ -99,7 +99,12 @@ def stack(x, lengths, size):
 
 
 class FrameLayer(Layer):
-    """Base of layers on frames: float32 inside, zeros behind each clip."""
+    """The base of layers on frames of padded clips.
+
+    A subclass gives `transform(x, lengths)`, from float32
+    `(batch, time, dim)` and the real frames of each clip, int32 `(batch,)`, to
+    float32 with zeros behind the end of each clip.
+    """
 
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -117,11 +122,14 @@ class FrameLayer(Layer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class Deltas(FrameLayer):
-    """Slopes over time: of a line fitted to `width` frames around each.
+    """A layer that computes slopes over time, of lines fitted to frames.
+
+    The slope at a frame is that of a line through `width` frames around it:
 
     `delta[t] = sum_k k x[t + k] / sum_k k^2`, `|k| <= width // 2`:
-    `librosa.feature.delta` and, with `edges="nearest"` and a width of 5,
-    torchaudio's `compute_deltas`. For second deltas, twice.
+    as `librosa.feature.delta` and, with `edges="nearest"` and a width of 5,
+    torchaudio's `compute_deltas` have it. Applied twice, it gives second
+    deltas.
 
     Args:
         width: int, odd and at least 3, frames of a fit; 9 is librosa's.
@@ -137,7 +145,7 @@ class Deltas(FrameLayer):
             each clip, or `None`.
 
     Returns:
-        Tensor `(batch, time, dim)`, per frame, without the inputs.
+        Tensor `(batch, time, dim)`, the slopes without the inputs.
 
     Raises:
         ValueError: if an argument is out of range.
@@ -169,7 +177,7 @@ class Deltas(FrameLayer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class UtteranceNorm(FrameLayer):
-    """Mean and variance normalisation of each clip (CMVN).
+    """A layer that normalises mean and variance of each clip (CMVN).
 
     `(x - mean) / (deviation + epsilon)` of each feature over the real frames
     of its clip. Features that do not vary become next to zero.
@@ -178,10 +186,10 @@ class UtteranceNorm(FrameLayer):
         unbiased: bool. If True, the variance is divided by `frames - 1`, as
             torch does, else by `frames`, as numpy does.
         epsilon: float, added to the deviation.
-        min_deviation: float, what smaller deviations count as. The frames of
-            silence differ by a rounding of the logarithm, 2e-6, which would
-            come out as noise of size 1; of sound, log-mel, its slopes and
-            decibels over 100 deviate by 0.01 or more. 0 for none.
+        min_deviation: float, the value that smaller deviations are raised to,
+            or 0 to keep them. The frames of silence differ by a rounding of
+            the logarithm, 2e-6, which would come out as noise of size 1;
+            features of sound deviate by 0.01 or more.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -230,7 +238,7 @@ class UtteranceNorm(FrameLayer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class FrameStacking(FrameLayer):
-    """Joins `size` frames into one, of `size` times the features.
+    """A layer that joins `size` frames into one of `size` times the features.
 
     `(batch, time, dim)` -> `(batch, max(time // size, 1), size * dim)`.
     Frames at the end of a clip that fill no stack are dropped, as in s3prl's

@@ -10,28 +10,28 @@ from audio_tf.ops.layer import Layer
 
 
 def mel_from_hz(frequency_hz):
-    """Converts Hz to the HTK mel scale, `2595 log10(1 + f / 700)`."""
+    """Turns Hz into mel of HTK's scale, `2595 log10(1 + f / 700)`."""
     return 2595.0 * np.log10(1.0 + np.asarray(frequency_hz) / 700.0)
 
 
 def hz_from_mel(mel):
-    """Converts the HTK mel scale to Hz."""
+    """Undoes `mel_from_hz`."""
     return 700.0 * (10.0 ** (np.asarray(mel) / 2595.0) - 1.0)
 
 
 def mel_centers(count, sample_rate_hz):
-    """Returns `count` frequencies in Hz, even in mel, ends excluded."""
+    """Returns `count` frequencies in Hz, evenly spaced in mel, without ends."""
     top = mel_from_hz(sample_rate_hz / 2)
     return hz_from_mel(np.linspace(0.0, top, count + 2)[1:-1])
 
 
 @keras.saving.register_keras_serializable("audio_tf")
 class QuadratureFilters(keras.initializers.Initializer):
-    """Windowed cosines and sines, spaced in mel, each with both signs.
+    """An initializer by windowed cosines and sines, evenly spaced in mel.
 
-    Row groups of a kernel `(window_size, 4 * n)`: `+cos`, `-cos`, `+sin`,
-    `-sin` of `n` frequencies. Behind a ReLU, the four of one frequency sum
-    to `|cos| + |sin|`, a magnitude that hardly depends on phase.
+    The columns of a kernel `(window_size, 4 * n)` are `+cos`, `-cos`, `+sin`
+    and `-sin` of `n` frequencies. Behind a ReLU, the four of one frequency
+    sum to `|cos| + |sin|`, a magnitude that hardly depends on phase.
 
     Args:
         sample_rate_hz: int, the rate of the samples.
@@ -68,7 +68,7 @@ class QuadratureFilters(keras.initializers.Initializer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class TriangularBands(keras.initializers.Initializer):
-    """Triangular means, evenly spaced in mel, over `QuadratureFilters`.
+    """An initializer by triangular means over `QuadratureFilters`.
 
     A kernel `(4 * n, bands)`: each column averages the filters below one
     triangle, all four rows of a frequency alike.
@@ -89,7 +89,9 @@ class TriangularBands(keras.initializers.Initializer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class FrameMask(Layer):
-    """Marks the frames that hold at least one real sample.
+    """A layer that marks the frames that hold at least one real sample.
+
+    It is the place where the lengths of clips become the mask of a backbone.
 
     Args:
         frame_size: int, samples per frame; frames do not overlap.
@@ -98,8 +100,8 @@ class FrameMask(Layer):
     Call arguments:
         waveform: tensor `(batch, samples)`; only its shape is used.
         lengths: integer `(batch,)`, real samples of each clip, or `None`
-            where all are real; more than there are count as all, fewer than
-            0 as none.
+            where all are real. A length beyond the tensor counts as all of
+            it, a negative one as 0.
 
     Returns:
         Boolean tensor `(batch, ceil(samples / frame_size))`.
@@ -130,22 +132,22 @@ class FrameMask(Layer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class WaveformFrontend(Layer):
-    """Cuts a waveform into patches and embeds each by two dense layers.
+    """A layer that cuts a waveform into windows and embeds each by two Denses.
 
     `(batch, samples)` -> `(batch, frames, hidden_dim)` with
-    `frames = ceil(samples / window_size)`. Patches do not overlap and have a
-    rectangular window; the last one is filled up with zeros. The layers and
-    sizes are those of section 3.2 of "Audio Transformers" (arXiv 2105.00335),
-    which states neither the activation of the first layer, ReLU here and none
-    after the second, nor how its weights begin. `gain` is ours.
+    `frames = ceil(samples / window_size)`. Windows are rectangular and do not
+    overlap; the last one is filled up with zeros. Section 3.2 of "Audio
+    Transformers" (arXiv 2105.00335) has the layers and their sizes. It states
+    neither the activation of the first layer, ReLU here and none after the
+    second, nor how its weights begin. `gain` is ours.
 
     Args:
-        filters: int, units of the first dense layer, 2048 or 1024 in the
+        filters: int, the units of the first dense layer, 2048 or 1024 in the
             paper.
-        hidden_dim: int, units of the second.
-        window_s: float, length of a patch in seconds.
-        sample_rate_hz: int, rate of the waveform.
-        activation: activation of the first layer.
+        hidden_dim: int, the units of the second, the width of a frame.
+        window_s: float, the length of a window in seconds.
+        sample_rate_hz: int, the rate of the waveform.
+        activation: the activation of the first layer.
         filterbank: `"random"` for Glorot uniform times `gain`, or `"mel"`
             to begin as a mel-spaced quadrature filterbank: windowed cosines
             and sines of both signs, then triangular means. Both are dense
@@ -161,7 +163,8 @@ class WaveformFrontend(Layer):
     Call arguments:
         waveform: floating tensor `(batch, samples)`, full scale 1.
         lengths: integer `(batch,)`, real samples of each clip, or `None`
-            where all are real. What lies behind is taken as silence.
+            where all are real. Samples behind the end of a clip are taken
+            as silence.
 
     Raises:
         ValueError: if an argument is out of range.

@@ -27,16 +27,20 @@ def a_weighting_db(frequency_hz):
 
 
 def between_class_share(level_db, other_db, ratio):
-    """Computes the share of a clip by equation 2 of arXiv 1711.10282.
+    """Computes the share of a waveform at which it is heard as `r` of a mix.
 
         p = 1 / (1 + 10^((G1 - G2) / 20) (1 - r) / r)
 
-    The share of the first waveform at which it is heard as `r` of the mix.
+    This is equation 2 of "Learning from Between-class Examples"
+    (arXiv 1711.10282).
 
     Args:
-        level_db: tensor, `G1`, level of the first clip in dB.
-        other_db: tensor, `G2`, level of the second.
+        level_db: tensor, `G1`, the level of the first clip in dB.
+        other_db: tensor, `G2`, the level of the second clip in dB.
         ratio: tensor, `r` in [0, 1].
+
+    Returns:
+        Tensor, `p` in [0, 1].
     """
     # Multiplied out, so that r = 0 divides by nothing.
     difference = ops.clip(level_db - other_db, -200.0, 200.0)
@@ -45,8 +49,14 @@ def between_class_share(level_db, other_db, ratio):
 
 
 def between_class_mix(waveform, other, share):
-    """Mixes by equation 1 of arXiv 1711.10282, `(p x1 + (1-p) x2) / |(p,
-    1-p)|`.
+    """Mixes waveforms by equation 1 of arXiv 1711.10282.
+
+    The mix is `(p x1 + (1 - p) x2) / |(p, 1 - p)|`.
+
+    Args:
+        waveform: tensor `(batch, samples)`, `x1`.
+        other: tensor `(batch, samples)`, `x2`.
+        share: tensor `(batch, 1)`, `p`.
     """
     norm = ops.sqrt(ops.square(share) + ops.square(1.0 - share))
     return (share * waveform + (1.0 - share) * other) / norm
@@ -104,7 +114,18 @@ class PairMixing(augment.Augmentation):
         raise NotImplementedError  # abstract
 
     def mix(self, waveform, lengths, other, other_lengths, ratio):
-        """Mixes two batches of clips, zeros behind their ends."""
+        """Mixes two batches of clips.
+
+        Args:
+            waveform: float32 `(batch, samples)`, zeros behind the clips.
+            lengths: int32 `(batch,)`, real samples of each clip.
+            other: float32 `(batch, samples)`, the partner of each clip.
+            other_lengths: int32 `(batch,)`, real samples of the partners.
+            ratio: float32 `(batch, 1)`, as `draw_ratio` returns it.
+
+        Returns:
+            Float32 tensor `(batch, samples)`.
+        """
         raise NotImplementedError  # abstract
 
     def compute_output_spec(
@@ -119,9 +140,10 @@ class PairMixing(augment.Augmentation):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class Mixup(PairMixing):
-    """`x = r x1 + (1 - r) x2` with `r` from Beta(alpha, alpha).
+    """A layer that mixes waveforms as it mixes their targets.
 
-    "mixup" (arXiv 1710.09412), on waveforms.
+    `x = r x1 + (1 - r) x2` with `r` from Beta(alpha, alpha): "mixup"
+    (arXiv 1710.09412).
 
     Args:
         alpha: float above 0; 1 draws evenly, less draws nearer to 0 and 1.
@@ -154,7 +176,7 @@ class Mixup(PairMixing):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class BetweenClassMixing(PairMixing):
-    """Mixes two clips so that each is heard as its share of the targets.
+    """A layer that mixes clips so that each is heard as its share of targets.
 
     "Learning from Between-class Examples for Deep Sound Recognition" (arXiv
     1711.10282): `r` is drawn evenly from [0, 1), `p` follows from the clips'
@@ -210,7 +232,7 @@ class BetweenClassMixing(PairMixing):
         return between_class_mix(waveform, other, share)
 
     def level_db(self, waveform, lengths):
-        """Measures the loudest window of each clip in dB, float32 `(batch, 1)`.
+        """Computes the level of the loudest window of each clip in dB.
 
         Windows begin at 0, `half`, 2 `half` and so on, as long as they lie
         within the clip; a clip shorter than two halves is one window.

@@ -9,7 +9,7 @@ from audio_tf.ops.layer import Layer
 
 
 def halving_groups(dim, max_window):
-    """Returns how many of the features are averaged over which window.
+    """Divides features into groups, each of which has a window of its own.
 
     Half of the features are left alone; of those that remain, half get a
     window of 2, a quarter 4, and so on. The largest window takes the rest.
@@ -28,7 +28,7 @@ def halving_groups(dim, max_window):
 
 
 def block_average(x, real, window):
-    """Writes the mean of each block's real frames to all of the block.
+    """Writes the mean of the real frames of each block to all of the block.
 
     Args:
         x: `(batch, time, dim)`, zeros where a frame is not real.
@@ -48,9 +48,15 @@ def block_average(x, real, window):
 
 
 def trailing_average(x, real, window):
-    """Averages the last `window` frames, if they exist and are real.
+    """Averages the last `window` frames, as far as they exist and are real.
 
-    Arguments as of `block_average`.
+    Args:
+        x: `(batch, time, dim)`, zeros where a frame is not real.
+        real: 1 or 0 in `(batch, time, 1)`.
+        window: int, a power of two, frames of an average.
+
+    Returns:
+        Tensor like `x`.
     """
     total, count, reach = x, real, 1
     while reach < window:
@@ -63,7 +69,7 @@ def trailing_average(x, real, window):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class MultiScaleAverage(Stage, Layer):
-    """Wavelet-like averages: half of the features keep their own scale.
+    """A layer of wavelet-like averages: half of the features stay as they are.
 
     Section 3.4 of "Audio Transformers" (arXiv 2105.00335). Half of the
     features pass untouched; the others are averaged over windows of 2, 4, 8,
@@ -75,7 +81,8 @@ class MultiScaleAverage(Stage, Layer):
 
     Args:
         max_window: int, a power of two, the largest window in frames.
-        causal: bool, trailing averages in place of block averages.
+        causal: bool, whether an average is over the last frames in place of
+            the frames of a block.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -83,8 +90,8 @@ class MultiScaleAverage(Stage, Layer):
         mask: boolean `(batch, time)`, True where a frame is real, or `None`.
 
     Returns:
-        Tensor `(batch, time, dim)`. Real frames do not depend on what the
-        others hold, be it NaN.
+        Tensor `(batch, time, dim)`. Real frames do not depend on padding,
+        even if it holds NaN.
     """
 
     def __init__(self, max_window=32, causal=False, **kwargs):

@@ -9,10 +9,12 @@ from audio_tf.ops.layer import Layer
 
 
 def window_sums(x, size, stride):
-    """Adds up `size` neighbours, every `stride`, with zeros behind the end.
+    """Sums `size` neighbouring frames, with zeros behind the end.
 
     Args:
         x: tensor `(batch, time, dim)`.
+        size: int, frames of a sum.
+        stride: int, frames from one sum to the next.
 
     Returns:
         Tensor `(batch, ceil(time / stride), dim)`.
@@ -23,7 +25,7 @@ def window_sums(x, size, stride):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class TemporalAveragePooling(Stage, Layer):
-    """Averages neighbouring frames: `(B, T, F)` to `(B, ceil(T / s), F)`.
+    """A layer that averages frames: `(B, T, F)` to `(B, ceil(T / s), F)`.
 
     Section 3.3 of "Audio Transformers" (arXiv 2105.00335) halves the time
     "with stride 1", which no stride of 1 can: the stride defaults to
@@ -32,7 +34,7 @@ class TemporalAveragePooling(Stage, Layer):
     a padded clip pools as it does alone.
 
     Args:
-        pool_size: int, frames averaged.
+        pool_size: int, the frames of a window that is averaged.
         strides: int, frames from one window to the next; `pool_size` if
             `None`.
         **kwargs: arguments of `keras.layers.Layer`.
@@ -115,10 +117,10 @@ class TemporalAveragePooling(Stage, Layer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class MaskedMean(Layer):
-    """Mean over the real frames: `(batch, time, dim)` to `(batch, dim)`.
+    """A layer of the mean over real frames: `(B, T, F)` to `(B, F)`.
 
-    Computed in float32 or better. A clip without a real frame gives zeros;
-    what padding holds, be it NaN, plays no part.
+    It computes in float32 or better. A clip without a real frame gives zeros.
+    Padding plays no part, even if it holds NaN.
 
     Call arguments:
         inputs: floating tensor `(batch, time, dim)`.

@@ -26,7 +26,7 @@ PADDINGS = ("reflect", "zero")
 
 
 def half_transform(window_size, fft_length, bins):
-    """Cosines and sines under half of a periodic Hann window.
+    """Computes cosines and sines under half of a periodic Hann window.
 
     Sample `n` of a frame and sample `window_size - n` have the same window
     and cosine about the middle, and opposite sines: products with their sum
@@ -50,19 +50,19 @@ def half_transform(window_size, fft_length, bins):
 
 
 def extend(waveform, lengths, positions, padding):
-    """Reads samples of each clip at positions that may lie outside of it.
+    """Takes samples of each clip at positions that may lie outside of it.
 
-    Never looks at what stands behind the end of a clip.
+    Samples behind the end of a clip play no part.
 
     Args:
         waveform: tensor `(batch, samples)`.
         lengths: int32 `(batch,)`, real samples of each clip.
         positions: int32 `(count,)`, 0 for the first sample.
-        padding: `"reflect"` for the clip mirrored at its first and last
-            sample, as often as need be, like `numpy.pad`; `"zero"`.
+        padding: `"reflect"` to mirror the clip at its first and last sample,
+            as often as need be, like `numpy.pad`; `"zero"` for silence.
 
     Returns:
-        `(batch, count)`; zeros for an empty clip.
+        Tensor `(batch, count)`; zeros for an empty clip.
     """
     lengths = ops.expand_dims(lengths, 1)
     last = ops.maximum(lengths - 1, 0)
@@ -83,9 +83,14 @@ def extend(waveform, lengths, positions, padding):
 
 
 def set_level(waveform, lengths, level_db):
-    """Scales each clip to a root mean square, in dB below full scale 1.
+    """Scales each clip to a root mean square.
 
-    Silence stays silence; what stands behind a clip becomes zero.
+    Silence stays silence; samples behind the end of a clip become zero.
+
+    Args:
+        waveform: float32 tensor `(batch, samples)`, full scale 1.
+        lengths: int32 `(batch,)`, real samples of each clip.
+        level_db: float, the level in dB of full scale.
     """
     waveform = masks.zero_beyond(waveform, lengths)
     # A root has no gradient at 0.
@@ -95,7 +100,7 @@ def set_level(waveform, lengths, level_db):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class Spectrogram(Layer):
-    """Power of the short-time Fourier transform, `|X|^2`.
+    """A layer that computes the power of the short-time Fourier transform.
 
     `(batch, samples)` -> `(batch, frames, bins)` with
     `frames = 1 + samples // hop_size` and `bins = fft_length // 2 + 1`. Frame
@@ -108,11 +113,13 @@ class Spectrogram(Layer):
     Computed in float32 whatever the policy, and cast to it at the end.
 
     Args:
-        sample_rate_hz: int, rate of the waveform.
-        window_s: float, length of the window in seconds.
-        hop_s: float, from one frame to the next in seconds.
-        fft_length: int, even, length of the transform, at least the window.
-        pre_emphasis: float, `y[n] = x[n] - pre_emphasis * x[n - 1]` first.
+        sample_rate_hz: int, the rate of the waveform.
+        window_s: float, the length of the window in seconds.
+        hop_s: float, the time from one frame to the next in seconds.
+        fft_length: int, even, the length of the transform in samples, at
+            least the window.
+        pre_emphasis: float, the factor of a filter that comes first,
+            `y[n] = x[n] - pre_emphasis * x[n - 1]`.
         padding: how a clip goes on outside: `"reflect"`, mirrored at its
             ends, or `"zero"`, librosa's default since 0.10.
         **kwargs: arguments of `keras.layers.Layer`.
@@ -172,7 +179,7 @@ class Spectrogram(Layer):
 
     @property
     def dim(self):
-        """The number of features of a frame."""
+        """How many features a frame has."""
         return self.fft_length // 2 + 1
 
     def build(self, input_shape):
@@ -182,16 +189,21 @@ class Spectrogram(Layer):
         )
 
     def bins(self):
-        """Returns the frequencies that `features` is given."""
+        """Returns the indices of the frequencies that `features` is given."""
         return np.arange(self.fft_length // 2 + 1)
 
     def features(self, power):
-        """Turns power `(batch, frames, bins)` into what the layer returns."""
+        """Turns power `(batch, frames, bins)` into the layer's output."""
         return power
 
     def frame_lengths(self, lengths):
-        """Counts the real frames, int32 `(batch,)`, of clips of so many
-        samples.
+        """Counts the real frames of clips.
+
+        Args:
+            lengths: integer `(batch,)`, real samples of each clip.
+
+        Returns:
+            Int32 tensor `(batch,)`.
         """
         # One less than int32 holds, for the frame that is added.
         lengths = masks.within(lengths, 2**31 - 2)
@@ -208,7 +220,7 @@ class Spectrogram(Layer):
         return ops.cast(features, self.compute_dtype)
 
     def frames(self, waveform, lengths):
-        """Cuts frames but for their first sample, `(B, T, window_size - 1)`."""
+        """Cuts frames without their first sample: `(B, T, window_size - 1)`."""
         pieces = blocks.count(self.window_size, self.hop_size)
         count = 1 + ops.shape(waveform)[1] // self.hop_size
         rows = count + pieces - 1
@@ -250,7 +262,7 @@ class Spectrogram(Layer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class LogMel(Spectrogram):
-    """Logarithm of the power in mel bands, `ln(mel + floor)`.
+    """A layer that computes the logarithm of mel bands, `ln(mel + floor)`.
 
     `(batch, samples)` -> `(batch, frames, num_mel_bins)`, computed in float32
     from the frames of a `Spectrogram`. The values are the logarithm of what
@@ -353,10 +365,10 @@ class LogMel(Spectrogram):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class DecibelSpectrogram(Spectrogram):
-    """Amplitude of every bin in decibels, scaled to `[0, 1]`.
+    """A layer that computes the amplitude of every bin in dB, in `[0, 1]`.
 
-    `(batch, samples)` -> `(batch, frames, fft_length // 2 + 1)`; arguments of
-    `Spectrogram`. `S = 20 log10(max(1e-5, |X|)) - 20` and
+    `(batch, samples)` -> `(batch, frames, fft_length // 2 + 1)`, with the
+    arguments of `Spectrogram`. `S = 20 log10(max(1e-5, |X|)) - 20` and
     `clip((S + 100) / 100, 0, 1)`: the linear target of Audio ALBERT
     (arXiv 2005.08575), as s3prl's branch AlbertNew has it in
     `utils/audio.py`.

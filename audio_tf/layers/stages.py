@@ -4,16 +4,16 @@
 class Stage:
     """Mixin of a layer from frames to frames, `(batch, time, dim)`.
 
-    A backbone asks its `stages` for no more than is here, and a stream runs
-    through them by the methods `stream_...`, which take past inputs beside
-    the new ones: by default, all of them.
+    A backbone asks its `stages` for no more than is here. A stream runs
+    through them by the methods `stream_...`, which are given past inputs
+    beside the new ones; by default, all past inputs.
 
     Attributes:
         frame_stride: int, frames that go in for each that comes out.
         max_frames: int, frames of the longest input, or `None` for any.
         causal: bool, whether no frame that comes out depends on later ones.
         streams: bool, whether frames that came out stay as they are when more
-            go in, but for those of an unfinished window, which wait.
+            go in. Frames of an unfinished window have to wait for its end.
     """
 
     frame_stride = 1

@@ -68,14 +68,15 @@ class FramePooling(Layer):
         return ops.cast(mean, self.compute_dtype)
 
     def weights_of(self, inputs, mask):
-        """Computes the weights of the frames, `(batch, time, 1 or dim)`.
+        """Computes the weights of the frames.
 
         Args:
-            inputs: tensor `(batch, time, dim)`, zeros if not real.
-            mask: boolean `(batch, time, 1)`.
+            inputs: tensor `(batch, time, dim)`, zeros at padded frames.
+            mask: boolean `(batch, time, 1)`, True where a frame is real.
 
         Returns:
-            A tensor that sums to 1 over the real frames and is 0 elsewhere.
+            Tensor `(batch, time, 1 or dim)` that sums to 1 over the real
+            frames and is 0 elsewhere.
         """
         raise NotImplementedError  # abstract
 
@@ -93,10 +94,10 @@ class FramePooling(Layer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class StatisticsPooling(FramePooling):
-    """Mean and standard deviation of the real frames, side by side.
+    """A pooling to mean and standard deviation of the real frames.
 
-    The pooling of x-vectors (Snyder et al., "Deep neural network embeddings
-    for text-independent speaker verification", 2017).
+    It is the pooling of x-vectors (Snyder et al., "Deep neural network
+    embeddings for text-independent speaker verification", 2017).
 
     Args:
         **kwargs: arguments of `FramePooling`.
@@ -109,7 +110,7 @@ class StatisticsPooling(FramePooling):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class AttentionPooling(FramePooling):
-    """Mean and deviation of frames by weights that are learned.
+    """A pooling to mean and deviation of frames by weights that it learns.
 
     "Attentive Statistics Pooling for Deep Speaker Embedding" (arXiv
     1803.10963), equations 3 to 6, with heads:
@@ -120,8 +121,8 @@ class AttentionPooling(FramePooling):
     left out: softmax does not see it.
 
     Args:
-        num_heads: int, sets of weights; divides the features.
-        attention_dim: int, rows of `W`.
+        num_heads: int, the sets of weights; divides the features.
+        attention_dim: int, the rows of `W`.
         **kwargs: arguments of `FramePooling`.
 
     Raises:

@@ -14,14 +14,14 @@ from audio_tf.ops.layer import Layer
 
 @keras.saving.register_keras_serializable("audio_tf")
 class WeightedSum(Layer):
-    """Mixes the hidden states of all layers by learned weights.
+    """A layer that mixes the hidden states of all layers by learned weights.
 
-    `(batch, layers, frames, dim)` to `(batch, frames, dim)`. The weights
-    begin equal, so that the mean is what it begins with.
+    `(batch, layers, frames, dim)` to `(batch, frames, dim)`. The weights are
+    equal at first, so that the layer begins as the mean of the states.
 
     Args:
-        normalize: bool. If True, the weights are the softmax of what is
-            learned; if False, they are learned themselves, from
+        normalize: bool. If True, the weights are the softmax of learned
+            logits; if False, they are learned themselves, from
             `1 / layers`, and need not sum to one.
         **kwargs: arguments of `keras.layers.Layer`.
     """
@@ -62,9 +62,10 @@ class AudioAlbertBackbone(AudioBackbone):
     """The encoder of Audio ALBERT (arXiv 2005.08575), over any features.
 
     Dense -> sinusoidal positions -> LayerNorm -> post-norm transformer layer,
-    applied `num_layers` times with the same weights. Defaults are those of
-    the authors' code (s3prl's branch AlbertNew): 12 heads of 64, feed-forward
-    of 3072, exact GELU, three stacked frames of 160 features, no dropout.
+    which is applied `num_layers` times with the same weights. The defaults
+    come from the authors' code (s3prl's branch AlbertNew): 12 heads of 64, a
+    feed-forward of 3072, exact GELU, three stacked spectra of 160 features,
+    no dropout.
     "Input-independent Attention Weights Are Expressive Enough"
     (arXiv 2006.05174) trains it with each attention, 6 layers deep.
 
@@ -72,11 +73,12 @@ class AudioAlbertBackbone(AudioBackbone):
         num_layers: int, how often a layer is applied: 3, 6 or 12.
         share_layers: bool. If False, each layer has weights of its own, as
             in Mockingjay (arXiv 1910.12638).
-        num_heads: int, attention heads.
-        key_dim: int, size of each head.
-        hidden_dim: int, size of a frame's embedding.
-        intermediate_dims: units of the feed-forward's hidden layers.
-        feature_dim: int, features of a frame.
+        num_heads: int, the number of attention heads.
+        key_dim: int, the size of each head.
+        hidden_dim: int, the model's width: features of a frame inside.
+        intermediate_dims: tuple of ints, units of the feed-forward's hidden
+            layers.
+        feature_dim: int, features of a frame of the input.
         attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
             `audio_tf.attention.Attention` or its registered name.
         attention_kwargs: dict of further arguments of the attention.
@@ -87,11 +89,12 @@ class AudioAlbertBackbone(AudioBackbone):
         made_for_frames: int, the longest input that the model is made for;
             the papers' 1000 by default. Tables, strides and patterns of the
             attention are sized from it.
-        activation: activation of the feed-forward; `"gelu"` is the exact one.
-        dropout: float, dropout rate of the embedding, of attention weights
-            and of both branches.
-        layer_norm_epsilon: float, what LayerNorms add to the variance.
-        initializer_range: float, standard deviation of the initial kernels.
+        activation: the activation of the feed-forward; `"gelu"` is the exact
+            one.
+        dropout: float, the dropout rate of the embedding, of attention
+            weights and of both branches.
+        layer_norm_epsilon: float, added to the variance in LayerNorms.
+        initializer_range: float, the standard deviation of initial kernels.
         return_hidden_states: bool, whether the outputs have
             `"hidden_states"`.
         dtype: dtype policy of all layers.
@@ -107,8 +110,8 @@ class AudioAlbertBackbone(AudioBackbone):
         Dict of `"sequence_output"`, `(batch, frames, hidden_dim)`;
         `"frame_mask"`, boolean `(batch, frames)`, True where a frame is real;
         and, if asked for, `"hidden_states"`,
-        `(batch, num_layers + 1, frames, hidden_dim)`: the embedding and
-        what each layer gives. Real frames do not depend on the padding.
+        `(batch, num_layers + 1, frames, hidden_dim)`: the embedding and the
+        output of each layer. Real frames do not depend on the padding.
 
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
@@ -251,7 +254,7 @@ class AudioAlbertBackbone(AudioBackbone):
 
 
 def embed(features, mask, layers):
-    """Returns what the first block is given, whatever the padding holds."""
+    """Computes the first block's input, whatever the padding holds."""
     x = masks.zero_padding(features, mask)
     for layer in layers:
         x = layer(x)

@@ -20,7 +20,7 @@ from audio_tf.ops.checks import check_sizes
 class AudioTransformerBackbone(AudioBackbone):
     """The encoder of "Audio Transformers" (arXiv 2105.00335), any length.
 
-    Patches of 25 ms -> dense front end -> sinusoidal positions -> post-norm
+    Windows of 25 ms -> dense front end -> sinusoidal positions -> post-norm
     transformer blocks, with pooling or multi-scale averages between them.
 
     The paper leaves sizes open, and no reading of it gives both published
@@ -35,14 +35,16 @@ class AudioTransformerBackbone(AudioBackbone):
     | `audio_transformer_large_multiscale` | 1,948,480 | 1,961,480 | 2.3 M |
 
     Args:
-        num_layers: int, transformer blocks.
-        num_heads: int, attention heads.
-        key_dim: int, size of each head.
-        hidden_dim: int, size of a frame's embedding.
-        intermediate_dims: units of the feed-forward's hidden layers.
+        num_layers: int, the number of transformer blocks.
+        num_heads: int, the number of attention heads.
+        key_dim: int, the size of each head.
+        hidden_dim: int, the model's width: features of a frame inside.
+        intermediate_dims: tuple of ints, units of the feed-forward's hidden
+            layers.
         frontend_filters: int, units of the front end's first layer.
-        window_s: float, length of a patch in seconds.
-        sample_rate_hz: int, rate of the waveform.
+        window_s: float, the length in seconds of the window that a frame is
+            made of; windows do not overlap.
+        sample_rate_hz: int, the rate of the waveform.
         filterbank: `"random"` or `"mel"`, as `WaveformFrontend` has it.
         attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
             `audio_tf.attention.Attention` or its registered name. Each block
@@ -50,19 +52,22 @@ class AudioTransformerBackbone(AudioBackbone):
         attention_kwargs: dict of further arguments of the attention.
         causal: bool or `None`. True asks for a causal model, and is an error
             if something in it looks ahead; False makes the attentions
-            bidirectional; `None` is the paper's: attentions are causal where
-            the mechanism can be. The attribute `causal` says what came of it,
-            for the whole model.
-        made_for_frames: int, the longest input that the model is made for, in
-            patches; the paper's second of 40 by default. Tables, strides and
+            bidirectional; with `None`, the paper's way, attentions are causal
+            where the mechanism can be. The attribute `causal` says whether
+            the whole model is.
+        made_for_frames: int, the longest input that the model is made for;
+            the paper's second of 40 frames by default. Tables, strides and
             patterns of the attentions are sized from it, behind a pooling
             from the frames that are left.
-        activation: activation of front end and feed-forward.
-        dropout: float, dropout rate of attention weights and both branches.
-        pool_every: int or `None`. Average over time after every so many
-            blocks, but not after the last, where the mean follows anyway.
-        pool_size: int, frames that are averaged.
-        pool_strides: int, stride of the pooling; `pool_size` if `None`.
+        activation: the activation of front end and feed-forward.
+        dropout: float, the dropout rate of attention weights and of both
+            branches.
+        pool_every: int or `None`. If given, the model averages over time
+            after every so many blocks, but not after the last, where the mean
+            over all frames follows anyway.
+        pool_size: int, frames of a window that is averaged.
+        pool_strides: int, frames from one window to the next; `pool_size` if
+            `None`.
         multiscale: `None`, `"block"` or `"causal"`: `MultiScaleAverage` after
             each block but the last, over blocks or trailing windows.
         dtype: dtype policy of all layers.

@@ -1,4 +1,4 @@
-"""Base of every backbone: what it is, takes and gives."""
+"""The base of every backbone: its contract and its presets."""
 
 import keras
 import keras_hub
@@ -9,14 +9,16 @@ from audio_tf.models.inputs import InputDoor
 from audio_tf.ops import checks
 
 
-class AudioBackbone(InputDoor, keras_hub.models.Backbone):
-    """Base of the models that turn audio into frames.
+class AudioBackbone(
+    InputDoor, compat.QuietQuantization, keras_hub.models.Backbone
+):
+    """The base of the models that turn audio into frames.
 
     A subclass builds its graph, hands `inputs` and `outputs` to this
     constructor and has `blocks`, `stages`, `frame_size`, `made_for_frames`,
     `attention`, `attention_kwargs`, the method `embed` and, where it takes
-    waveforms, `sample_rate_hz`. Everything else that one may want to know of a
-    backbone follows from these here.
+    waveforms, `sample_rate_hz`. The base derives all its other attributes from
+    these.
 
     Attributes:
         takes: `"waveform"` or `"features"`.
@@ -27,7 +29,8 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
             otherwise or takes features.
         frame_size: int, samples (of features: input frames, 1) from one frame
             of the first block to the next.
-        output_frame_size: int, the same for frames of `"sequence_output"`.
+        output_frame_size: int, samples from one frame of
+            `"sequence_output"` to the next.
         blocks: list of `TransformerBlock` in the order in which they are
             applied; a shared one occurs as often as it is applied.
         stages: list of the blocks and of what is between them.
@@ -36,8 +39,10 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
             attentions are sized from it.
         max_frames: int, frames of the first block of the longest input that
             the model takes, or `None` for any length.
-        max_samples: int, the same in samples (of features: input frames).
-        attention: name of the attention; `attention_kwargs` its arguments.
+        max_samples: int, samples (of features: input frames) of the longest
+            input, or `None` for any length.
+        attention: str, the name of the attention; `attention_kwargs` is the
+            dict of its arguments.
         causal: bool, whether no frame of the output depends on samples behind
             it: behind its `output_frame_size` samples.
         streams: bool, whether the model can be run piece by piece, by
@@ -85,7 +90,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
 
     @classmethod
     def arguments(cls):
-        """Lists the constructor's arguments, those of the bases too."""
+        """Lists the names of the constructor's arguments, with the bases'."""
         names = checks.parameters_of(cls, last=AudioBackbone)
         return [name for name in names if name not in ("inputs", "outputs")]
 
@@ -113,7 +118,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         return min(limits, default=None)
 
     def _frames_at(self, index):
-        """How many of the first block's frames one is before a stage."""
+        """Returns how many of the first block's frames make one at a stage."""
         count = 1
         for stage in self.stages[:index]:
             count *= stage.frame_stride
@@ -129,22 +134,21 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         return all(stage.causal for stage in self.stages)
 
     def audio_backbone(self):
-        """Returns the model itself, which is a backbone."""
         return self
 
     def enable_lora(self, rank, target_layer_names=None):
-        """Enables LoRA as KerasHub does, if there is a layer to adapt.
+        """Adds LoRA weights as KerasHub does, if there is a layer for them.
 
         Args:
-            rank: int, rank of the update of each kernel.
-            target_layer_names: names of the layers that get one, by default
-                the projections to queries and values.
+            rank: int, the rank of the update of each kernel.
+            target_layer_names: list of the names of layers that get an
+                update, by default the projections to queries and values.
 
         Raises:
             ValueError: if the model has no such layer.
         """
         names = target_layer_names or self.default_lora_layer_names()
-        layers = self._flatten_layers(include_self=False)
+        layers = compat.layers_within(self)
         if not any(layer.name in names for layer in layers):
             raise ValueError(
                 f"No layer of {self.name} with its {self.attention!r} "
@@ -158,7 +162,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         return self.embeds_pieces and all(s.streams for s in self.stages)
 
     def embed_next(self, waveform, past):
-        """Returns what the first block is given for a stream's next frames.
+        """Computes the first block's input for the next frames of a stream.
 
         Args:
             waveform: floating tensor `(batch, samples)`, whole frames or, at
@@ -171,7 +175,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         raise NotImplementedError  # abstract where `embeds_pieces`
 
     def embed(self, inputs):
-        """Returns what the first block is given, in inference.
+        """Computes the first block's input, in inference.
 
         Args:
             inputs: complete dict of the model's inputs.
@@ -203,7 +207,7 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
             mask = stage.compute_mask(before, mask)
 
     def block_inputs(self, inputs):
-        """Returns what each block is given, in inference.
+        """Computes the input of each block, in inference.
 
         Args:
             inputs: as the model takes them.
@@ -215,14 +219,13 @@ class AudioBackbone(InputDoor, keras_hub.models.Backbone):
         return [(before, mask) for before, _, mask in self.walk(inputs)]
 
     def hidden_states(self, inputs):
-        """Returns the first block's input and each block's output, in
-        inference.
+        """Computes the first block's input and each block's output.
 
         Args:
             inputs: as the model takes them.
 
         Returns:
-            List of one pair more than blocks, as of `block_inputs`.
+            List of pairs like `block_inputs`, one more than there are blocks.
         """
         walked = list(self.walk(inputs))
         first, _, mask = walked[0]

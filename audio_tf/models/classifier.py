@@ -12,7 +12,9 @@ from audio_tf.ops import checks
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class AudioClassifier(InputDoor, keras_hub.models.Task):
+class AudioClassifier(
+    InputDoor, compat.QuietQuantization, keras_hub.models.Task
+):
     """Scores every class from the mean of the backbone's real frames.
 
     ```python
@@ -26,19 +28,21 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
 
     Args:
         backbone: an `AudioBackbone`.
-        num_classes: int, or `None` to count `labels`.
+        num_classes: int, the number of classes, or `None` to count `labels`.
         labels: names of the classes in the order of the scores, or `None`.
-        chunk_s: float, seconds of the clips that the model is trained on;
-            longer ones are scored in such chunks by `audio_tf.data` and the
-            command line. `None` scores clips whole.
-        silence_db: float, peak in dB of full scale below which chunks are
+        chunk_s: float, the length in seconds of the chunks that the model is
+            trained on; `audio_tf.data` and the command line cut clips into
+            such chunks to score them. `None` scores clips whole.
+        silence_db: float, the peak in dB of full scale below which chunks are
             left out of training and scoring, or `None` to keep all; whole
             clips are always kept.
-        preprocessor: `None`, or what KerasHub's `Task` takes.
-        dropout: float, dropout rate before the last layer.
-        activation: activation of the scores; sigmoid for several labels a
+        preprocessor: a `keras_hub.layers` preprocessor as KerasHub's `Task`
+            takes it, or `None`.
+        dropout: float, the dropout rate before the last layer.
+        activation: the activation of the scores; sigmoid for several labels a
             clip.
-        head_dtype: dtype policy of the last layer; the backbone's if `None`.
+        head_dtype: the dtype policy of the last layer, or `None` for the
+            backbone's.
         compile: bool, whether to compile the model as the paper does, with
             Adam and the Huber loss (section 4), at a learning rate of 1e-3.
         name: str, the model's name.
@@ -128,12 +132,12 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
 
     @classmethod
     def arguments(cls):
-        """Lists the constructor's arguments."""
+        """Lists the names of the constructor's arguments."""
         return checks.parameters_of(cls, last=AudioClassifier)
 
     @property
     def sample_rate_hz(self):
-        """Rate of the waveform that the backbone takes."""
+        """The rate of the waveform that the backbone takes."""
         return self.backbone.sample_rate_hz
 
     @property
@@ -142,7 +146,7 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
         return self.backbone.max_samples
 
     def score_clips(self, frames, mask):
-        """Scores clips by the head from what the backbone gives.
+        """Scores clips from the backbone's outputs, by the head.
 
         Args:
             frames: floating tensor `(batch, frames, dim)`,
@@ -170,7 +174,7 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
-        """Computes the compiled loss, of targets that it can be meant for.
+        """Computes the compiled loss, of targets of a shape that fits it.
 
         Raises:
             ValueError: if targets are not of the scores' shape, and the loss
@@ -182,20 +186,20 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
         )
 
     def fit(self, *args, **kwargs):
-        """Trains the model; arguments and result of `keras.Model.fit`."""
+        """Trains the model as `keras.Model.fit` does."""
         # KerasHub's own `fit` batches arrays in their order, unshuffled.
         if self.preprocessor is None:
             return keras.Model.fit(self, *args, **kwargs)
         return super().fit(*args, **kwargs)
 
     def evaluate(self, *args, **kwargs):
-        """Evaluates the model; as `keras.Model.evaluate`."""
+        """Evaluates the model as `keras.Model.evaluate` does."""
         if self.preprocessor is None:
             return keras.Model.evaluate(self, *args, **kwargs)
         return super().evaluate(*args, **kwargs)
 
     def predict(self, *args, **kwargs):
-        """Scores waveforms; as `keras.Model.predict`."""
+        """Scores waveforms as `keras.Model.predict` does."""
         if self.preprocessor is None:
             return keras.Model.predict(self, *args, **kwargs)
         return super().predict(*args, **kwargs)
@@ -230,13 +234,13 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
         )
 
     def save_task_weights(self, filepath):
-        """Saves the weights that are not the backbone's."""
+        """Saves the weights of the head, without the backbone's."""
         keras.saving.save_weights(
             self, filepath, objects_to_skip=self._not_of_the_head()
         )
 
     def load_task_weights(self, filepath):
-        """Loads the weights that are not the backbone's."""
+        """Loads the weights of the head, without the backbone's."""
         keras.saving.load_weights(
             self, filepath, objects_to_skip=self._not_of_the_head()
         )
@@ -244,7 +248,8 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
     def _not_of_the_head(self):
         # KerasHub's own skips the backbone alone: a preset would hold the
         # state of the optimizer, twice as large as the weights.
-        return [*self.backbone._flatten_layers(), self.optimizer]
+        backbone = self.backbone
+        return [backbone, *compat.layers_within(backbone), self.optimizer]
 
     def get_config(self):
         head_dtype = self.head_dtype
@@ -271,7 +276,7 @@ class AudioClassifier(InputDoor, keras_hub.models.Task):
 
 
 def check_targets(loss, targets, scores):
-    """Refuses class ids for a loss over one target for each class.
+    """Checks that targets have the shape that their loss is meant for.
 
     Raises:
         ValueError: if the shapes differ and the loss is no sparse one.
@@ -293,7 +298,7 @@ def check_targets(loss, targets, scores):
 
 
 def check_labels(labels, num_classes):
-    """Returns the names of the classes as a list, or `None`.
+    """Checks the names of the classes, and returns them as a list or `None`.
 
     Raises:
         ValueError: if they are no list of different names, or not as many as

@@ -1,4 +1,4 @@
-"""The one door of every model: what it takes, completed and checked."""
+"""The one door of every model: inputs are completed and checked here."""
 
 import keras
 import numpy as np
@@ -6,7 +6,7 @@ from keras import ops
 
 from audio_tf.ops import masks
 
-# What a model may be given beside its waveform or its features.
+# Names of further inputs beside a waveform or beside features.
 COMPANIONS = {
     "waveform": ("lengths",),
     "features": ("lengths", "frame_mask"),
@@ -40,7 +40,7 @@ def symbolic(takes, dim=None):
 
 
 def complete(inputs, takes):
-    """Completes what a model is given to the dict that its graph takes.
+    """Completes the inputs of a model to the dict that its graph takes.
 
     Args:
         inputs: floating array or tensor, or a dict of it with either
@@ -91,12 +91,12 @@ def complete(inputs, takes):
 
 
 def as_array(x):
-    """Lists as numpy arrays; arrays and tensors as they are."""
+    """Turns lists and numbers into numpy arrays; keeps arrays and tensors."""
     return np.asarray(x) if isinstance(x, (list, tuple, int, float)) else x
 
 
 def is_numpy(x):
-    """Returns whether this is a numpy array."""
+    """Returns whether something is a numpy array."""
     return isinstance(x, np.ndarray)
 
 
@@ -106,7 +106,7 @@ def is_floating(x):
 
 
 def as_lengths(lengths):
-    """Lengths as int32; larger integers are cut to what int32 holds."""
+    """Turns lengths into int32; larger integers become its largest."""
     dtype = keras.backend.standardize_dtype(lengths.dtype)
     if "int" not in dtype:
         raise ValueError(
@@ -122,7 +122,7 @@ def as_lengths(lengths):
 
 
 def lengths_of_mask(mask):
-    """Counts the real frames, int32 `(batch,)`, of a mask `(batch, frames)`."""
+    """Counts the real frames of a mask `(batch, frames)`, int32 `(batch,)`."""
     if not is_numpy(mask):
         return masks.to_lengths(mask)
     mask = mask.astype("bool")
@@ -136,7 +136,7 @@ def lengths_of_mask(mask):
 
 
 def check_batch(x, lengths):
-    """Refuses lengths of another batch, which would be broadcast."""
+    """Raises a `ValueError` for lengths of a batch of another size."""
     if lengths is None or not len(lengths.shape):
         return
     clips, counts = x.shape[0], lengths.shape[0]
@@ -148,10 +148,11 @@ def check_batch(x, lengths):
 
 
 class InputDoor:
-    """Mixin of functional models that takes what `complete` completes.
+    """Mixin of functional models whose inputs go through `complete`.
 
-    A subclass says by `takes` what that is, and by `max_samples` how many
-    samples (of features: frames) at most, `None` for any number.
+    A subclass says by `takes`, `"waveform"` or `"features"`, what its input
+    is, and by `max_samples` how many samples (of features: frames) it takes
+    at most, `None` for any number.
     """
 
     takes = "waveform"
@@ -171,7 +172,13 @@ class InputDoor:
         )
 
     def completed(self, inputs):
-        """Completes inputs as `complete` does, and refuses too long ones.
+        """Completes inputs as `complete` does, if they are not too long.
+
+        Args:
+            inputs: as the model takes them.
+
+        Returns:
+            Dict as `complete` returns it.
 
         Raises:
             ValueError: if they are longer than `max_samples`.

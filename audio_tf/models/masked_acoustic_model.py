@@ -11,9 +11,10 @@ from audio_tf.ops import checks
 
 
 def masked_l1(targets, outputs, masked, weights=None):
-    """Averages absolute differences over masked frames and all features.
+    """Computes the mean absolute difference over masked frames, in float32.
 
-    In float32. Without any masked frame it is 0.
+    The mean is over all features of the frames. Without any masked frame it
+    is 0.
 
     Args:
         targets: floating tensor `(batch, frames, dim)`.
@@ -46,10 +47,11 @@ def masked_l1(targets, outputs, masked, weights=None):
 
 
 class ReplicaShare(keras.losses.Loss):
-    """A loss that is computed already, shared among replicas by Keras.
+    """A loss that is computed already, and is shared among replicas by Keras.
 
-    Keras divides by the replicas of `tf.distribute` what its own losses give,
-    for it adds the gradients up, and nothing else.
+    Keras adds up the gradients of the replicas of `tf.distribute`, and so
+    divides the values of its own losses by their number; other losses it
+    leaves as they are.
     """
 
     def call(self, y_true, y_pred):
@@ -58,7 +60,7 @@ class ReplicaShare(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class MaskedAcousticModel(InputDoor, keras.Model):
-    """Pre-trains an Audio ALBERT to fill in the frames that it hides.
+    """A model that pre-trains an Audio ALBERT to fill in hidden frames.
 
     ```python
     backbone = AudioAlbertBackbone.from_preset("audio_albert_6")
@@ -92,8 +94,8 @@ class MaskedAcousticModel(InputDoor, keras.Model):
 
     Returns:
         Dict of `"reconstruction"`, `(batch, frames, target_dim)`;
-        `"masked_features"`, `(batch, frames, feature_dim)`, what the backbone
-        was given; `"masked_frames"`, boolean `(batch, frames)`, True where a
+        `"masked_features"`, `(batch, frames, feature_dim)`, the input of the
+        backbone; `"masked_frames"`, boolean `(batch, frames)`, True where a
         frame counts in the loss; and `"frame_mask"`, boolean
         `(batch, frames)`, True where a frame is real.
 
@@ -187,7 +189,7 @@ class MaskedAcousticModel(InputDoor, keras.Model):
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
-        """Computes `masked_l1` of the batch, plus the layers' own losses."""
+        """Computes `masked_l1` of a batch, and adds the losses of layers."""
         targets = complete(x, self.takes)["features"] if y is None else y
         loss = masked_l1(
             targets,
@@ -200,13 +202,13 @@ class MaskedAcousticModel(InputDoor, keras.Model):
         return ReplicaShare()(loss, loss)
 
     def reconstruct(self, features):
-        """Fills in the clips, which are masked as in evaluation.
+        """Fills in the frames that it hides as in evaluation.
 
         Args:
             features: as the model takes them.
 
         Returns:
-            The model's outputs as numpy arrays.
+            Dict of the model's outputs as numpy arrays.
         """
         outputs = self(features, training=False)
         return {
@@ -233,5 +235,5 @@ class MaskedAcousticModel(InputDoor, keras.Model):
 
 
 def initializer_of(backbone):
-    """Returns a new initializer of the backbone's kind."""
+    """Returns a new initializer of kernels as the backbone has them."""
     return keras.initializers.RandomNormal(stddev=backbone.initializer_range)

@@ -15,7 +15,7 @@ from audio_tf.ops import checks
 
 
 def find(preset):
-    """Returns the loader of a size or preset.
+    """Finds the loader of a size or of a preset.
 
     Args:
         preset: the name of a size, a folder, or an address of a hub.
@@ -38,7 +38,7 @@ def find(preset):
 
 
 def list_sizes():
-    """Returns all sizes: a dict by name of the class of the backbone."""
+    """Lists all sizes: a dict by name of the class of the backbone."""
     return {
         name: loader.check_backbone_class()
         for name, loader in compat.SIZE_LOADERS.items()
@@ -46,16 +46,16 @@ def list_sizes():
 
 
 def is_size(loader):
-    """Returns whether there is an architecture alone, without files."""
-    return isinstance(loader, compat.SizeLoader)
+    """Returns whether a loader has an architecture alone, without files."""
+    return loader.preset in compat.SIZE_LOADERS
 
 
 def family_of(loader, base):
     """Returns the class of a preset's backbone.
 
     Args:
-        loader: of `find`.
-        base: class that it must be, or be derived from.
+        loader: the loader that `find` returned.
+        base: the class that it must be, or be derived from.
 
     Raises:
         ValueError: if it is another.
@@ -84,17 +84,21 @@ def require_files(loader, *names):
 
 
 def record_resampler(folder):
-    """Adds to a preset the name of the resampler that it is made with."""
+    """Adds the name of the present resampler to the metadata of a preset."""
     path = pathlib.Path(folder, compat.METADATA_FILE)
     metadata = {**json.loads(path.read_text()), "resampler": RESAMPLER}
     path.write_text(json.dumps(metadata, indent=4))
 
 
 def check_resampler(loader):
-    """Warns if a preset was made with another resampler than ours.
+    """Warns of a preset that was made with another resampler than ours.
 
     Clips at other rates than the model's would then sound different to it. A
-    preset that names no resampler, as none of ours, is taken as it is.
+    preset that names no resampler, as one that KerasHub wrote, is taken as it
+    is.
+
+    Args:
+        loader: the loader that `find` returned.
     """
     if not compat.has_file(loader.preset, compat.METADATA_FILE):
         return
@@ -111,7 +115,7 @@ def check_resampler(loader):
 
 
 def accepted(family, config):
-    """Lists the arguments that a backbone of that config takes.
+    """Lists the names of the arguments that a backbone of a config takes.
 
     Args:
         family: the class of the backbone.
@@ -126,19 +130,22 @@ def accepted(family, config):
 
 
 def class_of(serialized):
-    """Returns the class of a serialised object."""
+    """Returns the class of a serialized object."""
     return keras.saving.get_registered_object(serialized["registered_name"])
 
 
 def override(family, config, arguments):
-    """Returns the config of a backbone with other arguments.
+    """Replaces arguments in the config of a backbone.
 
-    Those that the class itself does not take go to its parts.
+    Arguments that the class itself does not take go to its parts.
 
     Args:
         family: the class of the backbone.
         config: dict of its constructor arguments.
-        arguments: dict of those that replace them, all `accepted`.
+        arguments: dict of the arguments that replace them, all `accepted`.
+
+    Returns:
+        The new config; the old one stays as it is.
     """
     takes = family.arguments()
     rest = {k: v for k, v in arguments.items() if k not in takes}
@@ -152,7 +159,7 @@ def override(family, config, arguments):
 
 
 def build(family, config):
-    """Builds a backbone of a config, which is left as it is."""
+    """Builds a backbone from a config, which stays as it is."""
     return family.from_config(copy.deepcopy(config))
 
 
@@ -160,10 +167,10 @@ def load_backbone(base, preset, load_weights, arguments):
     """Does the work of `AudioBackbone.from_preset`.
 
     Args:
-        base: the class that was asked.
+        base: the class whose `from_preset` was called.
         preset: as `find` takes it.
-        load_weights: bool.
-        arguments: dict.
+        load_weights: bool, whether to load the weights of a preset.
+        arguments: dict of the arguments that override the preset's.
     """
     loader = find(preset)
     family = family_of(loader, base)
@@ -184,11 +191,15 @@ def load_backbone(base, preset, load_weights, arguments):
 
 
 def saved_dtype(config):
-    """Returns the dtype policy at which to load, unless one is given.
+    """Returns the dtype policy at which to load a backbone by default.
 
-    The map of a quantised model, which says what its weights are, or `None`:
-    at what precision floats are computed is a matter of the machine, and of
-    the global policy.
+    Args:
+        config: dict of the backbone's constructor arguments.
+
+    Returns:
+        The map of policies of a quantised model, which says what its weights
+        are, or else `None`: at what precision floats are computed is a matter
+        of the machine, and of the global policy.
     """
     dtype = config.get("dtype")
     if isinstance(dtype, dict) and dtype["class_name"] != "DTypePolicy":
@@ -197,9 +208,14 @@ def saved_dtype(config):
 
 
 def check_fit(loader, family, backbone):
-    """Refuses a backbone that the weights of a preset are not made for.
+    """Raises a `ValueError` if a preset's weights do not fit a backbone.
 
     Keras itself overlooks weights that a smaller model has no use for.
+
+    Args:
+        loader: the loader that `find` returned.
+        family: the class of the backbone.
+        backbone: the backbone that is to have the weights.
     """
     saved = build(family, loader.config["config"])
     expected, found = shapes(saved), shapes(backbone)
@@ -221,7 +237,7 @@ def check_fit(loader, family, backbone):
 
 
 def shapes(model):
-    """Returns the shape of each weight by its path below the model's name."""
+    """Returns the shape of each weight by its path within the model."""
     return {
         weight.path.removeprefix(f"{model.name}/"): tuple(weight.shape)
         for weight in model.weights
@@ -237,8 +253,8 @@ def load_classifier(
         cls: `AudioClassifier`, or a class derived from it.
         base: class that the preset's backbone must be, or be derived from.
         preset: as `find` takes it.
-        load_weights: bool.
-        arguments: dict.
+        load_weights: bool, whether to load the weights of a preset.
+        arguments: dict of arguments that override the preset's.
         backbone_arguments: dict of arguments for the backbone alone, or
             `None`.
     """
@@ -290,9 +306,10 @@ def build_for(family, config, chunk_s):
 
     Args:
         family: the class of the backbone.
-        config: dict of its constructor arguments; what they say of
-            `made_for_frames` stays.
-        chunk_s: float, or `None` for the class's own length.
+        config: dict of its constructor arguments; a `made_for_frames` among
+            them stays.
+        chunk_s: float, the length of a chunk in seconds, or `None` for the
+            class's own default.
     """
     backbone = build(family, config)
     if chunk_s is None or family.takes != "waveform":

@@ -9,9 +9,9 @@ from audio_tf.models.backbone import AudioBackbone
 
 @keras.saving.register_keras_serializable("audio_tf")
 class SpeechEncoder(AudioBackbone):
-    """A waveform to frames by way of speech features.
+    """A backbone that turns a waveform into speech features, and encodes them.
 
-    What pre-training leaves behind: with it, `AudioClassifier` fine-tunes and
+    Pre-training leaves one behind: with it, `AudioClassifier` fine-tunes and
     exports an Audio ALBERT as it does an Audio Transformer.
 
     ```python
@@ -27,13 +27,13 @@ class SpeechEncoder(AudioBackbone):
         features: a `SpeechFeatures` with the encoder's `feature_dim`.
         weighted_sum: bool. If True, frames are a learned mixture of all
             hidden states (`WeightedSum`), which `encoder` must return; if
-            False, the last one, as in the papers.
-        dtype: `None`, or the encoder's dtype policy, whose it is.
+            False, they are the last hidden state, as in the papers.
+        dtype: the encoder's dtype policy, or `None`, which means the same.
         **kwargs: `name` and `trainable`.
 
-    Call arguments and what it returns are those of `AudioBackbone`, with
-    `"hidden_states"` beside if the encoder returns them. `from_preset` takes
-    arguments of the encoder as well as its own.
+    It is called as every `AudioBackbone`, and returns `"hidden_states"` too if
+    the encoder returns them. `from_preset` takes arguments of the encoder as
+    well as its own.
 
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
@@ -87,7 +87,7 @@ class SpeechEncoder(AudioBackbone):
 
     @property
     def sample_rate_hz(self):
-        """Rate of the waveform that the features take."""
+        """The rate of the waveform that the features take."""
         return self.features.sample_rate_hz
 
     @property

@@ -3,6 +3,7 @@
 import functools
 import json
 import shutil
+import warnings
 
 import keras
 import keras_hub
@@ -386,7 +387,9 @@ def test_lora_int8_and_half_precision(name, rng, tmp_path):
         model.enable_lora(2, ["none_such"])
 
     model = SMALL[name]()
-    model.quantize("int8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.quantize("int8")
     expected = as_arrays(model(inputs)["sequence_output"])[0]
     model.save(tmp_path / "int8.keras")
     model.save_to_preset(str(tmp_path / "int8"))
