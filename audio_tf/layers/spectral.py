@@ -179,7 +179,7 @@ class Spectrogram(Layer):
 
     @property
     def dim(self):
-        """How many features a frame has."""
+        """The number of features of a frame."""
         return self.fft_length // 2 + 1
 
     def build(self, input_shape):

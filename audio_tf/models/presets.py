@@ -91,7 +91,7 @@ def record_resampler(folder):
 
 
 def check_resampler(loader):
-    """Warns of a preset that was made with another resampler than ours.
+    """Warns if a preset was made with another resampler than ours.
 
     Clips at other rates than the model's would then sound different to it. A
     preset that names no resampler, as one that KerasHub wrote, is taken as it
