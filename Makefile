@@ -21,15 +21,17 @@ demo: $(VENV)/.installed
 	    --model $(DEMO)/run/saved_model
 	@grep test_00599 $(DEMO)/corpus/synthetic.csv
 
+# A file's tests stay with one worker, which makes its fixtures once.
 test: lint
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
+# What `test` checks of one of a kind, for all of them.
 test-slow: $(VENV)/.installed
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -n 2 -m slow
 
 # The layers on JAX.
 test-jax: $(VENV)/.installed

@@ -50,6 +50,14 @@ def mini_fsd50k(shared_data, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def shared_export(tmp_path_factory):
+    """A `serving_cases.Export` that many tests look at and none changes."""
+    import serving_cases
+
+    return serving_cases.shared_export(tmp_path_factory.mktemp("shared"))
+
+
 @pytest.fixture
 def main(monkeypatch, tmp_path):
     """A function that runs a script of `audio_tf.runs` in this process.

@@ -1,4 +1,4 @@
-"""The C++ runner of SavedModels, and the cases that it checks.
+"""Exports that tests share, the C++ runner of SavedModels and its cases.
 
     python tests/serving_cases.py FOLDER
 
@@ -6,7 +6,9 @@ builds the runner in FOLDER; `runner.cc` says how to call it.
 """
 
 import fcntl
+import functools
 import hashlib
+import io
 import os
 import pathlib
 import shutil
@@ -14,10 +16,17 @@ import subprocess
 import sys
 import tempfile
 
+import keras
 import numpy as np
 import pytest
+import soundfile
 import tensorflow as tf
+import tiny
 from tensorflow.core.protobuf import saved_model_pb2
+
+from audio_tf import export as audio_export
+from audio_tf.audio import resample
+from audio_tf.models import AudioClassifier
 
 SOURCES = pathlib.Path(__file__).resolve().parent / "serving"
 LIBRARIES = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
@@ -88,14 +97,13 @@ def runner():
     return build()
 
 
-def run(*arguments, timeout_s=60):
+def run(*arguments):
     """Exit status and all that the runner prints."""
     done = subprocess.run(
         [runner(), *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=timeout_s,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
     return done.returncode, done.stdout
@@ -143,6 +151,140 @@ def rename_op(model, old, new):
     for node in nodes:
         node.op = new
     path.write_bytes(proto.SerializeToString())
+
+
+class Export:
+    """A classifier beside its export.
+
+    Args:
+        model: an `AudioClassifier`.
+        path: the model's folder, which is written.
+        **kwargs: further arguments of `audio_tf.export.export`.
+
+    Attributes:
+        folder: `pathlib.Path` of the version.
+    """
+
+    def __init__(self, model, path, **kwargs):
+        self.model = model
+        self.folder = audio_export.export(model, path, **kwargs)
+
+    @functools.cached_property
+    def loaded(self):
+        """The `ExportedClassifier`."""
+        return audio_export.ExportedClassifier(self.folder)
+
+
+def classifier(chunk_s=0.25, silence_db=None, labels="abc", **kwargs):
+    """A small `AudioClassifier`; `kwargs` are its backbone's."""
+    return AudioClassifier(
+        tiny.backbone(**kwargs),
+        labels=list(labels),
+        chunk_s=chunk_s,
+        silence_db=silence_db,
+    )
+
+
+def shared_export(folder):
+    """The one export that the fixture of this name makes, with all signatures.
+
+    Returns:
+        `Export` of a model with two blocks, under the name that servers and
+        clients take by default.
+    """
+    keras.utils.set_random_seed(7)
+    return Export(
+        classifier(labels=["dog", "rain", "siren"], num_layers=2),
+        folder / "audio_tf",
+        stream=True,
+        max_clip_s=3.0,
+        provenance={"seed": 3},
+    )
+
+
+def wav_file(audio, rate_hz=tiny.RATE_HZ, subtype="FLOAT"):
+    """Contents of a WAV file of `(samples,)` or `(samples, channels)`."""
+    file = io.BytesIO()
+    soundfile.write(file, audio, rate_hz, subtype, format="WAV")
+    return file.getvalue()
+
+
+def heard(contents, rate_hz):
+    """Samples of a WAV file at a rate, by soundfile and scipy."""
+    audio, file_rate_hz = soundfile.read(
+        io.BytesIO(contents), dtype="float32", always_2d=True
+    )
+    audio = audio.mean(axis=1, dtype="float32")
+    return resample(audio, file_rate_hz, rate_hz)
+
+
+def waveform_cases(model, inputs):
+    """Inputs and outputs by signature, from the Keras model alone.
+
+    Args:
+        model: an `AudioClassifier`.
+        inputs: dict of `waveform` and `lengths`.
+
+    Returns:
+        Dict of pairs of dicts for the signatures that take a waveform.
+    """
+    features = model.backbone(inputs)
+    frames = np.asarray(features["sequence_output"])
+    mask = np.asarray(features["frame_mask"])
+    embedding = [
+        row[real].mean(axis=0) for row, real in zip(frames, mask, strict=True)
+    ]
+    kernel, bias = model.output_dense.get_weights()
+    over_time = 1.0 / (1.0 + np.exp(-(frames @ kernel + bias)))
+    return {
+        "serving_default": (inputs, {"scores": np.asarray(model(inputs))}),
+        "embed": (inputs, {"embedding": np.array(embedding)}),
+        "frames": (inputs, {"scores": over_time, "mask": mask}),
+    }
+
+
+def bytes_case(model, clips):
+    """Inputs and outputs of `serving_audio_bytes`, the first clip a bad one.
+
+    Args:
+        model: an `AudioClassifier` with a `chunk_s`.
+        clips: contents of WAV files of at most a chunk.
+    """
+    size = round(model.chunk_s * model.sample_rate_hz)
+    # Shorter clips are repeated up to a chunk.
+    chunks = np.stack(
+        [np.resize(heard(clip, model.sample_rate_hz), size) for clip in clips]
+    )
+    refused = np.zeros((1, model.num_classes), "float32")
+    inputs = {"audio_bytes": np.array([b"RIFF", *clips], object)}
+    return inputs, {
+        "scores": np.concatenate([refused, np.asarray(model(chunks))]),
+        "valid": np.arange(len(clips) + 1) > 0,
+        "error": np.array([1] + [0] * len(clips), "int32"),
+    }
+
+
+def assert_served(folder, cases, signatures, scratch):
+    """Runs all signatures from Python and, where it can be built, from C++.
+
+    Args:
+        folder: of the SavedModel's version.
+        cases: dict of pairs of inputs and outputs by signature.
+        signatures: dict of functions, the loaded SavedModel's.
+        scratch: folder for the cases of the runner.
+    """
+    assert set(signatures) == set(cases)
+    for name, (inputs, outputs) in cases.items():
+        found = signatures[name](**{k: tf.constant(inputs[k]) for k in inputs})
+        assert set(found) == set(outputs), name
+        for key, expected in outputs.items():
+            np.testing.assert_allclose(
+                found[key], expected, atol=1e-5, err_msg=f"{name}: {key}"
+            )
+        write_case(scratch / "cases" / name, name, inputs, outputs)
+    status, printed = run("check", folder, scratch / "cases")
+    assert status == 0, printed
+    assert f"{len(cases)} cases, 0 failed, 0 signatures" in printed, printed
 
 
 if __name__ == "__main__":

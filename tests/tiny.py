@@ -2,6 +2,8 @@
 
 from audio_tf.models import AudioTransformerBackbone
 
+RATE_HZ = 1100
+
 
 def eager(model):
     """Makes `fit` and `evaluate` run without a graph; to trace one costs 7 s.
@@ -24,7 +26,7 @@ def backbone(**kwargs):
             "intermediate_dims": (7,),
             "frontend_filters": 16,
             "window_s": 0.01,
-            "sample_rate_hz": 1100,
+            "sample_rate_hz": RATE_HZ,
             **kwargs,
         }
     )

@@ -74,7 +74,7 @@ def simple(data=b"\1\2" * 7, data_size=None, riff_size=None, **kwargs):
 # Seven samples of 16 bits.
 SAMPLES = struct.pack("<7h", 1, -2, 300, -32_768, 32_767, 0, 17)
 FLOATS = struct.pack("<3f", 0.5, float("nan"), 0.25)
-# Files with one fault and the code of `audio_tf.audio.graph_wav` for it.
+# Files with one fault and the code of `audio_tf.audio.wav` for it.
 BAD = {
     "empty": (b"", 1),
     "short": (b"RIFF", 1),

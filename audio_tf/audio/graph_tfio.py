@@ -8,7 +8,7 @@ is read from the headers. A bad file raises when the graph runs.
 
 import tensorflow as tf
 
-from audio_tf.audio import decode, graph_wav
+from audio_tf.audio import decode, graph_wav, wav
 
 try:
     import tensorflow_io as tfio
@@ -77,7 +77,7 @@ def decode_bytes(contents):
     with tf.control_dependencies(
         [
             require(usable, "no samples, or NaN, infinite or too large"),
-            require(usual, graph_wav.ERRORS[graph_wav.WavError.RATE]),
+            require(usual, wav.ERRORS[wav.WavError.RATE]),
         ]
     ):
         return tf.identity(audio), tf.ensure_shape(rate_hz, ())
@@ -104,7 +104,7 @@ def little_endian(data, start, count):
 def decode_wav(contents):
     """Decodes WAV by `graph_wav.decode_wav`, whose error code it raises."""
     audio, rate_hz, error = graph_wav.decode_wav(contents)
-    reason = tf.gather(list(graph_wav.ERRORS.values()), error)
+    reason = tf.gather(list(wav.ERRORS.values()), error)
     with tf.control_dependencies([require(error == 0, reason)]):
         return audio[:, None], tf.identity(rate_hz)
 

@@ -6,8 +6,6 @@ cannot be used gives an error code, never an exception, which would fail the
 batch it is in. The bytes may come from anybody: no number in them is trusted.
 """
 
-import enum
-
 import numpy as np
 import tensorflow as tf
 
@@ -18,42 +16,19 @@ from audio_tf.audio.decode import (
     MIN_RATE_HZ,
     STREAMING_SIZES,
 )
+from audio_tf.audio.wav import (
+    A_LAW,
+    EXTENSIBLE,
+    FLOAT,
+    MU_LAW,
+    PCM,
+    WavError,
+)
 
 MAX_CHANNELS = 1024  # libsndfile's.
 
-# The bytes of a sample may hold fewer bits, in the upper ones.
-PCM, FLOAT, A_LAW, MU_LAW, EXTENSIBLE = 1, 3, 6, 7, 0xFFFE
 # Behind the two bytes of the tag, the same in each EXTENSIBLE subformat.
 SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")
-
-
-class WavError(enum.IntEnum):
-    """Codes of what is wrong with a file; clients see them, so they stay."""
-
-    NONE = 0
-    NOT_WAVE = 1
-    NO_CHUNKS = 2
-    ENCODING = 3
-    RATE = 4
-    NO_SAMPLES = 5
-    NOT_FINITE = 6
-    CUT_OFF = 7
-    TOO_LONG = 8
-    OVERFLOW = 9
-
-
-ERRORS = {
-    WavError.NONE: "",
-    WavError.NOT_WAVE: "not a RIFF/WAVE file",
-    WavError.NO_CHUNKS: "no fmt chunk and data chunk behind it",
-    WavError.ENCODING: "unsupported encoding or number of channels",
-    WavError.RATE: f"a rate not from {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz",
-    WavError.NO_SAMPLES: "holds no samples",
-    WavError.NOT_FINITE: "samples are NaN or infinite",
-    WavError.CUT_OFF: "cut off",
-    WavError.TOO_LONG: "longer than the server takes",
-    WavError.OVERFLOW: "samples so large that scores are not finite",
-}
 
 
 @tf.autograph.experimental.do_not_convert
@@ -65,7 +40,7 @@ def decode_wav(contents):
 
     Returns:
         Triple of float32 samples `(samples,)`, full scale 1 and channels
-        averaged, the rate in Hz and a code of `ERRORS`, both int32 scalars.
+        averaged, the rate in Hz and a code of `wav.ERRORS`, both int32 scalars.
         With an error there are no samples and the rate is 0. `TOO_LONG` is
         left to the caller.
     """

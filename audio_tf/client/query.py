@@ -1,4 +1,4 @@
-"""Scoring files on a server: batches, retries, what came of each file."""
+"""Scores files on a server, in batches and with retries."""
 
 import collections
 import io
@@ -18,14 +18,14 @@ from audio_tf.ops.checks import check_sizes, closest
 from audio_tf.terminal import printable
 
 SIGNATURE = "serving_audio_bytes"
-# The others of an export take samples, not files.
+# The other signatures of an export take samples, not files.
 WAVEFORM_SIGNATURES = ("serving_default", "embed", "frames", "stream")
 
-# An answer is not read further than so many classes of each clip take, where
-# nobody says how many there are: AudioSet has 527.
+# Where nobody says how many classes there are, an answer is not read further
+# than so many of each clip take: AudioSet has 527.
 MAX_CLASSES = 10_000
 
-# Of the outputs that an error text names.
+# An error text names so many outputs, and so many characters of a name.
 MAX_NAMES = 8
 MAX_NAME = 40
 
@@ -44,10 +44,12 @@ class Result(typing.NamedTuple):
     """The answer of a server for one clip.
 
     Attributes:
-        file: the path, or `"clip 3"` for the third clip given as bytes.
-        scores: float32 array `(classes,)`, or `None` if not `valid`.
+        file: str, the path, or `"clip 3"` if the third clip was given as
+            bytes.
+        scores: float32 array `(classes,)`, or `None` if the clip is not
+            `valid`.
         valid: bool, whether the clip was scored.
-        error: text that says why it was not, or `None`.
+        error: str, why the clip was not scored, or `None`.
     """
 
     file: str
@@ -65,26 +67,29 @@ class Client:
     do not come back together.
 
     Args:
-        url: `http://HOST:8501`, `https://...` or `grpc://HOST:8500`, each
-            with `/v1/models/NAME` or `/v1/models/NAME/versions/N` after it or
-            not.
-        model_name: name of the model, if the URL does not say.
-        timeout_s: float, seconds of one attempt.
-        retries: int, attempts after the first.
-        deadline_s: float, seconds of one batch with all its attempts; twice
-            `timeout_s` if `None`.
-        backoff_s: float, seconds of the first pause, at most.
-        errors: list of texts by the server's error codes; those of this
-            version of audio_tf if `None`.
-        num_classes: int, how many scores a clip has; as many as the first
-            answer has if `None`. No answer is read much further than that.
+        url: str, `http://HOST:8501`, `https://...` or `grpc://HOST:8500`, and
+            behind it `/v1/models/NAME` or `/v1/models/NAME/versions/N` if the
+            model has another name or a version is meant.
+        model_name: str, the name of the model, if the URL does not say.
+        timeout_s: float, the seconds of one attempt, from its first byte to
+            its last.
+        retries: int, the attempts after the first.
+        deadline_s: float, the seconds of one batch with all its attempts;
+            `None` for twice `timeout_s`.
+        backoff_s: float, the longest that the first pause may be, in seconds.
+        errors: list of str, the texts of the server's error codes; `None` for
+            the texts of this version of audio_tf.
+        num_classes: int, the scores of a clip; `None` for as many as the first
+            answer has. No answer is read much further than that.
+        clock: tells the time and waits, by functions `monotonic` and `sleep`
+            as those of the module `time`; tests have one of their own.
 
     The server is not trusted: answers of another size, scores that are not
     finite and bodies that are cut off are errors, and its words are printed
     without control characters, cut, and without the URL's password.
 
     Raises:
-        ValueError: if the URL is none, or a number makes no sense.
+        ValueError: if `url` is no URL, or a number is out of range.
     """
 
     def __init__(
@@ -97,6 +102,7 @@ class Client:
         backoff_s=0.5,
         errors=None,
         num_classes=None,
+        clock=time,
     ):
         if deadline_s is None:
             deadline_s = 2 * timeout_s
@@ -130,7 +136,8 @@ class Client:
         self.errors = errors
         self.num_classes = num_classes
         self.classes_given = num_classes is not None
-        self.transport = TRANSPORTS[address.scheme](address)
+        self.clock = clock
+        self.transport = TRANSPORTS[address.scheme](address, clock)
 
     def __enter__(self):
         return self
@@ -146,8 +153,8 @@ class Client:
         """Runs a signature on one batch, with retries.
 
         Args:
-            contents: list of bytes, contents of WAV files.
-            signature: name of a signature that takes `audio_bytes`.
+            contents: list of bytes, the contents of WAV files.
+            signature: str, the name of a signature that takes `audio_bytes`.
 
         Returns:
             Dict of arrays by the names of the outputs.
@@ -156,11 +163,12 @@ class Client:
             ServerError: if the last attempt failed too, or the server
                 refused the request.
         """
-        end = time.monotonic() + self.deadline_s
+        end = self.clock.monotonic() + self.deadline_s
         # Beside the scores, whether a clip was scored and why not.
         numbers = len(contents) * ((self.num_classes or MAX_CLASSES) + 2)
         for attempt in range(self.retries + 1):
-            left_s = min(self.timeout_s, max(1e-3, end - time.monotonic()))
+            left_s = max(1e-3, end - self.clock.monotonic())
+            left_s = min(self.timeout_s, left_s)
             try:
                 return self.transport.predict(
                     signature, {"audio_bytes": contents}, left_s, numbers
@@ -168,7 +176,7 @@ class Client:
             except ServerError as error:
                 pause_s = min(MAX_PAUSE_S, self.backoff_s * 2**attempt)
                 pause_s *= random.uniform(0.5, 1.0)
-                late = time.monotonic() + pause_s >= end
+                late = self.clock.monotonic() + pause_s >= end
                 if error.transient and (late or attempt == self.retries):
                     raise ServerError(
                         f"{error} ({attempt + 1} attempts)", transient=True
@@ -178,7 +186,7 @@ class Client:
                     if signature == SIGNATURE or not hint:
                         raise
                     raise ServerError(f"{error}{hint}") from error
-            time.sleep(pause_s)
+            self.clock.sleep(pause_s)
 
     def query(self, files, signature=SIGNATURE, batch_size=8, contents=None):
         """Scores files, one batch after the other.
@@ -188,11 +196,11 @@ class Client:
         WAV at its own rate: nothing is lost.
 
         Args:
-            files: paths, or bytes of WAV files.
-            signature: name of a signature that takes `audio_bytes`.
-            batch_size: int, clips per request; fewer if they are long.
-            contents: dict by path of the bytes of files, of any format, that
-                are not read from disk, or `None`.
+            files: iterable of paths, or of the contents of WAV files as bytes.
+            signature: str, the name of a signature that takes `audio_bytes`.
+            batch_size: int, the clips of a request; fewer if they are long.
+            contents: dict by path of the contents, in any format, of files
+                that are not read from disk, or `None`.
 
         Returns:
             Iterator of the `Result` of each file, in order; a clip or a
@@ -212,7 +220,7 @@ class Client:
         return self.results(files, signature, batch_size, contents or {})
 
     def results(self, files, signature, batch_size, contents):
-        """Yields what `query` returns."""
+        """Yields the `Result` of each file."""
         failures = 0
         for batch in batches(files, batch_size, contents):
             sent = [clip for clip in batch if clip.content is not None]
@@ -235,12 +243,14 @@ class Client:
                 yield Result(clip.file, scores, error is None, error)
 
     def outcomes(self, contents, signature):
-        """Returns for each clip a pair of scores and error text, one of them
-        `None`.
+        """Scores one batch: a pair of scores and error text for each clip.
+
+        One of the two is `None`.
 
         Raises:
-            ServerError: if the answer is not what was asked for.
-            ValueError: if the model has not the `num_classes` given.
+            ServerError: if the answer holds no scores for these clips.
+            ValueError: if the model has another number of classes than
+                `num_classes`.
         """
         outputs = self.predict(contents, signature)
         count = len(contents)
@@ -277,7 +287,7 @@ class Client:
         ]
 
     def check_classes(self, classes):
-        """Raises if a model has another number of classes than it had."""
+        """Raises an error if a model has not as many classes as before."""
         if self.num_classes is None:
             self.num_classes = classes
         if classes == self.num_classes:
@@ -294,7 +304,7 @@ class Client:
         )
 
     def outcome(self, row, good, code):
-        """Scores and `None`, or `None` and an error text, of one clip."""
+        """Returns scores and `None`, or `None` and an error text, of a clip."""
         if not good:
             return None, self.describe(code)
         bad = np.flatnonzero(~np.isfinite(row))
@@ -308,18 +318,16 @@ class Client:
     def describe(self, code):
         """Returns the text of an error code."""
         if self.errors is None:
-            from audio_tf.audio import graph_wav  # Imports TensorFlow.
+            from audio_tf.audio import wav
 
-            self.errors = [
-                graph_wav.ERRORS[n] for n in range(len(graph_wav.ERRORS))
-            ]
+            self.errors = [wav.ERRORS[error] for error in wav.WavError]
         if 0 <= code < len(self.errors):
             return self.errors[code]
         return f"error {code} of the server"
 
 
 class Clip(typing.NamedTuple):
-    """One clip to send, or the `error` why there is no `content`."""
+    """A clip to send: its `content`, or the `error` why there is none."""
 
     file: str
     content: bytes | None
@@ -327,7 +335,7 @@ class Clip(typing.NamedTuple):
 
 
 def batches(files, batch_size, contents):
-    """Yields lists of `Clip`, at most `batch_size` and bounded in bytes."""
+    """Yields lists of `Clip` that are bounded in number and in bytes."""
     batch, size = [], 0
     for number, file in enumerate(files, 1):
         if isinstance(file, bytes):
@@ -364,20 +372,26 @@ def read_wav(path, content=None):
                 if is_served(file.read(HEAD_BYTES)):
                     file.seek(0)
                     return file.read(), None
-        import soundfile
+    except OSError as error:
+        return None, str(error)
+    # A file that is sent as it is needs no decoder.
+    import soundfile
 
-        from audio_tf.audio import read_audio
+    from audio_tf.audio import AudioError, read_audio
 
+    try:
         audio, rate_hz = read_audio(path, content)
-        wav = io.BytesIO()
-        soundfile.write(wav, audio, rate_hz, format="WAV", subtype="FLOAT")
-        return wav.getvalue(), None
-    except (OSError, ValueError) as error:
-        return None, getattr(error, "reason", None) or str(error)
+    except AudioError as error:
+        return None, error.reason
+    except OSError as error:
+        return None, str(error)
+    wav = io.BytesIO()
+    soundfile.write(wav, audio, rate_hz, format="WAV", subtype="FLOAT")
+    return wav.getvalue(), None
 
 
 def is_served(head):
-    """Returns whether a file that begins so is left to the server to read."""
+    """Tells whether the server can read a file of these first bytes."""
     if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
         return False
     place = head.find(b"fmt ", 12)
@@ -387,15 +401,15 @@ def is_served(head):
 
 
 def read_labels(path):
-    """Reads what a model's outputs mean.
+    """Reads the labels of a model, and the texts of its error codes.
 
     Args:
-        path: an export's `assets.extra/audio_tf.json`, or a text file with a
-            label per line.
+        path: path of `assets.extra/audio_tf.json` of an export, or of a text
+            file with a label a line.
 
     Returns:
-        Pair of a list of labels, or `None`, and a list of error texts by
-        code, or `None`.
+        Pair of the labels and of the error texts by their codes, each a list
+        of str or `None`.
 
     Raises:
         ValueError: if the file holds no labels, or one of them is empty or

@@ -1,12 +1,13 @@
-"""Transport of requests to a server: REST and gRPC of TensorFlow Serving."""
+"""Sends requests to a server, by REST or gRPC of TensorFlow Serving."""
 
 import base64
 import dataclasses
+import functools
 import http.client
+import io
 import json
 import math
 import re
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -25,8 +26,8 @@ MAX_ERROR_CHARACTERS = 500
 MAX_ERROR_BYTES = 2**16
 MAX_VERSION = 2**63 - 1  # An int64 in TensorFlow Serving's protos.
 
-# What an answer may hold: names and white space, and for each number its
-# digits, or its bytes, with what stands between two of them.
+# The bytes that an answer may have: for names and white space, and for each
+# number in JSON or in a proto, with what stands between two of them.
 ANSWER_BYTES = 2**16
 JSON_BYTES = 64
 PROTO_BYTES = 10
@@ -36,7 +37,7 @@ class ServerError(RuntimeError):
     """A request that failed as a whole.
 
     Args:
-        message: what went wrong; names the URL.
+        message: str, what went wrong; it names the URL.
         transient: bool, whether the same request may succeed later.
     """
 
@@ -80,7 +81,7 @@ class Address:
         return base64.b64encode(self.user).decode() if self.user else None
 
     def clean(self, text):
-        """Puts words of a server on one line, cut, without the password."""
+        """Returns words of a server on one line, cut, without the password."""
         text = printable(text, MAX_ERROR_CHARACTERS + len(self.token or ""))
         if self.user:
             password = self.user.decode(errors="replace").partition(":")[2]
@@ -90,7 +91,7 @@ class Address:
 
 
 def redact(url):
-    """Returns a URL of whatever form without user, password and query."""
+    """Returns a URL of any form without user, password and query."""
     url = re.sub(r"^(\w+://)?.*@", r"\1***@", str(url), flags=re.DOTALL)
     return printable(re.sub(r"[?#].*", "?***", url, flags=re.DOTALL))
 
@@ -102,8 +103,8 @@ def parse_url(url, model_name=None):
         `Address`.
 
     Raises:
-        ValueError: if it is none, or names another model than `model_name`.
-            The message holds no password.
+        ValueError: if `url` is no such URL, or names another model than
+            `model_name`. The message holds no password.
     """
     try:
         parts = urllib.parse.urlsplit(url)
@@ -162,26 +163,120 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class ReaderUntil(io.RawIOBase):
+    """Reads a connection up to a point in time.
+
+    A socket's own timeout starts anew with each byte, and a server that sends
+    one now and then would be waited for without end.
+
+    Args:
+        raw: unbuffered reader of the connection.
+        set_timeout: function that sets the seconds of the next reading.
+        clock: tells the time, as the module `time` does.
+        end: float, when the reading ends, in the clock's seconds.
+    """
+
+    def __init__(self, raw, set_timeout, clock, end):
+        self.raw = raw
+        self.set_timeout = set_timeout
+        self.clock = clock
+        self.end = end
+
+    def readable(self):
+        """Tells that the bytes can be read."""
+        return True
+
+    def readinto(self, buffer):
+        """Reads into a buffer the bytes that come before the end.
+
+        Raises:
+            TimeoutError: if the end has come.
+        """
+        left_s = self.end - self.clock.monotonic()
+        if left_s <= 0.0:
+            raise TimeoutError("timed out")
+        self.set_timeout(left_s)
+        return self.raw.readinto(buffer)
+
+    def close(self):
+        self.raw.close()
+        super().close()
+
+
+class ResponseUntil(http.client.HTTPResponse):
+    """A response whose headers and body are read up to a point in time."""
+
+    def __init__(self, sock, *args, clock, end, **kwargs):
+        super().__init__(sock, *args, **kwargs)
+        self.fp = io.BufferedReader(
+            ReaderUntil(self.fp.detach(), sock.settimeout, clock, end)
+        )
+
+
+class TimedConnection(http.client.HTTPConnection):
+    """A connection whose timeout holds for all of the answer."""
+
+    def __init__(self, *args, clock, **kwargs):
+        super().__init__(*args, **kwargs)
+        end = clock.monotonic() + self.timeout
+        self.response_class = functools.partial(
+            ResponseUntil, clock=clock, end=end
+        )
+
+
+class TimedSecureConnection(TimedConnection, http.client.HTTPSConnection):
+    """An encrypted `TimedConnection`."""
+
+
+class TimedHTTP(urllib.request.HTTPHandler):
+    """Opens a `TimedConnection` for each request."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+
+    def http_open(self, request):
+        """Sends a request, as `urllib.request` asks a handler to."""
+        connection = functools.partial(TimedConnection, clock=self.clock)
+        return self.do_open(connection, request)
+
+
+class TimedHTTPS(urllib.request.HTTPSHandler):
+    """Opens a `TimedSecureConnection` for each request."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+
+    def https_open(self, request):
+        """Sends a request, as `urllib.request` asks a handler to."""
+        connection = functools.partial(TimedSecureConnection, clock=self.clock)
+        return self.do_open(connection, request)
+
+
 class Rest:
     """Requests in TensorFlow Serving's JSON, by columns.
 
     Args:
         address: `Address` of the server.
+        clock: tells the time, as the module `time` does.
     """
 
-    def __init__(self, address):
+    def __init__(self, address, clock):
         self.address = address
         self.url = address.url
-        self.opener = urllib.request.build_opener(NoRedirects)
+        self.opener = urllib.request.build_opener(
+            NoRedirects, TimedHTTP(clock), TimedHTTPS(clock)
+        )
 
     def predict(self, signature, inputs, timeout_s, numbers):
         """Runs a signature.
 
         Args:
-            signature: its name.
+            signature: str, its name.
             inputs: dict of lists of bytes, by the names of the inputs.
-            timeout_s: float, seconds that the server may take.
-            numbers: int, how many numbers the answer may hold.
+            timeout_s: float, the seconds that the answer may take.
+            numbers: int, the numbers that the answer may hold at most.
 
         Returns:
             Dict of arrays by the names of the outputs.
@@ -189,7 +284,6 @@ class Rest:
         Raises:
             ServerError: if there is no usable answer.
         """
-        end = time.monotonic() + timeout_s
         limit = ANSWER_BYTES + JSON_BYTES * numbers
         columns = {
             name: [{"b64": base64.b64encode(row).decode()} for row in rows]
@@ -204,10 +298,10 @@ class Rest:
         )
         try:
             with self.opener.open(request, timeout=timeout_s) as response:
-                answer = read_until(response, end, limit)
+                answer = read_at_most(response, limit)
         except urllib.error.HTTPError as error:
             with error:
-                words = self.address.clean(explain(error, end))
+                words = self.address.clean(explain(error))
             raise ServerError(
                 f"{self.url}: status {error.code}, {words}",
                 transient=error.code in TRANSIENT_STATUSES,
@@ -241,21 +335,17 @@ class Rest:
         """Does nothing: there is no connection between requests."""
 
 
-def read_until(response, end, limit):
+def read_at_most(response, limit):
     """Reads a response's body, whole or its first `limit + 1` bytes or more.
 
-    A socket's timeout starts anew with each byte; this one does not.
-
     Raises:
-        TimeoutError: if it takes longer than `end`.
+        TimeoutError: if the server takes longer than the request may.
         http.client.IncompleteRead: if the server promised more than it sent.
     """
     parts, size = [], 0
     while part := response.read1(2**16):
         parts.append(part)
         size += len(part)
-        if time.monotonic() > end:
-            raise TimeoutError("timed out")
         if size > limit:
             return b"".join(parts)
     # `read1` takes a connection that broke for the end.
@@ -265,7 +355,7 @@ def read_until(response, end, limit):
 
 
 def may_be_cut(response, answer):
-    """Returns whether a body of unknown length may be the start of JSON."""
+    """Tells if a body whose length is not known is the beginning of JSON."""
     known = response.chunked or response.length is not None
     return (
         not known
@@ -274,10 +364,10 @@ def may_be_cut(response, answer):
     )
 
 
-def explain(error, end):
+def explain(error):
     """Returns the server's own words in an `HTTPError`."""
     try:
-        content = read_until(error.fp, end, MAX_ERROR_BYTES)
+        content = read_at_most(error.fp, MAX_ERROR_BYTES)
     except (OSError, http.client.HTTPException):
         content = b""
     try:
@@ -291,12 +381,14 @@ class Grpc:
 
     Args:
         address: `Address` of the server.
+        clock: not used, since gRPC keeps the time of a request itself.
 
     Raises:
         ValueError: if the address has a path before `/v1/models`, or a user.
     """
 
-    def __init__(self, address):
+    def __init__(self, address, clock):
+        del clock
         if address.prefix:
             raise ValueError(
                 "gRPC has no paths. Received: "
@@ -341,7 +433,7 @@ class Grpc:
         )
 
     def predict(self, signature, inputs, timeout_s, numbers):
-        """Runs a signature; as `Rest.predict`."""
+        """Runs a signature; arguments and result are as in `Rest.predict`."""
         import tensorflow as tf
         from tensorflow_serving.apis import predict_pb2
 

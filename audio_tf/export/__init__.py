@@ -1,4 +1,4 @@
-"""SavedModels for TensorFlow Serving and other runtimes; needs TensorFlow.
+"""Classifiers written for TensorFlow Serving and other runtimes.
 
 TensorFlow is imported when a name is used: the table of formats in
 `audio_tf.export.formats` is read without it.
@@ -9,7 +9,7 @@ import importlib
 # The module that each public name is in.
 MODULES = {
     "ExportedClassifier": "loading",
-    "export": "saved_model",
+    "export": "writing",
     "load_classifier": "classifiers",
     "saved_model_folder": "loading",
 }

@@ -1,30 +1,33 @@
-"""Scoring of WAV files from their bytes, in the graph."""
+"""WAV files to scores, from their bytes and in the graph."""
 
 import tensorflow as tf
 
-from audio_tf.audio import graph_wav
+from audio_tf.audio import graph_wav, wav
 from audio_tf.audio.graph_resampling import resample_in_graph
 
-# So many windows are scored at a time: an hour of sound fits into memory.
-WINDOWS_AT_A_TIME = 64
+# More chunks at once, of an hour of audio, would not fit into memory.
+CHUNKS_AT_A_TIME = 64
 
 
 class ClipScorer:
-    """Decodes, resamples, cuts and scores; the signature for `audio_bytes`.
+    """Decodes, resamples, cuts and scores clips: a signature's function.
 
-    Clips longer than `chunk_s` are scored by windows as
-    `audio_tf.data.Chunks` cuts them, the last one ending with the clip, and
-    their scores averaged; shorter ones are repeated up to `chunk_s`, as
-    training did.
+    A clip longer than `chunk_s` is scored chunk by chunk, as
+    `audio_tf.data.Chunks` cuts it, the last chunk ending with the clip, and
+    the scores of its chunks are averaged. A shorter clip is repeated up to
+    `chunk_s`, as in training.
 
     Args:
-        score: function of `waveform` and `lengths` to scores.
-        num_classes: int.
-        sample_rate_hz: int, the rate that `score` takes.
-        chunk_s: float, seconds of a window, or `None` for whole clips.
-        silence_db: float or `None`, peak in dB of full scale below which a
-            window is left out, but for the loudest of a clip.
-        max_clip_s: float, seconds of the longest clip that is scored.
+        score: function of float32 `waveform` `(batch, samples)` and int32
+            `lengths` `(batch,)` that returns scores `(batch, classes)`.
+        num_classes: int, the number of classes.
+        sample_rate_hz: int, the rate of the waveform that `score` takes.
+        chunk_s: float, the seconds of a chunk, or `None` if clips are scored
+            as a whole.
+        silence_db: float, the peak in dB of full scale below which a chunk is
+            left out, unless it is the loudest of its clip; `None` leaves none
+            out.
+        max_clip_s: float, the seconds of the longest clip that is scored.
     """
 
     def __init__(
@@ -46,15 +49,16 @@ class ClipScorer:
         self.max_clip_s = max_clip_s
 
     def __call__(self, audio_bytes):
-        """Scores each file for itself.
+        """Scores each file without regard to the others.
 
         Args:
             audio_bytes: string `(batch,)`, contents of WAV files.
 
         Returns:
-            Dict of `scores`, float32 `(batch, classes)`, zeros where `valid`,
-            boolean `(batch,)`, is False, and `error`, int32 `(batch,)`, the
-            place of the reason in `audio_tf.audio.graph_wav.ERRORS`.
+            Dict of `scores`, float32 `(batch, classes)`; `valid`, boolean
+            `(batch,)`, False where a clip was not scored and its scores are
+            zeros; and `error`, int32 `(batch,)`, the `wav.WavError` that says
+            why it was not.
         """
         clips, errors = tf.map_fn(
             self.decode,
@@ -69,12 +73,10 @@ class ClipScorer:
         if self.chunk_size is None:
             scores = self.score_whole(clips)
         else:
-            scores = self.score_windows(clips)
+            scores = self.score_chunks(clips)
         finite = tf.reduce_all(tf.math.is_finite(scores), 1)
-        decoded = errors == graph_wav.WavError.NONE
-        errors = tf.where(
-            decoded & ~finite, graph_wav.WavError.OVERFLOW, errors
-        )
+        decoded = errors == wav.WavError.NONE
+        errors = tf.where(decoded & ~finite, wav.WavError.OVERFLOW, errors)
         valid = decoded & finite
         return {
             "scores": tf.where(valid[:, None], scores, 0.0),
@@ -83,20 +85,20 @@ class ClipScorer:
         }
 
     def decode(self, contents):
-        """Samples at the model's rate and the error of one file."""
+        """Returns the samples of a file, at the model's rate, and its error."""
         audio, rate_hz, error = graph_wav.decode_wav(contents)
         duration_s = tf.size(audio) / tf.maximum(rate_hz, 1)
         too_long = duration_s > self.max_clip_s
-        error = tf.where(too_long, graph_wav.WavError.TOO_LONG, error)
+        error = tf.where(too_long, wav.WavError.TOO_LONG, error)
         audio = tf.cond(
-            error == graph_wav.WavError.NONE,
+            error == wav.WavError.NONE,
             lambda: resample_in_graph(audio, rate_hz, self.sample_rate_hz),
             lambda: tf.zeros((0,)),
         )
         return audio, error
 
     def score_whole(self, clips):
-        """Scores ragged clips `(batch, samples)` each as a whole."""
+        """Scores each of the ragged clips `(batch, samples)` as a whole."""
         lengths = tf.cast(clips.row_lengths(), tf.int32)
         # One sample at least, so that a batch of bad clips has a frame.
         waveform = clips.to_tensor()
@@ -104,8 +106,8 @@ class ClipScorer:
         waveform = tf.pad(waveform, [[0, 0], [0, missing]])
         return self.score(waveform, lengths)
 
-    def score_windows(self, clips):
-        """Means over the windows of ragged clips `(batch, samples)`."""
+    def score_chunks(self, clips):
+        """Averages the scores of the chunks of ragged `(batch, samples)`."""
         lengths = clips.row_lengths()
         batch, size = clips.nrows(), self.chunk_size
         counts = (lengths + size - 1) // size
@@ -114,7 +116,7 @@ class ClipScorer:
             tf.cumsum(counts, exclusive=True), clip
         )
         length = tf.gather(lengths, clip)
-        # The last window ends with the clip.
+        # The last chunk ends with the clip.
         start = tf.minimum(number * size, tf.maximum(length - size, 0))
         scores, peaks = self.score_blocks(
             clips.values, tf.gather(clips.row_starts(), clip), start, length
@@ -127,41 +129,43 @@ class ClipScorer:
         return tf.math.divide_no_nan(total, number_kept)
 
     def score_blocks(self, samples, clip_start, start, length):
-        """Scores and peaks of all windows, a block of them at a time.
+        """Scores all chunks of all clips, `CHUNKS_AT_A_TIME` at once.
 
         Args:
-            samples: float32 `(total,)`, all clips behind each other.
-            clip_start: int64 `(windows,)`, where a window's clip begins.
-            start: int64 `(windows,)`, where the window begins in it.
-            length: int64 `(windows,)`, samples of the clip.
+            samples: float32 `(total,)`, the samples of all clips, one clip
+                after the other.
+            clip_start: int64 `(chunks,)`, where the clip of a chunk begins in
+                `samples`.
+            start: int64 `(chunks,)`, where a chunk begins in its clip.
+            length: int64 `(chunks,)`, the number of samples of its clip.
 
         Returns:
-            Float32 scores `(windows, classes)` and peaks `(windows,)`.
+            Pair of float32 scores `(chunks, classes)` and peaks `(chunks,)`.
         """
         count = tf.size(start)
         offsets = tf.range(self.chunk_size, dtype=tf.int64)
 
         def score_block(block, scores, peaks):
             rows = tf.range(
-                block * WINDOWS_AT_A_TIME,
-                tf.minimum((block + 1) * WINDOWS_AT_A_TIME, count),
+                block * CHUNKS_AT_A_TIME,
+                tf.minimum((block + 1) * CHUNKS_AT_A_TIME, count),
             )
             # A shorter clip is repeated.
             places = (tf.gather(start, rows)[:, None] + offsets) % tf.gather(
                 length, rows
             )[:, None]
-            windows = tf.gather(
+            chunks = tf.gather(
                 samples, tf.gather(clip_start, rows)[:, None] + places
             )
             full = tf.fill(tf.shape(rows), self.chunk_size)
-            found = self.score(windows, full)
+            found = self.score(chunks, full)
             return (
                 block + 1,
                 scores.write(block, found),
-                peaks.write(block, tf.reduce_max(tf.abs(windows), 1)),
+                peaks.write(block, tf.reduce_max(tf.abs(chunks), 1)),
             )
 
-        blocks = -(-count // WINDOWS_AT_A_TIME)
+        blocks = -(-count // CHUNKS_AT_A_TIME)
         arrays = [
             tf.TensorArray(
                 tf.float32, blocks, infer_shape=False, element_shape=shape

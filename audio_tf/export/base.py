@@ -1,4 +1,4 @@
-"""Base of every format of an exported classifier, and of `FORMATS`."""
+"""The base classes of the formats that a classifier is exported to."""
 
 import importlib
 import json
@@ -12,10 +12,10 @@ import numpy as np
 from audio_tf.export.runtimes import metadata_file
 from audio_tf.terminal import first_line
 
-# Ways to make a file smaller. `int8` are the model's own dense layers, by
-# Keras; `dynamic` are weights in int8, by the runtime's converter.
+# Ways to make a file smaller. By `int8`, Keras quantizes the model's dense
+# layers; by `dynamic`, the converter of the runtime quantizes the weights.
 QUANTIZATIONS = ("int8", "dynamic")
-# Float32 scores of any runtime agree with TensorFlow's as far.
+# How far float32 scores of a runtime may be from those of TensorFlow.
 TOLERANCE = 1e-5
 
 
@@ -27,13 +27,13 @@ class Format:
     that the table of formats can be read without them.
 
     Attributes:
-        name: str, its key in `formats.FORMATS`.
-        suffix: str, that of its file, or "" if it writes a folder.
-        packages: tuple of str, what has to be importable to write it.
-        options: tuple of str, what `write` takes beyond the arguments that
-            all formats have.
-        unquantizable: dict by quantization of the reason, a str, why a model
-            cannot be quantized so in this format.
+        name: str, the key of the format in `formats.FORMATS`.
+        suffix: str, the suffix of its file, or `""` if it writes a folder.
+        packages: tuple of str, the packages that `write` imports.
+        options: tuple of str, the names of the arguments that `write` has
+            beyond those of all formats.
+        unquantizable: dict of str, for each quantization that this format
+            cannot have the reason why.
     """
 
     name = ""
@@ -43,33 +43,36 @@ class Format:
     unquantizable = {}
 
     def place(self, folder, quantize=None):
-        """Returns the place of this format in the folder of an export."""
+        """Returns the path of this format in the folder of an export."""
         raise NotImplementedError  # abstract
 
     def write(self, model, path, quantize=None, provenance=None):
-        """Writes a classifier whole or not at all, and returns where to.
+        """Writes a classifier, whole or not at all, and returns the path.
 
         Args:
-            model: an `AudioClassifier`, already in int8 if it should be.
-            path: a file, whose suffix is added if it is missing, or a folder.
-            quantize: one of `QUANTIZATIONS`, or `None`.
-            provenance: dict that JSON can hold, kept beside the model.
+            model: an `AudioClassifier`, whose layers are in int8 already if
+                `quantize` is `"int8"`.
+            path: path of the file, whose suffix is added if it is missing, or
+                of the folder.
+            quantize: one of `QUANTIZATIONS`, or `None` for float32.
+            provenance: dict that JSON can hold, which is kept beside the
+                model.
         """
         raise NotImplementedError  # abstract
 
     def open(self, path, num_threads=None):
-        """Opens what `write` has written, as a `runtimes.StoredClassifier`."""
+        """Returns a `runtimes.StoredClassifier` of what `write` has written."""
         raise NotImplementedError  # abstract
 
     def files(self, path):
-        """Lists the paths of all files that `write` has written to `path`."""
+        """Returns the paths of all files that `write` has written to `path`."""
         raise NotImplementedError  # abstract
 
     def check_options(self):
         """Raises a `ValueError` if one of the `options` is out of range."""
 
     def refusal(self, model):
-        """Returns why this model cannot be converted, or `None` if it can."""
+        """Returns why a model cannot be converted, or `None` if it can be."""
         del model
         return None
 
@@ -88,8 +91,10 @@ class Format:
 class FileFormat(Format):
     """A format of one file, which is converted from a SavedModel.
 
-    A subclass has `runtime`, a subclass of `runtimes.RuntimeClassifier`, and
-    `convert`.
+    A subclass has `convert`.
+
+    Attributes:
+        runtime: subclass of `runtimes.RuntimeClassifier` that opens the file.
     """
 
     runtime = None
@@ -97,7 +102,8 @@ class FileFormat(Format):
     def convert(self, folder, path, quantize):
         """Converts the SavedModel in `folder` to the file `path`.
 
-        It has the signature `serving_default` alone, with no default inputs.
+        The SavedModel has the signature `serving_default` alone, and its
+        inputs have no defaults.
         """
         raise NotImplementedError  # abstract
 
@@ -112,7 +118,7 @@ class FileFormat(Format):
         return [pathlib.Path(path)]
 
     def write(self, model, path, quantize=None, provenance=None):
-        from audio_tf.export import saved_model
+        from audio_tf.export import signatures
 
         path = pathlib.Path(path)
         if path.suffix != self.suffix:
@@ -123,13 +129,13 @@ class FileFormat(Format):
         )
         try:
             folder = temporary / "saved_model"
-            saved_model.write_scores(model, folder)
+            signatures.write_scores(model, folder)
             target = temporary / path.name
             self.convert_or_name(folder, target, quantize)
             metadata_file(target).write_text(
                 json.dumps(
                     {
-                        **saved_model.metadata(model),
+                        **signatures.metadata(model),
                         "format": self.name,
                         "quantize": quantize,
                         "provenance": provenance,
@@ -149,7 +155,7 @@ class FileFormat(Format):
         return path
 
     def convert_or_name(self, folder, path, quantize):
-        """Converts, and names the format in what a converter raises."""
+        """Converts, and names the format in any error of the converter."""
         try:
             self.convert(folder, path, quantize)
         except OSError:
@@ -161,10 +167,11 @@ class FileFormat(Format):
             ) from error
 
     def try_out(self, model, path, quantize):
-        """Runs a file at two shapes: converters write broken ones in silence.
+        """Runs a new file at two shapes, as some that are written do not run.
 
         Raises:
-            RuntimeError: if it does not run, or if float32 scores differ.
+            RuntimeError: if the file does not run, or its scores differ from
+                those of the model although it is not quantized.
         """
         from keras import ops
 

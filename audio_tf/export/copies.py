@@ -10,7 +10,7 @@ from audio_tf import attention
 
 
 def copied(model):
-    """Returns a model of equal config and weights, LoRA's merged into them."""
+    """Returns a model of equal config and weights, with LoRA's merged in."""
     copy = type(model).from_config(model.get_config())
     # By a file and not by `set_weights`: a layer with LoRA has more weights
     # than its config tells, and merges them into what it writes.
@@ -22,7 +22,10 @@ def copied(model):
 
 
 def folded(model):
-    """Returns the model, or a copy in which tables are constants."""
+    """Returns a copy whose attention tables are constants, or the model.
+
+    The model itself is returned if it has no table that could be folded.
+    """
     if not any(
         block.attention.foldable and not block.attention.folded
         for block in model.backbone.blocks

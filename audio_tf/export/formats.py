@@ -6,7 +6,7 @@ from audio_tf.export.base import QUANTIZATIONS
 from audio_tf.export.litert import LiteRT
 from audio_tf.export.onnx import ONNX
 from audio_tf.export.openvino import OpenVINO
-from audio_tf.export.serving import SavedModel
+from audio_tf.export.saved_model import SavedModel
 from audio_tf.ops.checks import closest
 
 # To add a format, write a subclass of `base.Format` and enter it here.
@@ -22,17 +22,19 @@ def convert(model, path, format="savedmodel", quantize=None, provenance=None):
     The file takes `waveform`, float32 `(batch, samples)`, and `lengths`,
     int32 `(batch,)`, the real samples of each clip or -1 for all; batch and
     samples are dynamic. It gives `scores`, float32 `(batch, classes)`.
-    Beside it comes a JSON file with labels and rate, as for a SavedModel;
-    `load` reads both. An earlier file is replaced.
+    A JSON file beside it holds labels and rate, as it does for a SavedModel;
+    `load` reads both. Earlier files of these names are replaced.
 
     Args:
         model: an `AudioClassifier`; it is not changed.
         path: the file, whose suffix the format adds if it has none, or the
             folder of versions for `"savedmodel"`.
         format: a key of `FORMATS`.
-        quantize: `None`; `"int8"`, the model's own dense layers in int8, by
-            Keras; or `"dynamic"`, weights in int8 by the runtime's converter.
-        provenance: dict that JSON can hold, how the model came to be.
+        quantize: `"int8"` for dense layers in int8, which Keras quantizes;
+            `"dynamic"` for weights in int8, which the runtime's converter
+            quantizes; `None` for float32.
+        provenance: dict that JSON can hold, which says how the model came to
+            be.
 
     Returns:
         `pathlib.Path` of what was written. It appears whole or not at all.
@@ -41,7 +43,8 @@ def convert(model, path, format="savedmodel", quantize=None, provenance=None):
         ImportError: if a converter is not installed.
         RuntimeError: if the model cannot be converted, or the file does not
             load, or its scores differ.
-        ValueError: if there is no such format, or it cannot be.
+        ValueError: if there is no such format, or it cannot hold this model
+            or this quantization.
     """
     check(format, quantize)
     check_model(model, format)
@@ -53,11 +56,12 @@ def convert(model, path, format="savedmodel", quantize=None, provenance=None):
 
 
 def check(format, quantize=None):
-    """Raises if a format is unknown, cannot be quantized so, or is missing.
+    """Raises an error if a format cannot be written.
 
     Raises:
         ImportError: if a package of the format is not installed.
-        ValueError: if there is no such format, or it cannot be.
+        ValueError: if there is no such format, or it cannot be quantized in
+            this way.
     """
     if format not in FORMATS:
         raise ValueError(
@@ -86,7 +90,7 @@ def check_model(model, format):
 
 
 def format_of(path):
-    """Returns the `Format` of what was exported, by its suffix.
+    """Returns the `Format` of an exported file or folder, by its suffix.
 
     Raises:
         ValueError: if no format has that suffix.
@@ -103,17 +107,18 @@ def format_of(path):
 
 
 def load(path, num_threads=None):
-    """Opens a SavedModel's folder, or a file by its suffix.
+    """Opens the folder of a SavedModel, or the file of another format.
 
     Args:
-        path: what `convert` or `saved_model.export` has written.
-        num_threads: int or `None`, threads of one call; all cores if `None`.
+        path: the file or folder that `convert` or `writing.export` has
+            written.
+        num_threads: int, the threads of one call; `None` for one a core.
 
     Returns:
         A `runtimes.StoredClassifier`.
 
     Raises:
-        FileNotFoundError: if it is not there, or not of `audio_tf`.
+        FileNotFoundError: if it is not there, or was not written by audio_tf.
         ValueError: if no format has that suffix.
     """
     return format_of(path).open(path, num_threads)

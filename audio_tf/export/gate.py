@@ -1,4 +1,4 @@
-"""Checks of a SavedModel's files for what TensorFlow Serving would refuse.
+"""Finds what TensorFlow Serving would refuse or do badly, in the files.
 
     python -m audio_tf.export.gate FOLDER
 
@@ -75,7 +75,7 @@ def problems(folder):
     string inputs not named `..._bytes`.
 
     Args:
-        folder: a SavedModel's folder, or that with its versions.
+        folder: the folder of a SavedModel, or the one with its versions.
 
     Returns:
         List of str, empty for a good model.
@@ -120,7 +120,7 @@ def check(folder):
 
 
 def served(graph):
-    """Signatures that a client can name."""
+    """Returns the signatures that a client can name, as a dict."""
     return {
         name: signature
         for name, signature in graph.signature_def.items()
@@ -138,7 +138,7 @@ def called(node, library):
 
 
 def used(signature, graph_nodes, library):
-    """Returns the names of nodes and functions that give the outputs."""
+    """Returns the names of the nodes and of the functions behind an output."""
     names, left = set(), [info.name for info in signature.outputs.values()]
     while left:
         name = left.pop().lstrip("^").split(":")[0]
@@ -176,7 +176,7 @@ def all_nodes(graph):
 
 
 def signature_problems(name, signature):
-    """Inputs and outputs that a server could not batch or a client not send."""
+    """Yields what a server could not batch, or a client not send."""
     for kind, infos in (
         ("input", signature.inputs),
         ("output", signature.outputs),
@@ -223,7 +223,7 @@ def refusal(node, library):
 
 
 def operation_problems(library, nodes):
-    """Returns a text for each refused operation, with the nodes where it is."""
+    """Yields a text for each refused operation, with the nodes where it is."""
     names = {function.signature.name for function in library.function}
     places = collections.defaultdict(list)
     for node in nodes:
@@ -238,14 +238,14 @@ def operation_problems(library, nodes):
 
 
 def size(node):
-    """Returns the bytes of a `VarHandleOp`'s variable."""
+    """Returns the bytes of a variable, from its `VarHandleOp`."""
     shape = tf.TensorShape(node.definition.attr["shape"].shape)
     dtype = tf.dtypes.as_dtype(node.definition.attr["dtype"].type)
     return (shape.num_elements() or 0) * dtype.size
 
 
 def weight_problems(folder, nodes):
-    """Weights that are stored twice, or that no signature uses."""
+    """Yields texts on weights that are stored twice, or not used."""
     variables = [node for node in nodes if node.op == "VarHandleOp"]
     unused = [node for node in variables if not node.signatures]
     if unused:
@@ -296,7 +296,7 @@ def largest_use(variables):
 
 
 def copied(reader, shapes, dtypes):
-    """Finds tensors that repeat another: a dict of the other's name by name.
+    """Returns the stored tensors that repeat another: a dict of both names.
 
     Constant tensors do not count: fresh biases and scales are all alike.
     """
@@ -318,7 +318,7 @@ def copied(reader, shapes, dtypes):
 
 
 def main(arguments):
-    """Returns the exit status: 0 if good, 1 for problems, 2 for bad usage."""
+    """Returns the exit status: 0, 1 if there are problems, 2 on bad usage."""
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2

@@ -12,7 +12,10 @@ METADATA = pathlib.Path("assets.extra", "audio_tf.json")
 
 
 def versions(path):
-    """Lists the versions in a model's folder, which may be missing."""
+    """Returns the numbers of the versions in a model's folder.
+
+    There are none if the folder is missing.
+    """
     if not path.is_dir():
         return []
     # `isdigit` is true of digits that `int` and a server do not take.
@@ -24,7 +27,7 @@ def saved_model_folder(path):
     """Finds the folder with `saved_model.pb`: `path` or its highest version.
 
     Returns:
-        `pathlib.Path`, or `None` if there is none.
+        `pathlib.Path`, or `None` if no folder has the file.
     """
     path = pathlib.Path(path)
     if (path / "saved_model.pb").is_file():
@@ -39,14 +42,15 @@ class ExportedClassifier(StoredClassifier):
     """A SavedModel written by `export`, loaded for scoring.
 
     Args:
-        path: the model's folder or that of one version.
+        path: the folder of the model or of one version.
 
     Attributes:
-        signatures: the functions of the SavedModel by name. The others are
-            those of `StoredClassifier`.
+        signatures: dict of the functions of the SavedModel by name. The
+            other attributes are as in `StoredClassifier`.
 
     Raises:
-        FileNotFoundError: if there is no SavedModel or it is not of `export`.
+        FileNotFoundError: if there is no SavedModel, or `export` has not
+            written it.
     """
 
     def __init__(self, path):
@@ -63,16 +67,24 @@ class ExportedClassifier(StoredClassifier):
         return self.run("serving_default", inputs)["scores"]
 
     def embed(self, inputs):
-        """Embeddings `(batch, dim)` of a waveform, or dict with lengths."""
+        """Returns the mean frames of clips, `(batch, dim)`.
+
+        Args:
+            inputs: as those of a call.
+        """
         return self.run("embed", inputs)["embedding"]
 
     def frames(self, inputs):
-        """Scores over time, `(batch, frames, classes)`, and their mask."""
+        """Returns scores `(batch, frames, classes)` and a mask of the frames.
+
+        Args:
+            inputs: as those of a call.
+        """
         outputs = self.run("frames", inputs)
         return outputs["scores"], outputs["mask"]
 
     def run(self, signature, inputs):
-        """Returns the outputs by name of a signature that takes a waveform."""
+        """Returns the outputs of a signature that takes a waveform, by name."""
         if not isinstance(inputs, dict):
             inputs = {"waveform": inputs, "lengths": [-1]}
         return self.signatures[signature](
@@ -95,7 +107,7 @@ class ExportedClassifier(StoredClassifier):
         )
 
     def stream(self):
-        """Begins a stream: a function of what comes, which keeps its state.
+        """Begins a stream and returns a function that scores its pieces.
 
         ```python
         stream = classifier.stream()
@@ -103,6 +115,9 @@ class ExportedClassifier(StoredClassifier):
             scores = stream(samples)  # (batch, new frames, classes)
         scores = stream(samples, last=True)
         ```
+
+        The function keeps the state of the stream. After the last piece, the
+        next one begins a new stream.
 
         Raises:
             ValueError: if the model was exported without `stream=True`.
@@ -114,7 +129,7 @@ class ExportedClassifier(StoredClassifier):
             )
         state = tf.zeros((1, 0))
 
-        def step(waveform, last=False):
+        def score(waveform, last=False):
             nonlocal state
             outputs = self.signatures["stream"](
                 waveform=tf.convert_to_tensor(waveform, tf.float32),
@@ -124,4 +139,4 @@ class ExportedClassifier(StoredClassifier):
             state = tf.zeros((1, 0)) if last else outputs["state"]
             return outputs["scores"]
 
-        return step
+        return score

@@ -36,12 +36,12 @@ class ONNX(FileFormat):
         import tensorflow as tf
         import tf2onnx
 
-        from audio_tf.export import saved_model
+        from audio_tf.export import signatures
 
         # Held here: the signature alone does not keep its variables alive.
         loaded = tf.saved_model.load(str(folder))
         serve = loaded.signatures["serving_default"]
-        signature = [saved_model.WAVEFORM, saved_model.LENGTHS]
+        signature = [signatures.WAVEFORM, signatures.LENGTHS]
         function = tf.function(
             lambda waveform, lengths: serve(waveform=waveform, lengths=lengths),
             input_signature=signature,

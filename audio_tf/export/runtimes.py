@@ -8,23 +8,25 @@ import numpy as np
 
 
 def metadata_file(path):
-    """Returns the path of a file's JSON, `model.onnx.json` for `model.onnx`."""
+    """Returns the path of the JSON beside a file: `model.onnx.json`."""
     return path.with_name(path.name + ".json")
 
 
 class StoredClassifier:
-    """A classifier out of Keras, as `audio_tf.data.score_clips` takes it.
+    """A classifier that was exported, for `audio_tf.data.score_clips`.
 
     Args:
-        metadata: dict as `saved_model.metadata` makes it.
+        metadata: dict that `signatures.metadata` has made.
 
     Attributes:
-        labels: names of the classes, or `None`.
-        num_classes: int.
+        labels: list of str, the names of the classes, or `None`.
+        num_classes: int, the number of classes.
         sample_rate_hz: int, the rate of the waveform.
-        chunk_s: float or `None`, seconds that long clips are cut into.
-        silence_db: float or `None`, peak below which chunks are left out.
-        metadata: the dict.
+        chunk_s: float, the seconds of the chunks that long clips are cut
+            into, or `None` if clips are scored as a whole.
+        silence_db: float, the peak in dB of full scale below which chunks are
+            left out, or `None` if none is.
+        metadata: dict, as it was given.
     """
 
     def __init__(self, metadata):
@@ -36,21 +38,33 @@ class StoredClassifier:
         self.silence_db = metadata["silence_db"]
 
     def __call__(self, inputs):
-        """Scores `(batch, classes)` of a waveform, or dict with lengths."""
+        """Scores clips.
+
+        Args:
+            inputs: float32 waveform `(batch, samples)`, or a dict of it as
+                `waveform` and of `lengths`, int32 `(batch,)`, the real samples
+                of each clip or -1 for all.
+
+        Returns:
+            Float32 scores `(batch, classes)`.
+        """
         raise NotImplementedError  # abstract
 
     def predict(self, dataset, verbose="auto"):
-        """Scores all batches of a dataset, as `keras.Model.predict` does."""
+        """Returns the scores of all batches of a dataset.
+
+        The arguments are as those of `keras.Model.predict`.
+        """
         del verbose
         return np.concatenate([self(inputs) for inputs, _ in dataset])
 
 
 class RuntimeClassifier(StoredClassifier):
-    """Base of the classifiers by runtime. `run` is left to the subclass.
+    """A classifier in a runtime; a subclass has `open` and `run`.
 
     Args:
-        path: file written by `formats.convert`.
-        num_threads: int or `None`, threads of one call; all cores if `None`.
+        path: the file that `formats.convert` has written.
+        num_threads: int, the threads of one call; `None` for one a core.
 
     Raises:
         FileNotFoundError: if the file, or the JSON beside it, is not there.
@@ -72,11 +86,11 @@ class RuntimeClassifier(StoredClassifier):
             ) from error
 
     def open(self, path, num_threads):
-        """Loads the file into its runtime."""
+        """Opens the file in the runtime."""
         raise NotImplementedError  # abstract
 
     def run(self, waveform, lengths):
-        """Scores, float32 `(batch, classes)`, of numpy arrays."""
+        """Scores a NumPy waveform and lengths: float32 `(batch, classes)`."""
         raise NotImplementedError  # abstract
 
     def __call__(self, inputs):

@@ -1,4 +1,4 @@
-"""Causal models frame by frame: sound and a state in, scores and one out."""
+"""Causal models frame by frame: samples and a state in, scores and one out."""
 
 import tensorflow as tf
 
@@ -9,12 +9,12 @@ COUNTS = 2
 
 
 class Stream:
-    """One step of a stream, for the signature `stream`.
+    """Scores a stream piece by piece, for the signature `stream`.
 
     The state is opaque, float32 `(batch, n)`, and grows with the stream: it
     holds the samples that are no whole frame yet and, for each layer, the
     past frames that it still looks at. All rows of a batch are equally long
-    and end together: a server must not batch the steps of several streams.
+    and end together: a server must not batch the pieces of several streams.
 
     Args:
         model: an `AudioClassifier`.
@@ -41,14 +41,16 @@ class Stream:
         """Scores the frames that `waveform` completes.
 
         Args:
-            waveform: float32 `(batch, samples)`, what has come since.
-            last: boolean `(batch,)`. If True, the stream ends here, and what
-                is left is filled up as in a clip that ends.
-            state: float32 `(batch, n)` of the step before; `(batch, 0)` or
-                `(1, 0)` at the start.
+            waveform: float32 `(batch, samples)`, the samples since the piece
+                before.
+            last: boolean `(batch,)`. If True, the stream ends here, and its
+                last frame is filled up with zeros, as that of a clip.
+            state: float32 `(batch, n)`, the state that the piece before gave;
+                `(batch, 0)` or `(1, 0)` at the start.
 
         Returns:
-            Dict of `scores`, float32 `(batch, frames, classes)`, and `state`.
+            Dict of `scores`, float32 `(batch, frames, classes)`, and `state`,
+            float32 `(batch, m)`, for the next piece.
         """
         batch = tf.shape(waveform)[0]
         reader = StateReader(state, batch)
@@ -80,7 +82,12 @@ class Stream:
 
 
 class StateReader:
-    """Takes the parts of a state one after the other."""
+    """Takes the parts of a state one after the other.
+
+    Args:
+        state: float32 `(batch, n)` or `(1, n)`.
+        batch: int scalar, the rows of the stream.
+    """
 
     def __init__(self, state, batch):
         state = tf.broadcast_to(state, (batch, tf.shape(state)[1]))
@@ -90,7 +97,7 @@ class StateReader:
 
     @property
     def counts(self):
-        """The two numbers that the state begins with."""
+        """The samples that wait and the frames so far, int32 scalars."""
         # All rows are equally long; of an empty batch there is none.
         counts = tf.reduce_max(self.state[:, :COUNTS], 0)
         # A made-up state must not ask for more memory than it takes.
@@ -99,7 +106,7 @@ class StateReader:
         return counts[0], counts[1]
 
     def take(self, length, dim):
-        """Takes the next `(batch, length, dim)` from the state."""
+        """Returns the next part of the state as `(batch, length, dim)`."""
         end = self.place + length * dim
         part = self.state[:, self.place : end]
         self.place = end
@@ -107,13 +114,13 @@ class StateReader:
 
 
 def endpoint(model):
-    """Returns the function and the input specs of the signature `stream`."""
-    step = Stream(model)
+    """Returns function and input specs of the signature `stream`."""
+    score = Stream(model)
 
     def stream(
         waveform, last=tf.constant([False]), state=tf.zeros((1, 0), tf.float32)
     ):
-        return step(waveform, last, state)
+        return score(waveform, last, state)
 
     return stream, [
         tf.TensorSpec((None, None), tf.float32, name="waveform"),

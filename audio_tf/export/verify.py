@@ -25,15 +25,18 @@ class Row:
     """One line of the report: the figures of one format.
 
     Attributes:
-        name: str, the format, with its quantization.
-        quantized: bool; scores need not be equal then.
-        size_mb: float, millions of bytes on disk.
-        max_difference: float, of any score from the model's own.
-        relative_difference: float, the same by the largest score.
-        agreement: float, share of clips with the same top class.
-        latency_ms: float, median of one call at batch 1.
-        ratio: float, median over the rounds of its time to TensorFlow's.
-        ratio_range: pair of floats, least and largest round.
+        name: str, the format, and the quantization behind a blank.
+        quantized: bool, whether it is quantized, and scores may differ.
+        size_mb: float, the millions of bytes on disk.
+        max_difference: float, the largest difference of a score from that of
+            the model.
+        relative_difference: float, `max_difference` by the largest score.
+        agreement: float, the share of clips with the top class of the model.
+        latency_ms: float, the median milliseconds of a call with one clip.
+        ratio: float, its time to that of TensorFlow, the median of all
+            rounds.
+        ratio_range: pair of floats, the ratio of the fastest and of the
+            slowest round.
         scores: dict of `"accuracy"` and `"mAP"`, or `None` without labels.
     """
 
@@ -50,14 +53,14 @@ class Row:
 
     @property
     def passed(self):
-        """Whether scores are equal; quantized ones have to be finite."""
+        """Whether scores are equal, or finite if they are quantized."""
         if self.quantized:
             return bool(np.isfinite(self.max_difference))
         return self.max_difference <= TOLERANCE
 
 
 class TensorFlowClassifier(RuntimeClassifier):
-    """The model itself as a graph: what the others are compared with."""
+    """The model itself as a graph, with which the others are compared."""
 
     def __init__(self, model):
         self._serve = tf.function(
@@ -85,15 +88,16 @@ def verify(model, files, waveforms, chunks=None, rounds=ROUNDS, calls=CALLS):
 
     Args:
         model: the `AudioClassifier`.
-        files: dict of path by name; a name such as `"litert dynamic"` with
-            two words is of a quantized file.
+        files: dict of paths by the name of the format; behind a blank, the
+            name of a quantized file has the quantization, as in
+            `"litert dynamic"`.
         waveforms: float32 arrays `(samples,)` at the model's rate.
         chunks: `audio_tf.data.Chunks` of labelled clips, or `None`.
         rounds: int, ratios taken; 0 for no latency.
         calls: int, calls of a round.
 
     Returns:
-        List of `Row`, `"tensorflow"` first, then as in `files`.
+        List of a `Row` for `"tensorflow"` and one for each of `files`.
 
     Raises:
         ValueError: if there is no waveform.
@@ -154,7 +158,7 @@ def read_waveforms(model, files):
 
 
 def alone_and_together(waveforms):
-    """Yields inputs of each waveform alone, then of all as a padded batch."""
+    """Returns inputs of each waveform alone, and of all as a padded batch."""
     batches = [
         {
             "waveform": np.asarray(waveform, "float32")[np.newaxis],
@@ -170,7 +174,7 @@ def alone_and_together(waveforms):
 
 
 def compared(name, found, expected, path):
-    """Makes a `Row` of scores that were found and expected."""
+    """Returns the `Row` of a format from its scores and those of the model."""
     found, expected = np.concatenate(found), np.concatenate(expected)
     # A NaN stays one: `max` of Python would lose it.
     difference = float(np.max(np.abs(found - expected)))
@@ -185,13 +189,13 @@ def compared(name, found, expected, path):
 
 
 def size_mb(path):
-    """Returns the megabytes of all files of what was exported to a path."""
+    """Returns the megabytes of all files that were exported to a path."""
     files = format_of(path).files(path)
     return sum(file.stat().st_size for file in files) / 1e6
 
 
 def accuracy(engine, chunks):
-    """Returns `"accuracy"` where clips have one label each, and `"mAP"`."""
+    """Returns `"mAP"`, and `"accuracy"` where clips have one label each."""
     scores = data.score_clips(engine, chunks, verbose=0)
     report = metrics.evaluate(
         chunks.targets, scores, chunks.clips.corpus.vocabulary
@@ -232,7 +236,7 @@ def time_in_rounds(rows, engines, inputs, rounds, calls):
 
 
 def format_rows(rows):
-    """Formats the report as a table of Markdown, one line a format."""
+    """Returns the report as a table of Markdown with one line a format."""
     scored = rows[0].scores or {}
     titles = [
         "format",

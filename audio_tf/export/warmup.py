@@ -14,10 +14,10 @@ BATCH_SIZES = {"serving_audio_bytes": (1, 8)}
 
 
 def example_inputs(sample_rate_hz, seconds, batch_size):
-    """Makes inputs of each signature: quiet noise, dithered like a recording.
+    """Makes inputs of each signature from quiet noise.
 
     Returns:
-        Dict of the inputs by name for each signature by name.
+        Dict by signature of dicts of arrays by input.
     """
     samples = max(1, round(seconds * sample_rate_hz))
     rng = np.random.default_rng(0)
@@ -47,15 +47,15 @@ def example_inputs(sample_rate_hz, seconds, batch_size):
 def write_requests(folder, model_name, signatures, sample_rate_hz, seconds):
     """Writes a record for each signature and batch size.
 
-    The first call of a signature takes a server up to a second; with these
-    it makes them before it says that it is ready.
+    The first call of a signature takes a server up to a second. It replays
+    these before it says that it is ready.
 
     Args:
-        folder: of a SavedModel's version.
-        model_name: str, the server's name of the model.
-        signatures: their names.
-        sample_rate_hz: int, the model's rate.
-        seconds: float, length of the clips.
+        folder: the folder of a SavedModel's version.
+        model_name: str, the name that the server gives the model.
+        signatures: iterable of the names of the signatures.
+        sample_rate_hz: int, the rate of the model.
+        seconds: float, the length of the clips.
     """
     path = pathlib.Path(folder, REQUESTS)
     path.parent.mkdir(exist_ok=True)

@@ -12,7 +12,7 @@ import scipy.signal
 import soundfile
 import tensorflow as tf
 
-from audio_tf.audio import decode, graph_wav
+from audio_tf.audio import decode, graph_wav, wav
 
 COUNT = 1_009
 
@@ -226,21 +226,21 @@ def test_samples_that_are_too_large(tmp_path, channels):
     path = tmp_path / "a.wav"
     above = np.nextafter(np.float32(decode.MAX_PEAK), np.float32(np.inf))
     for peak, code in (
-        (decode.MAX_PEAK, graph_wav.WavError.NONE),
-        (-above, graph_wav.WavError.OVERFLOW),
-        (1e30, graph_wav.WavError.OVERFLOW),
+        (decode.MAX_PEAK, wav.WavError.NONE),
+        (-above, wav.WavError.OVERFLOW),
+        (1e30, wav.WavError.OVERFLOW),
         # The sum of two such channels is infinite.
-        (3e38, graph_wav.WavError.OVERFLOW),
-        (np.inf, graph_wav.WavError.NOT_FINITE),
-        (np.nan, graph_wav.WavError.NOT_FINITE),
+        (3e38, wav.WavError.OVERFLOW),
+        (np.inf, wav.WavError.NOT_FINITE),
+        (np.nan, wav.WavError.NOT_FINITE),
     ):
         audio[7] = peak
         write(path, audio, subtype="FLOAT")
         assert in_graph(path.read_bytes())[2] == code
-        if code == graph_wav.WavError.NONE:
+        if code == wav.WavError.NONE:
             assert np.isfinite(decode.load_audio(path, 16_000)).all()
-        elif code == graph_wav.WavError.OVERFLOW:
-            assert_refused(path, graph_wav.ERRORS[code])
+        elif code == wav.WavError.OVERFLOW:
+            assert_refused(path, wav.ERRORS[code])
         else:
             assert_refused(path, f": {channels} samples are NaN or infinite")
     for peak in (1e30, 1e300):

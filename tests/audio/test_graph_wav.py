@@ -12,9 +12,9 @@ import tensorflow as tf
 import wav_cases
 from wav_cases import BAD, SAMPLES, chunk, fmt, riff, simple
 
-from audio_tf.audio import decode, graph_wav
+from audio_tf.audio import decode, graph_wav, wav
 from audio_tf.audio.graph_resampling import resample_in_graph
-from audio_tf.audio.graph_wav import WavError
+from audio_tf.audio.wav import WavError
 
 TARGET_HZ = 16_000
 RATES_HZ = [8_000, 11_025, 16_000, 22_050, 24_000, 32_000]
@@ -56,7 +56,7 @@ def decoded(content):
     audio, rate_hz, error = (value.numpy() for value in decode_wav(content))
     assert (audio.dtype, audio.ndim) == ("float32", 1)
     assert (rate_hz.dtype, error.dtype) == ("int32", "int32")
-    assert error in graph_wav.ERRORS
+    assert error in wav.ERRORS
     assert (len(audio) == 0) == (rate_hz == 0) == (error != 0)
     return audio, rate_hz, error
 
@@ -229,11 +229,9 @@ def test_every_code_has_a_test_and_a_text():
     codes = {code for _, code in BAD.values()}
     others = {WavError.NONE, WavError.TOO_LONG, WavError.OVERFLOW}
     assert codes == set(WavError) - others  # The server gives the last two.
-    assert (
-        list(graph_wav.ERRORS) == list(WavError) == list(range(len(WavError)))
-    )
-    assert graph_wav.ERRORS[0] == ""
-    assert len(set(graph_wav.ERRORS.values())) == len(WavError)
+    assert list(wav.ERRORS) == list(WavError) == list(range(len(WavError)))
+    assert wav.ERRORS[0] == ""
+    assert len(set(wav.ERRORS.values())) == len(WavError)
 
 
 @pytest.mark.parametrize("rate_hz", [1_000, 1_000_000])

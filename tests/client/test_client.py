@@ -1,15 +1,19 @@
 """The client against servers of ours, over HTTP and gRPC on loopback."""
 
 import base64
+import contextlib
 import io
 import itertools
 import json
+import socket
+import subprocess
+import sys
+import threading
 
 import keras
 import numpy as np
 import pytest
 import soundfile
-import tiny
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("an export is TensorFlow's", allow_module_level=True)
@@ -19,10 +23,8 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
 from audio_tf import client
-from audio_tf import export as audio_export
-from audio_tf.audio import graph_wav, read_audio
+from audio_tf.audio import read_audio, wav
 from audio_tf.client import query, transport
-from audio_tf.models import AudioClassifier
 from serving import grpc_server, rest_server, served
 
 LABELS = ["dog", "rain", "siren"]
@@ -30,17 +32,8 @@ KINDS = ["rest", "grpc"]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A version's folder."""
-    backbone = tiny.backbone(sample_rate_hz=8_000)
-    classifier = AudioClassifier(backbone, labels=LABELS, chunk_s=0.5)
-    top = tmp_path_factory.mktemp("served")
-    return audio_export.export(classifier, top / "audio_tf")
-
-
-@pytest.fixture(scope="module")
-def model(folder):
-    return served.Served(folder)
+def model(shared_export):
+    return served.Served(shared_export.folder)
 
 
 @pytest.fixture
@@ -62,12 +55,30 @@ def rpc():
     server.stop(0).wait()
 
 
+class Clock:
+    """Time that passes by sleeping, and by `tick` seconds with each look.
+
+    Attributes:
+        pauses: list of the seconds that were slept.
+    """
+
+    def __init__(self, tick=0.0):
+        self.now = 0.0
+        self.tick = tick
+        self.pauses = []
+
+    def monotonic(self):
+        self.now += self.tick
+        return self.now
+
+    def sleep(self, seconds):
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
 @pytest.fixture
-def pauses(monkeypatch):
-    """The pauses between attempts, which are not made."""
-    made = []
-    monkeypatch.setattr(query.time, "sleep", made.append)
-    return made
+def clock():
+    return Clock()
 
 
 def wav_bytes(samples, rate_hz=8_000, seed=0, **kwargs):
@@ -94,7 +105,7 @@ def test_scores_are_the_models(kind, rest, rpc, model):
     rest.model = rpc.model = model
     url = {"rest": rest, "grpc": rpc}[kind].url
     clips = [wav_bytes(n, seed=n) for n in (8_001, 3_000, 131, 13_007, 4_000)]
-    clips.insert(2, b"no sound")
+    clips.insert(2, b"no audio")
     clips.insert(4, b"")
     results = ask(url, clips, batch_size=3)
     assert [result.file for result in results] == [
@@ -108,7 +119,7 @@ def test_scores_are_the_models(kind, rest, rpc, model):
             assert result.scores.dtype == np.float32 and result.error is None
         else:
             outputs = model.run(query.SIGNATURE, {"audio_bytes": [content]})
-            assert result.error == graph_wav.ERRORS[outputs["error"][0]]
+            assert result.error == wav.ERRORS[outputs["error"][0]]
             assert result.scores is None
 
 
@@ -137,11 +148,11 @@ def test_any_file_that_is_read_can_be_asked_for(
 
 def test_formats_that_the_server_cannot_read_are_decoded_here(tmp_path):
     assert query.SERVED_FORMATS == {
-        graph_wav.PCM,
-        graph_wav.FLOAT,
-        graph_wav.A_LAW,
-        graph_wav.MU_LAW,
-        graph_wav.EXTENSIBLE,
+        wav.PCM,
+        wav.FLOAT,
+        wav.A_LAW,
+        wav.MU_LAW,
+        wav.EXTENSIBLE,
     }
     for subtype, kept in (
         ("PCM_16", True),
@@ -160,6 +171,37 @@ def test_formats_that_the_server_cannot_read_are_decoded_here(tmp_path):
         samples, _ = read_audio(file)
         np.testing.assert_array_equal(audio, samples)
         assert rate_hz == 8_000
+
+
+# Tells at its end which of the heavy packages it has imported.
+ASK = """
+import sys
+from audio_tf import client
+
+with client.Client(sys.argv[1]) as asked:
+    for result in asked.query(sys.argv[2:]):
+        print(result.valid, result.error)
+print({"keras", "tensorflow"} & set(sys.modules))
+"""
+
+
+def test_files_are_scored_without_tensorflow(rest, tmp_path):
+    """Decoded, sent, and their errors told."""
+    codes = [0, int(wav.WavError.CUT_OFF)]
+    rest.answers = [
+        rest_answer(scores=[[0.5]] * 2, valid=[True, False], error=codes)
+    ]
+    files = [tmp_path / "a.flac", tmp_path / "b.wav"]
+    files[0].write_bytes(wav_bytes(800, format="FLAC"))
+    files[1].write_bytes(wav_bytes(800))
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, rest.url, *files],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines == ["True None", "False cut off", "set()"]
 
 
 def test_a_bad_file_leaves_the_others_alone(rest, tmp_path):
@@ -190,62 +232,122 @@ def test_long_clips_go_in_smaller_batches(rest, monkeypatch):
 
 
 @pytest.mark.parametrize("status", sorted(transport.TRANSIENT_STATUSES))
-def test_a_busy_server_is_asked_again(status, rest, pauses):
+def test_a_busy_server_is_asked_again(status, rest, clock):
     rest.answers = [(status, b'{"error": "busy"}')] * 2
-    (result,) = ask(rest.url, [wav_bytes(800)])
+    (result,) = ask(rest.url, [wav_bytes(800)], clock=clock)
     assert result.valid
-    assert len(rest.requests) == 3 and len(pauses) == 2
+    assert len(rest.requests) == 3 and len(clock.pauses) == 2
     assert rest.requests[0] == rest.requests[2]
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 500])
-def test_a_refusal_is_final(status, rest, pauses):
+def test_a_refusal_is_final(status, rest, clock):
     rest.answers = [(status, b'{"error": "not so"}')]
     clips = [wav_bytes(800)] * 3
-    results = ask(rest.url, clips, batch_size=2)
+    results = ask(rest.url, clips, batch_size=2, clock=clock)
     assert [result.valid for result in results] == [0, 0, 1]
     assert results[0].error == (
         f"{rest.url}/v1/models/audio_tf: status {status}, not so"
     )
-    assert len(rest.requests) == 2 and pauses == []
+    assert len(rest.requests) == 2 and clock.pauses == []
 
 
-def test_pauses_double_and_vary(rest, pauses):
+def test_pauses_double_and_vary(rest, clock):
     rest.answers = [(503, b"")] * 10
-    (result,) = ask(rest.url, [wav_bytes(800)], retries=7, backoff_s=1.0)
+    (result,) = ask(
+        rest.url, [wav_bytes(800)], retries=7, backoff_s=1.0, clock=clock
+    )
     assert "status 503" in result.error and "8 attempts" in result.error
     assert len(rest.requests) == 8
     limits = [min(query.MAX_PAUSE_S, 2**n) for n in range(7)]
     assert all(
         limit / 2 <= pause <= limit
-        for pause, limit in zip(pauses, limits, strict=True)
+        for pause, limit in zip(clock.pauses, limits, strict=True)
     )
-    assert len({p / m for p, m in zip(pauses, limits, strict=True)}) > 1
+    assert len({p / m for p, m in zip(clock.pauses, limits, strict=True)}) > 1
 
 
-def test_no_attempt_begins_after_the_deadline(rest, pauses):
+def test_no_attempt_begins_after_the_deadline(rest, clock, monkeypatch):
+    monkeypatch.setattr(query, "MAX_PAUSE_S", 1_000.0)
     rest.answers = [(503, b"")] * 10
-    (result,) = ask(rest.url, [wav_bytes(800)], deadline_s=0.5, backoff_s=9.0)
+    clips = [wav_bytes(800)]
+    (result,) = ask(rest.url, clips, backoff_s=1_000.0, clock=clock)
     assert "1 attempts" in result.error
-    assert len(rest.requests) == 1 and pauses == []
+    assert len(rest.requests) == 1 and clock.pauses == []
 
 
-def test_a_silent_server_times_out(rest, pauses):
+def test_a_silent_server_times_out(rest, clock):
+    """By the timeout of the socket itself: nothing ever comes."""
     rest.answers = [None] * 2
     (result,) = ask(
-        rest.url, [wav_bytes(800)], timeout_s=0.3, retries=1, deadline_s=60
+        rest.url,
+        [wav_bytes(800)],
+        timeout_s=0.3,
+        retries=1,
+        deadline_s=60.0,
+        clock=clock,
     )
     assert "timed out" in result.error and "2 attempts" in result.error
     assert rest.url in result.error
 
 
-def test_a_dripping_server_times_out():
-    class Drip:
-        def read1(self, size):
-            return b"x"
+@pytest.mark.parametrize(
+    "sent", [b"", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"]
+)
+def test_a_dripping_server_times_out(sent):
+    """It sends a byte for every second: of the headers, or of the body."""
 
+    class Drip(io.RawIOBase):
+        left = list(sent) + 10_000 * [ord("x")]
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            buffer[0] = self.left.pop(0)
+            return 1
+
+    class Socket:
+        timeouts = []
+        settimeout = timeouts.append
+
+        def makefile(self, mode):
+            return io.BufferedReader(Drip())
+
+    response = transport.ResponseUntil(
+        Socket(), method="POST", clock=Clock(tick=1.0), end=100.0
+    )
     with pytest.raises(TimeoutError):
-        transport.read_until(Drip(), end=0.0, limit=9)
+        response.begin()
+        transport.read_at_most(response, limit=10**6)
+    assert Socket.timeouts == [100.0 - n for n in range(1, 100)]
+
+
+def test_headers_of_a_server_that_drips_are_not_waited_for():
+    """As above, by a connection; the time is that of sockets."""
+    gone = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip():
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                while not gone.wait(0.01):
+                    connection.sendall(b"x")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        (result,) = ask(url, [b"x"], timeout_s=0.3, retries=0)
+        gone.set()
+        thread.join()
+    assert "timed out" in result.error
+
+
+def test_https_is_spoken_to_https(rest, clock):
+    url = rest.url.replace("http", "https")
+    (result,) = ask(url, [b"x"], retries=0, clock=clock)
+    assert "SSL" in result.error and rest.requests == []
 
 
 def test_an_endless_body_is_left():
@@ -257,17 +359,19 @@ def test_an_endless_body_is_left():
             assert self.taken < 2**20
             return b"x" * size
 
-    body = transport.read_until(Endless(), end=float("inf"), limit=10**5)
+    body = transport.read_at_most(Endless(), limit=10**5)
     assert 10**5 < len(body) <= 10**5 + 2**16
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_server_that_is_down_is_named(kind, pauses):
+def test_a_server_that_is_down_is_named(kind, clock):
     server = rest_server.RestServer()
     server.stop()
     url = server.url.replace("http", "grpc") if kind == "grpc" else server.url
     clips = [wav_bytes(800)] * 4
-    results = ask(url, clips, batch_size=1, retries=2, timeout_s=5.0)
+    results = ask(
+        url, clips, batch_size=1, retries=2, timeout_s=5.0, clock=clock
+    )
     assert not any(result.valid for result in results)
     for result in results[:2]:
         assert f"{url}/v1/models/audio_tf: " in result.error
@@ -275,7 +379,7 @@ def test_a_server_that_is_down_is_named(kind, pauses):
     # The rest is not waited for.
     for result in results[2:]:
         assert "not asked" in result.error
-    assert len(pauses) == 4
+    assert len(clock.pauses) == 4
 
 
 @pytest.mark.parametrize(
@@ -301,12 +405,12 @@ def test_a_server_that_is_down_is_named(kind, pauses):
         b"[" * 9_999,
     ],
 )
-def test_a_strange_answer_is_an_error(answer, rest, pauses):
+def test_a_strange_answer_is_an_error(answer, rest, clock):
     rest.answers = [(200, answer)]
-    (result,) = ask(rest.url, [wav_bytes(800)])
+    (result,) = ask(rest.url, [wav_bytes(800)], clock=clock)
     assert not result.valid and rest.url in result.error
     assert "Received: " in result.error
-    assert pauses == []
+    assert clock.pauses == []
 
 
 def test_a_signature_may_give_scores_alone(rest):
@@ -407,19 +511,19 @@ def test_the_number_of_classes_may_not_change(kind, rest, rpc):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_answer_is_not_read_further_than_was_asked_for(
-    kind, rest, rpc, pauses
+    kind, rest, rpc, clock
 ):
     """Nothing of a gigabyte may come for a clip of three classes."""
     server = {"rest": rest, "grpc": rpc}[kind]
     answer = ANSWERS[kind](scores=[[0.5] * 3], note=["x" * 2**17])
     for classes, valid in ((None, True), (3, False)):
         server.answers = [answer]
-        (result,) = ask(server.url, [b"x"], num_classes=classes)
+        (result,) = ask(server.url, [b"x"], num_classes=classes, clock=clock)
         # Ten thousand classes have room for that.
         assert result.valid == valid
         if not result.valid:
             assert "longer than" in result.error or "larger" in result.error
-    assert pauses == []
+    assert clock.pauses == []
 
 
 def test_a_tensor_may_not_claim_to_be_large(rpc):
@@ -440,7 +544,7 @@ def test_a_tensor_may_not_claim_to_be_large(rpc):
 
 
 @pytest.mark.parametrize("headers", [{"Content-Length": "999"}, {}, None])
-def test_a_body_that_is_cut_is_asked_for_again(headers, rest, pauses):
+def test_a_body_that_is_cut_is_asked_for_again(headers, rest, clock):
     """With a length, in HTTP chunks, and without either."""
     whole = b'{"outputs": {"scores": [[0.25]]}}'
     cut, more = whole[:20], headers
@@ -450,9 +554,9 @@ def test_a_body_that_is_cut_is_asked_for_again(headers, rest, pauses):
     if headers is None:
         more = {"Content-Length": None}
     rest.answers = [(200, cut, more), (200, whole)]
-    (result,) = ask(rest.url, [b"x"])
+    (result,) = ask(rest.url, [b"x"], clock=clock)
     assert result.valid and result.scores.tolist() == [0.25]
-    assert len(rest.requests) == 2 and len(pauses) == 1
+    assert len(rest.requests) == 2 and len(clock.pauses) == 1
 
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\u202e\n\r not so " + "x" * 999
@@ -480,12 +584,12 @@ def test_answers_and_names_of_a_server_do_not_steer_the_terminal(rest, rpc):
 SECRET = "p%40ss-word"
 
 
-def test_user_and_password_are_sent_and_never_told(rest, pauses):
+def test_user_and_password_are_sent_and_never_told(rest, clock):
     url = rest.url.replace("//", f"//me:{SECRET}@")
     token = base64.b64encode(b"me:p@ss-word").decode()
     words = {"error": f"{token} of {url} is p@ss-word, " + "x" * 480 + token}
     rest.answers = [(403, json.dumps(words).encode()), (200, token.encode())]
-    with client.Client(url) as asked:
+    with client.Client(url, clock=clock) as asked:
         results = list(asked.query([b"x"] * 2, batch_size=1))
         shown = repr(asked.transport.address) + asked.url + str(results)
     assert [headers["Authorization"] for headers in rest.headers] == [
@@ -580,18 +684,18 @@ def test_what_is_asked_for_is_checked_before_it_is_asked(rest):
 
 
 @pytest.mark.parametrize("code", sorted(transport.TRANSIENT_CODES))
-def test_grpc_asks_again(code, rpc, pauses):
+def test_grpc_asks_again(code, rpc, clock):
     rpc.failures = [getattr(grpc.StatusCode, code)] * 2
-    (result,) = ask(rpc.url, [wav_bytes(800)])
-    assert result.valid and len(rpc.requests) == 3 and len(pauses) == 2
+    (result,) = ask(rpc.url, [wav_bytes(800)], clock=clock)
+    assert result.valid and len(rpc.requests) == 3 and len(clock.pauses) == 2
 
 
 @pytest.mark.parametrize("code", ["INVALID_ARGUMENT", "INTERNAL"])
-def test_a_refusal_of_grpc_is_final(code, rpc, pauses):
+def test_a_refusal_of_grpc_is_final(code, rpc, clock):
     rpc.failures = [getattr(grpc.StatusCode, code)]
-    (result,) = ask(rpc.url, [wav_bytes(800)])
+    (result,) = ask(rpc.url, [wav_bytes(800)], clock=clock)
     assert f"{code}, as the test asked" in result.error
-    assert len(rpc.requests) == 1 and pauses == []
+    assert len(rpc.requests) == 1 and clock.pauses == []
 
 
 def test_grpc_names_a_model_and_signature_that_are_not_there(rpc):
@@ -645,14 +749,12 @@ def test_a_file_without_labels_is_named(name, content, tmp_path):
         client.read_labels(tmp_path / name)
 
 
-def test_labels_are_read(folder, tmp_path):
+def test_labels_are_read(shared_export, tmp_path):
     labels, errors = client.read_labels(
-        folder / "assets.extra" / "audio_tf.json"
+        shared_export.folder / "assets.extra" / "audio_tf.json"
     )
     assert labels == LABELS
-    assert errors == [
-        graph_wav.ERRORS[code] for code in range(len(graph_wav.ERRORS))
-    ]
+    assert errors == [wav.ERRORS[code] for code in range(len(wav.ERRORS))]
     lines = tmp_path / "labels.txt"
     lines.write_text("\n".join(LABELS) + "\n")
     assert client.read_labels(lines) == (LABELS, None)

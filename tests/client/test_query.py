@@ -9,26 +9,20 @@ import keras
 import numpy as np
 import pytest
 import soundfile
-import tiny
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("an export is TensorFlow's", allow_module_level=True)
 
 from audio_tf import cli
-from audio_tf import export as audio_export
 from audio_tf.client import transport
-from audio_tf.models import AudioClassifier
 from serving import grpc_server, rest_server, served
 
 LABELS = ["dog", "rain", "siren"]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    backbone = tiny.backbone(sample_rate_hz=8_000)
-    classifier = AudioClassifier(backbone, labels=LABELS, chunk_s=0.5)
-    top = tmp_path_factory.mktemp("served")
-    return audio_export.export(classifier, top / "audio_tf")
+def folder(shared_export):
+    return shared_export.folder
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ if keras.backend.backend() != "tensorflow":
 
 import tensorflow as tf
 
-from audio_tf.audio.graph_wav import WavError
+from audio_tf.audio.wav import WavError
 from audio_tf.export import audio_bytes
 
 RATE_HZ, SIZE = 1_000, 11
@@ -92,7 +92,7 @@ def test_chunks_are_those_of_a_loop(rng, monkeypatch):
     clips.append(1e-4 * clips[5])
     contents = list(map(wav, clips))
     for at_a_time, silence_db, threshold in ((64, None, 0.0), (3, -40.0, 0.01)):
-        monkeypatch.setattr(audio_bytes, "WINDOWS_AT_A_TIME", at_a_time)
+        monkeypatch.setattr(audio_bytes, "CHUNKS_AT_A_TIME", at_a_time)
         score_bytes = scorer(chunk_s=SIZE / RATE_HZ, silence_db=silence_db)
         assert_scores(
             score_bytes(contents),

@@ -1,22 +1,19 @@
 """The contract of exports, for every backbone that takes waveforms."""
 
-import io
-
 import keras
 import numpy as np
 import pytest
-import soundfile
 from backbone_cases import RATE_HZ, SMALL, WAVEFORM
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
 
+import serving_cases
 import tensorflow as tf
 
 from audio_tf import analysis, models
-from audio_tf import export as audio_export
-from audio_tf.audio.graph_wav import WavError
-from audio_tf.export import copies, streaming
+from audio_tf.audio.wav import WavError
+from audio_tf.export import copies, signatures, streaming
 
 CHUNK_S = 0.25
 BEYOND = 2**31 - 1
@@ -30,22 +27,25 @@ def classifier(backbone, chunk_s=None):
 
 @pytest.fixture(scope="module", params=WAVEFORM)
 def exported(request, tmp_path_factory):
-    """Pairs of a model and its export, by chunks and whole."""
-    folder = tmp_path_factory.mktemp(request.param)
-    backbone = SMALL[request.param]()
-    found = {}
-    for chunk_s in (CHUNK_S, None):
-        model = classifier(backbone, chunk_s)
-        audio_export.export(model, folder / str(chunk_s))
-        served = audio_export.ExportedClassifier(folder / str(chunk_s))
-        found[chunk_s] = model, served
-    return found
+    """An export that cuts clips into chunks."""
+    model = classifier(SMALL[request.param](), CHUNK_S)
+    return serving_cases.Export(model, tmp_path_factory.mktemp(request.param))
 
 
-def wav_file(audio):
-    file = io.BytesIO()
-    soundfile.write(file, audio, RATE_HZ, "FLOAT", format="WAV")
-    return file.getvalue()
+@pytest.fixture(scope="module")
+def by_bytes(exported):
+    """Pairs of a model and its scorer of bytes, by chunks and whole.
+
+    The signatures of a waveform do not depend on chunks, and the other is the
+    graph that an export writes.
+    """
+    whole = classifier(exported.model.backbone)
+    function, specs = signatures.endpoints(whole, 600.0)["serving_audio_bytes"]
+    graph = tf.function(function, input_signature=specs, autograph=False)
+    return {
+        CHUNK_S: (exported.model, exported.loaded.score_bytes),
+        None: (whole, lambda files: graph(tf.constant(files))),
+    }
 
 
 def noise(rng, *shape):
@@ -53,46 +53,45 @@ def noise(rng, *shape):
 
 
 def test_signatures_equal_the_model(exported, rng):
+    model, served = exported.model, exported.loaded
     x, clip = noise(rng, 4, 283), [283, 97, 1, 283]
-    for model, served in exported.values():
-        inputs = {"waveform": x, "lengths": np.array(clip, "int32")}
-        # Beyond the clip, and -1: all of it.
-        sent = {"waveform": x, "lengths": [BEYOND, 97, 1, -1]}
-        scores = model.predict(inputs, verbose=0)
-        np.testing.assert_allclose(served(sent), scores, atol=1e-5)
-        assert np.ptp(scores, axis=0).max() > 1e-3
+    inputs = {"waveform": x, "lengths": np.array(clip, "int32")}
+    # Beyond the clip, and -1: all of it.
+    sent = {"waveform": x, "lengths": [BEYOND, 97, 1, -1]}
+    scores = model(inputs)
+    np.testing.assert_allclose(served(sent), scores, atol=1e-5)
+    assert np.ptp(scores, axis=0).max() > 1e-3
 
-        features = model.backbone.predict(inputs, verbose=0)
-        states, mask = features["sequence_output"], features["frame_mask"]
-        found, found_mask = served.frames(sent)
-        np.testing.assert_array_equal(found_mask, mask)
-        np.testing.assert_allclose(found, model.score_frames(states), atol=1e-5)
-        means = [
-            row[real].mean(axis=0)
-            for row, real in zip(states, mask, strict=True)
-        ]
-        np.testing.assert_allclose(served.embed(sent), means, atol=1e-5)
+    features = model.backbone(inputs)
+    states = features["sequence_output"].numpy()
+    mask = features["frame_mask"].numpy()
+    found, found_mask = served.frames(sent)
+    np.testing.assert_array_equal(found_mask, mask)
+    np.testing.assert_allclose(found, model.score_frames(states), atol=1e-5)
+    means = [
+        row[real].mean(axis=0) for row, real in zip(states, mask, strict=True)
+    ]
+    np.testing.assert_allclose(served.embed(sent), means, atol=1e-5)
 
 
-def test_bytes_equal_the_model_and_a_loud_clip_is_left_out(exported, rng):
+@pytest.mark.parametrize("chunk_s", [CHUNK_S, None])
+def test_bytes_equal_the_model_and_a_loud_clip_is_left_out(
+    chunk_s, by_bytes, rng
+):
     """A finite float of 1e30 overflows in the model, not in its batch."""
+    model, score_bytes = by_bytes[chunk_s]
     clips = [noise(rng, 97), noise(rng, 275), np.full(300, 1e30, "float32")]
-    files = [wav_file(clip) for clip in clips]
-    for chunk_s, (model, served) in exported.items():
-        outputs = served.score_bytes([files[0], files[2], files[1]])
-        np.testing.assert_array_equal(outputs["valid"], [True, False, True])
-        np.testing.assert_array_equal(
-            outputs["error"], [0, WavError.OVERFLOW, 0]
-        )
-        assert not outputs["scores"].numpy()[1].any()
-        for row, clip in ((0, clips[0]), (2, clips[1])):
-            if chunk_s is not None:
-                # A shorter clip is repeated up to a chunk.
-                clip = np.resize(clip, round(chunk_s * RATE_HZ))
-            expected = model.predict(clip[None], verbose=0)[0]
-            np.testing.assert_allclose(
-                outputs["scores"][row], expected, atol=1e-5
-            )
+    files = [serving_cases.wav_file(clip, RATE_HZ) for clip in clips]
+    outputs = score_bytes([files[0], files[2], files[1]])
+    np.testing.assert_array_equal(outputs["valid"], [True, False, True])
+    np.testing.assert_array_equal(outputs["error"], [0, WavError.OVERFLOW, 0])
+    assert not outputs["scores"].numpy()[1].any()
+    for row, clip in ((0, clips[0]), (2, clips[1])):
+        if chunk_s is not None:
+            # A shorter clip is repeated up to a chunk.
+            clip = np.resize(clip, round(chunk_s * RATE_HZ))
+        expected = model(clip[None])[0]
+        np.testing.assert_allclose(outputs["scores"][row], expected, atol=1e-5)
 
 
 @every_backbone
@@ -105,20 +104,22 @@ def test_it_streams_if_it_is_causal(name, causal, rng):
         with pytest.raises(ValueError, match="looks? ahead.*causal=False"):
             streaming.endpoint(model)
         return
-    function, specs = streaming.endpoint(model)
-    step = tf.function(function, input_signature=specs)
+    step, _ = streaming.endpoint(model)
     waveform = noise(rng, 2, 157)
     expected = model.score_frames(backbone(waveform)["sequence_output"])
     state, found = tf.zeros((1, 0)), []
     for begin, end in ((0, 5), (5, 80), (80, 157)):
-        outputs = step(waveform[:, begin:end], tf.constant([end == 157]), state)
+        piece, last = tf.constant(waveform[:, begin:end]), [end == 157]
+        outputs = step(piece, tf.constant(last), state)
         state = outputs["state"]
         found.append(outputs["scores"])
     np.testing.assert_allclose(np.concatenate(found, 1), expected, atol=1e-5)
 
 
 @every_backbone
-def test_lora_and_int8_are_exported_as_they_score(name, rng, tmp_path):
+def test_lora_and_int8_are_exported_as_they_score(
+    name, scores_alone, rng, tmp_path
+):
     """Copies for folding and quantization keep what LoRA has learned."""
     model = classifier(SMALL[name](attention="random_synthesizer", num_heads=3))
     x = noise(rng, 2, 131)
@@ -129,15 +130,13 @@ def test_lora_and_int8_are_exported_as_they_score(name, rng, tmp_path):
             weight.assign(rng.standard_normal(weight.shape))
     expected = model(x)
     assert np.abs(expected - before).max() > 1e-3
-    audio_export.export(model, tmp_path / "lora")
-    served = audio_export.ExportedClassifier(tmp_path / "lora")
+    served = serving_cases.Export(model, tmp_path / "lora").loaded
     np.testing.assert_allclose(served(x), expected, atol=1e-5)
 
     smaller = copies.quantized(model)
     scores = smaller(x)
     assert 1e-7 < np.abs(scores - expected).max() < 0.1
-    audio_export.export(smaller, tmp_path / "int8")
-    served = audio_export.ExportedClassifier(tmp_path / "int8")
+    served = serving_cases.Export(smaller, tmp_path / "int8").loaded
     np.testing.assert_allclose(served(x), scores, atol=1e-5)
     np.testing.assert_array_equal(model(x), expected)
 

@@ -23,7 +23,7 @@ if not all(
     )
 
 from audio_tf import attention, cli, export
-from audio_tf.export import base, formats, saved_model, verify
+from audio_tf.export import base, formats, signatures, verify
 from audio_tf.models import AudioClassifier
 
 FILES = [name for name, format in formats.FORMATS.items() if format.suffix]
@@ -136,7 +136,7 @@ def converts_another_model(**kwargs):
     convert = formats.FORMATS["litert"].convert
 
     def write(folder, path, quantize):
-        saved_model.write_scores(other, folder / "other")
+        signatures.write_scores(other, folder / "other")
         convert(folder / "other", path, quantize)
 
     return write

@@ -9,29 +9,18 @@ import keras
 import numpy as np
 import pytest
 import serving_cases
-import tiny
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
 
 import tensorflow as tf
+from serving_cases import classifier
 
 from audio_tf import export as audio_export
 from audio_tf.export import gate
-from audio_tf.models import AudioClassifier
 
 WAVEFORM = tf.TensorSpec((None, None), tf.float32, name="waveform")
 AUDIO_BYTES = tf.TensorSpec((None,), tf.string, name="audio_bytes")
-
-
-def classifier(**kwargs):
-    backbone = tiny.backbone(num_layers=2, **kwargs)
-    return AudioClassifier(backbone, labels=list("abc"), chunk_s=0.25)
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    return audio_export.export(classifier(), tmp_path_factory.mktemp("model"))
 
 
 class Scorer(tf.Module):
@@ -77,7 +66,8 @@ def only_problem(folder):
     return texts[0]
 
 
-def test_an_export_has_no_problems(exported):
+def test_an_export_has_no_problems(shared_export):
+    exported = shared_export.folder
     assert gate.problems(exported) == []
     assert gate.problems(exported.parent) == []
     gate.check(exported)
@@ -90,9 +80,9 @@ def test_an_export_has_no_problems(exported):
         {"attention": "sign_alsh", "multiscale": "block"},
     ],
 )
-def test_trained_exports_have_no_problems(kwargs, tmp_path):
+def test_trained_exports_have_no_problems(kwargs, scores_alone, tmp_path):
     """An optimizer, equal tables in each layer, hashing without dice."""
-    model = classifier(dtype="mixed_bfloat16", **kwargs)
+    model = classifier(num_layers=2, dtype="mixed_bfloat16", **kwargs)
     model(np.zeros((2, 30), "float32"))
     model.compile("adam", "categorical_crossentropy")
     model.optimizer.build(model.trainable_variables)
@@ -360,7 +350,7 @@ def test_what_fails_the_batch_of_a_bad_clip(op, tmp_path):
             assert text.startswith(f"{op} fails the whole batch")
 
 
-def test_the_command_prints_problems(exported, tmp_path, capsys):
+def test_the_command_prints_problems(shared_export, tmp_path, capsys):
     spec = tf.TensorSpec((3, None), tf.float32, name="waveform")
     done = subprocess.run(
         [sys.executable, "-m", "audio_tf.export.gate"]
@@ -371,7 +361,7 @@ def test_the_command_prints_problems(exported, tmp_path, capsys):
     )
     assert done.returncode == 1, done.stderr
     assert done.stdout.count("fixed batch, (3,") == 2
-    assert gate.main([str(exported)]) == 0
+    assert gate.main([str(shared_export.folder)]) == 0
     assert capsys.readouterr().out == "no problems\n"
     assert gate.main([]) == gate.main([str(tmp_path)]) == 2
     assert "no SavedModel" in capsys.readouterr().err

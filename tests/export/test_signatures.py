@@ -1,48 +1,73 @@
 """Every signature of an exported model against the model itself."""
 
-import io
+import json
+import subprocess
+import sys
 
+import attention_cases
 import keras
 import numpy as np
 import pytest
-import serving_cases
-import soundfile
-import tiny
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
 
+import serving_cases
 import tensorflow as tf
+from serving_cases import Export, assert_served, classifier, wav_file
 from tensorflow_serving.apis import prediction_log_pb2
 
 from audio_tf import attention, data
 from audio_tf import export as audio_export
-from audio_tf.audio import RESAMPLER, resample
-from audio_tf.audio.graph_wav import ERRORS, WavError
+from audio_tf.audio import RESAMPLER
+from audio_tf.audio.wav import ERRORS, WavError
 from audio_tf.corpora import Corpus
-from audio_tf.export import gate, streaming, warmup
+from audio_tf.export import copies, gate, signatures, streaming, warmup
 from audio_tf.models import AudioClassifier, AudioTransformerBackbone
 
 SIGNATURES = {"serving_default", "serving_audio_bytes", "embed", "frames"}
 RATE_HZ = 1100
+# Past so many seconds, the exports of this file refuse a clip.
+MAX_CLIP_S = 3.0
+# Samples of a frame.
+FRAME = 11
 
 
-def classifier(chunk_s=0.25, silence_db=None, **kwargs):
-    backbone = tiny.backbone(**{"num_layers": 1, **kwargs})
-    return AudioClassifier(
-        backbone, labels=list("abc"), chunk_s=chunk_s, silence_db=silence_db
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Takes clips whole, and has no signature `stream`."""
+    path = tmp_path_factory.mktemp("whole") / "zoo"
+    return Export(classifier(None), path, max_clip_s=MAX_CLIP_S)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """An export with a table for 13 frames, and the paths of its weights."""
+    model = classifier(
+        None,
+        attention="random_synthesizer",
+        attention_kwargs={"max_length": 13},
+        num_layers=2,
+        pool_every=1,
     )
+    before = [weight.path for weight in model.weights]
+    return Export(model, tmp_path_factory.mktemp("table")), before
 
 
-def exported(model, path, **kwargs):
-    audio_export.export(model, path, **kwargs)
-    return audio_export.ExportedClassifier(path)
+@pytest.fixture(scope="module")
+def hushed():
+    """A model that leaves silence out, and its scorer of bytes."""
+    model = classifier(silence_db=-20.0)
+    return model, scorer(model)
 
 
-def wav_file(audio, rate_hz=RATE_HZ, subtype="FLOAT"):
-    file = io.BytesIO()
-    soundfile.write(file, audio, rate_hz, subtype, format="WAV")
-    return file.getvalue()
+def scorer(model):
+    """The signature `serving_audio_bytes` as a graph that is not written."""
+    function, specs = signatures.endpoints(model, MAX_CLIP_S)[
+        "serving_audio_bytes"
+    ]
+    graph = tf.function(function, input_signature=specs, autograph=False)
+    return lambda files: graph(tf.constant(files, tf.string, (len(files),)))
 
 
 def noise(rng, samples, *shape):
@@ -63,125 +88,175 @@ def pipeline_scores(model, files, tmp_path):
     return data.score_clips(model, chunks, verbose=0)
 
 
-def heard(file, model):
-    """Samples of a file at the model's rate, by soundfile and scipy."""
-    audio, rate_hz = soundfile.read(
-        io.BytesIO(file), dtype="float32", always_2d=True
-    )
-    audio = audio.mean(axis=1, dtype="float32")
-    return resample(audio, rate_hz, model.sample_rate_hz)
+def padded(x, lengths):
+    return {"waveform": x, "lengths": np.array(lengths, "int32")}
 
 
-def expected_cases(model, inputs, clips):
-    """Signature, inputs and outputs of each, from the Keras model alone."""
-    features = model.backbone(inputs)
-    frames = features["sequence_output"].numpy()
-    mask = features["frame_mask"].numpy()
-    embedding = [
-        row[real].mean(axis=0) for row, real in zip(frames, mask, strict=True)
+def odd_clips(x):
+    """WAV files of other rates, formats and channels."""
+    return [
+        wav_file(x[0, :97]),
+        wav_file(x[1, :281], 1_200, "PCM_24"),
+        wav_file(x.T, 22_050, "ULAW"),
     ]
-    kernel, bias = model.output_dense.get_weights()
-    over_time = 1.0 / (1.0 + np.exp(-(frames @ kernel + bias)))
-    whole = model.predict(inputs, verbose=0)
-    size = round(model.chunk_s * model.sample_rate_hz)
-    files = [wav_file(clip, *kind) for clip, kind in clips]
-    # Shorter clips are repeated up to a chunk.
-    chunks = np.stack([np.resize(heard(file, model), size) for file in files])
-    refused = np.zeros((1, model.num_classes), "float32")
-    scores = [refused, model.predict(chunks, verbose=0)]
-    return {
-        "serving_default": (inputs, {"scores": whole}),
-        "embed": (inputs, {"embedding": np.array(embedding)}),
-        "frames": (inputs, {"scores": over_time, "mask": mask}),
-        "serving_audio_bytes": (
-            {"audio_bytes": np.array([b"RIFF", *files], object)},
-            {
-                "scores": np.concatenate(scores),
-                "valid": np.arange(len(files) + 1) > 0,
-                "error": np.array([1] + [0] * len(files), "int32"),
-            },
-        ),
-    }
 
 
-def assert_served(cases, model, tmp_path, **kwargs):
-    """All signatures from Python and, where it can be built, from C++."""
-    folder = audio_export.export(model, tmp_path / "model", **kwargs)
-    signatures = tf.saved_model.load(str(folder)).signatures
-    assert set(signatures) == set(cases)
-    for name, (inputs, outputs) in cases.items():
-        found = signatures[name](**{k: tf.constant(inputs[k]) for k in inputs})
-        assert set(found) == set(outputs)
-        for key, expected in outputs.items():
-            np.testing.assert_allclose(found[key], expected, atol=1e-5)
-        serving_cases.write_case(
-            tmp_path / "cases" / name, name, inputs, outputs
-        )
-    status, printed = serving_cases.run("check", folder, tmp_path / "cases")
-    assert status == 0, printed
+def test_every_attention_is_served(rng, tmp_path):
+    """Scores and mask of every frame, of all attentions in one SavedModel.
+
+    The other signatures call the same graph of the backbone. A slow test below
+    exports each attention for itself and runs them all.
+    """
+    archive, cases = keras.export.ExportArchive(), {}
+    inputs = padded(noise(rng, 283, 3), [283, 97, 1])
+    for mechanism in attention.ATTENTIONS:
+        model = classifier(attention=mechanism, made_for_frames=41)
+        # Fresh tables are alike, as if a signature had a copy of another's.
+        attention_cases.shaken(model, rng, by=0.1)
+        endpoints = signatures.endpoints(copies.folded(model), MAX_CLIP_S)
+        function, specs = endpoints["frames"]
+        archive.add_endpoint(mechanism, function, input_signature=specs)
+        cases[mechanism] = serving_cases.waveform_cases(model, inputs)["frames"]
+        mask = cases[mechanism][1]["mask"]
+        np.testing.assert_array_equal(mask.sum(axis=1), [26, 9, 1])
+    folder = tmp_path / "model"
+    archive.write_out(str(folder), verbose=False)
+    # Keras writes the first of them under this name too.
+    cases["serving_default"] = next(iter(cases.values()))
+    served = tf.saved_model.load(str(folder)).signatures
+    assert_served(folder, cases, served, tmp_path)
+    assert gate.problems(folder) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", attention.ATTENTIONS)
-def test_every_attention_is_served(mechanism, rng, tmp_path):
+def test_every_attention_is_served_whole(mechanism, rng, tmp_path):
+    """By `export`, all signatures, one model after the other."""
     model = classifier(attention=mechanism, made_for_frames=41)
     x = noise(rng, 283, 3)
-    inputs = {"waveform": x, "lengths": np.array([283, 97, 1], "int32")}
-    clips = [
-        (x[0, :97], (RATE_HZ, "FLOAT")),
-        (x[1, :281], (1_200, "PCM_24")),
-        (x.T, (22_050, "ULAW")),
-    ]
-    cases = expected_cases(model, inputs, clips)
-    np.testing.assert_array_equal(
-        cases["frames"][1]["mask"].sum(axis=1), [26, 9, 1]
-    )
+    cases = serving_cases.waveform_cases(model, padded(x, [283, 97, 1]))
+    cases["serving_audio_bytes"] = serving_cases.bytes_case(model, odd_clips(x))
     assert set(cases) == SIGNATURES
-    assert_served(cases, model, tmp_path)
+    export = Export(model, tmp_path / "model")
+    assert_served(export.folder, cases, export.loaded.signatures, tmp_path)
 
 
-def test_a_stream_is_served(rng, tmp_path):
-    model = classifier()
-    inputs = {
-        "waveform": noise(rng, 283, 1),
-        "lengths": np.array([283], "int32"),
-    }
-    clips = [(inputs["waveform"][0, :97], (RATE_HZ, "FLOAT"))]
-    cases = expected_cases(model, inputs, clips)
+def test_every_signature_is_served(shared_export, rng, tmp_path):
+    """Of a model that streams; the second step of the stream."""
+    model, x = shared_export.model, noise(rng, 283, 3)
+    cases = serving_cases.waveform_cases(model, padded(x, [283, 97, 1]))
+    cases["serving_audio_bytes"] = serving_cases.bytes_case(model, odd_clips(x))
     step, _ = streaming.endpoint(model)
-    piece, last = inputs["waveform"], np.array([False])
-    begun = step(piece[:, :125], last, tf.zeros((1, 0)))["state"].numpy()
+    last, start = np.array([False]), 125
+    begun = step(x[:, :start], last, tf.zeros((1, 0)))["state"].numpy()
+    over_time = model.score_frames(model.backbone(x)["sequence_output"])
     cases["stream"] = (
-        {"waveform": piece[:, 125:], "last": last, "state": begun},
+        {"waveform": x[:, start:], "last": last, "state": begun},
         {
-            # 11 samples make a frame, and the last one is not whole.
-            "scores": cases["frames"][1]["scores"][:, 125 // 11 : 283 // 11],
-            "state": step(piece[:, 125:], last, begun)["state"].numpy(),
+            # The last frame is not whole.
+            "scores": over_time[:, start // FRAME : 283 // FRAME],
+            "state": step(x[:, start:], last, begun)["state"].numpy(),
         },
     )
-    assert_served(cases, model, tmp_path, stream=True)
+    assert set(cases) == {*SIGNATURES, "stream"}
+    served = shared_export.loaded.signatures
+    assert_served(shared_export.folder, cases, served, tmp_path)
 
 
-@pytest.mark.parametrize("size", AudioTransformerBackbone.sizes)
-def test_every_size_is_served(size, rng, tmp_path):
-    model = AudioClassifier.from_preset(size, labels=list("abc"))
+# Loads exports where audio_tf cannot be imported.
+STRANGER = """
+import json, sys
+sys.modules["audio_tf"] = None
+import numpy as np
+import tensorflow as tf
+
+found = []
+for folder in sys.argv[2:]:
+    serve = tf.saved_model.load(folder).signatures["serving_default"]
+    with np.load(sys.argv[1]) as inputs:
+        for key in sorted(inputs):
+            waveform, lengths = tf.constant(inputs[key]), tf.constant([-1])
+            scores = serve(waveform=waveform, lengths=lengths)["scores"]
+            found.append(scores.numpy().tolist())
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def sizes(tmp_path_factory):
+    """The export of each size, and the model before it was saved, by name."""
+    top, found = tmp_path_factory.mktemp("sizes"), {}
+    for size in AudioTransformerBackbone.sizes:
+        model = AudioClassifier.from_preset(size, labels=list("abc"))
+        model.save(top / f"{size}.keras")
+        reloaded = keras.saving.load_model(top / f"{size}.keras")
+        found[size] = model, Export(reloaded, top / size)
+    return found
+
+
+def test_every_size_is_served(sizes, rng, tmp_path):
     x = noise(rng, 16_001, 2)
-    inputs = {"waveform": x, "lengths": np.array([16_001, 5_003], "int32")}
     clips = [
-        (x[0, :7919], (8_000, "PCM_U8")),
-        (x.T, (44_100, "PCM_16")),
-        (x[1, :16_000], (16_000, "DOUBLE")),
+        wav_file(x[0, :7919], 8_000, "PCM_U8"),
+        wav_file(x.T, 44_100, "PCM_16"),
+        wav_file(x[1, :16_000], 16_000, "DOUBLE"),
     ]
-    cases = expected_cases(model, inputs, clips)
-    assert_served(cases, model, tmp_path)
+    inputs = padded(x, [16_001, 5_003])
+    for size, (model, export) in sizes.items():
+        cases = serving_cases.waveform_cases(model, inputs)
+        cases["serving_audio_bytes"] = serving_cases.bytes_case(model, clips)
+        served = export.loaded.signatures
+        assert_served(export.folder, cases, served, tmp_path / size)
 
 
-@pytest.mark.parametrize(
-    ("chunk_s", "silence_db"), [(0.25, None), (0.25, -20.0), (None, None)]
-)
-def test_bytes_score_as_the_pipeline(chunk_s, silence_db, rng, tmp_path):
+def test_every_size_is_equal_in_another_process(sizes, rng, tmp_path):
+    """Saved, reloaded, exported, loaded where audio_tf cannot be imported."""
+    shapes = [(131, 3), (40, 5), (7, 3), (131, 5), (40, 3), (7, 5)]
+    inputs = {
+        f"{number}": noise(rng, frames * 97, batch)
+        for number, (frames, batch) in enumerate(shapes)
+    }
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    folders = [export.folder for _, export in sizes.values()]
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGER, tmp_path / "inputs.npz", *folders],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        env={"TF_CPP_MIN_LOG_LEVEL": "3", "PATH": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    expected = [
+        (f"{size} of shape {x.shape}", model(x))
+        for size, (model, _) in sizes.items()
+        for _, x in sorted(inputs.items())
+    ]
+    for scores, (case, known) in zip(found, expected, strict=True):
+        np.testing.assert_allclose(scores, known, atol=1e-5, err_msg=case)
+
+
+def test_weights_are_all_there_is(sizes):
+    model, export = sizes["audio_transformer_small"]
+    graph = (export.folder / "saved_model.pb").stat().st_size
+    variables = sum(
+        file.stat().st_size for file in (export.folder / "variables").iterdir()
+    )
+    weights = sum(int(np.prod(w.shape)) for w in model.weights) * 4
+    assert weights < variables < 1.02 * weights
+    assert graph < 0.21 * weights
+
+
+@pytest.mark.parametrize("kind", ["chunks", "without silence", "whole"])
+def test_bytes_score_as_the_pipeline(
+    kind, shared_export, hushed, whole, rng, tmp_path
+):
     """Long, short, odd, stereo, silent in part, of several rates."""
-    model = classifier(chunk_s, silence_db)
-    served = exported(model, tmp_path / "model")
+    model, score_bytes = {
+        "chunks": (shared_export.model, shared_export.loaded.score_bytes),
+        "without silence": hushed,
+        "whole": (whole.model, whole.loaded.score_bytes),
+    }[kind]
     fades = noise(rng, 1801) * (np.arange(1801) // 275 % 3 == 1)
     quiet = 0.001 * noise(rng, 700)
     files = [
@@ -190,41 +265,39 @@ def test_bytes_score_as_the_pipeline(chunk_s, silence_db, rng, tmp_path):
         wav_file(noise(rng, 276)),
         wav_file(noise(rng, 7)),
         wav_file(noise(rng, 5003), 8000, "PCM_16"),
-        wav_file(noise(rng, 2, 4409), 44_100, "PCM_24"),
+        wav_file(noise(rng, 4409, 2).T, 44_100, "PCM_24"),
         wav_file(fades),
         wav_file(quiet),
     ]
-    found = served.score_bytes(files)
+    found = score_bytes(files)
     expected = pipeline_scores(model, files, tmp_path)
     assert found["valid"].numpy().all() and not found["error"].numpy().any()
     np.testing.assert_allclose(found["scores"], expected, atol=1e-5)
     assert np.ptp(expected, axis=0).max() > 1e-3
     for row, contents in enumerate(files):
-        alone = served.score_bytes([contents])["scores"]
+        alone = score_bytes([contents])["scores"]
         np.testing.assert_allclose(alone[0], expected[row], atol=1e-5)
 
 
-def test_silence_is_left_out(rng, tmp_path):
-    """A clip of sound and silence scores as the sound does."""
-    served = exported(classifier(silence_db=-40.0), tmp_path)
-    sound = noise(rng, 275)
-    padded = np.concatenate([sound, np.zeros(550, "float32")])
-    scores = served.score_bytes([wav_file(sound), wav_file(padded)])["scores"]
+def test_silence_is_left_out(hushed, rng):
+    """A clip of noise and silence scores as the noise does."""
+    clip = noise(rng, 275)
+    longer = np.concatenate([clip, np.zeros(550, "float32")])
+    scores = hushed[1]([wav_file(clip), wav_file(longer)])["scores"]
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-6)
 
 
-def test_many_windows_are_scored_in_blocks(rng, tmp_path):
+def test_many_chunks_are_scored_in_blocks(rng, tmp_path):
     model = classifier(chunk_s=0.02)
-    served = exported(model, tmp_path / "model")
     files = [wav_file(noise(rng, n)) for n in (2003, 11, 1409, 22)]
-    found = served.score_bytes(files)["scores"]
+    found = scorer(model)(files)["scores"]
     expected = pipeline_scores(model, files, tmp_path)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("chunk_s", [0.25, None])
-def test_a_bad_clip_leaves_the_others_alone(chunk_s, rng, tmp_path):
-    served = exported(classifier(chunk_s), tmp_path, max_clip_s=3.0)
+@pytest.mark.parametrize("kind", ["chunks", "whole"])
+def test_a_bad_clip_leaves_the_others_alone(kind, shared_export, whole, rng):
+    served = {"chunks": shared_export, "whole": whole}[kind].loaded
     good = wav_file(noise(rng, 500))
     bad = {
         b"": WavError.NOT_WAVE,
@@ -250,62 +323,48 @@ def test_a_bad_clip_leaves_the_others_alone(chunk_s, rng, tmp_path):
     assert served.score_bytes([])["scores"].shape == (0, 3)
 
 
-def test_whole_clips_longer_than_a_table_are_refused(rng, tmp_path):
-    model = classifier(
-        None,
-        attention="random_synthesizer",
-        attention_kwargs={"max_length": 13},
-        num_layers=2,
-        pool_every=1,
-    )
-    served = exported(model, tmp_path)
-    files = [wav_file(noise(rng, n)) for n in (13 * 11, 13 * 11 + 1)]
-    found = served.score_bytes(files)
+def test_whole_clips_longer_than_a_table_are_refused(table, rng):
+    files = [wav_file(noise(rng, n)) for n in (13 * FRAME, 13 * FRAME + 1)]
+    found = table[0].loaded.score_bytes(files)
     np.testing.assert_array_equal(found["error"], [0, WavError.TOO_LONG])
 
 
-def test_tables_are_folded_in_the_export_alone(rng, tmp_path):
-    model = classifier(
-        attention="random_synthesizer", attention_kwargs={"max_length": 31}
-    )
-    before = [weight.path for weight in model.weights]
-    folder = audio_export.export(model, tmp_path)
-    assert [weight.path for weight in model.weights] == before
-    saved = tf.saved_model.load(str(folder)).signatures["serving_default"]
+def test_tables_are_folded_in_the_export_alone(table):
+    export, before = table
+    assert [weight.path for weight in export.model.weights] == before
+    graph = export.loaded.signatures["serving_default"].graph
     operations = {
         node.op
-        for function in saved.graph.as_graph_def().library.function
+        for function in graph.as_graph_def().library.function
         for node in function.node_def
     }
     assert "MatMul" in operations or "BatchMatMulV2" in operations
     assert not operations & {"Softmax", "Exp"}
 
 
-def test_provenance_and_errors_travel_along(tmp_path):
-    served = exported(classifier(), tmp_path, provenance={"seed": 3})
-    assert served.metadata["provenance"] == {"seed": 3}
-    assert served.metadata["resampler"] == RESAMPLER
-    assert (
-        served.metadata["errors"][WavError.CUT_OFF] == ERRORS[WavError.CUT_OFF]
-    )
+def test_provenance_and_errors_travel_along(shared_export):
+    described = shared_export.loaded.metadata
+    assert described["provenance"] == {"seed": 3}
+    assert described["resampler"] == RESAMPLER
+    assert described["errors"][WavError.CUT_OFF] == ERRORS[WavError.CUT_OFF]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_warm_up_replays_every_signature(stream, tmp_path):
-    folder = audio_export.export(classifier(), tmp_path / "zoo", stream=stream)
-    signatures = tf.saved_model.load(str(folder)).signatures
+def test_warm_up_replays_every_signature(stream, shared_export, whole):
+    export = shared_export if stream else whole
+    served = export.loaded.signatures
     replayed = []
-    for record in tf.data.TFRecordDataset(str(folder / warmup.REQUESTS)):
+    for record in tf.data.TFRecordDataset(str(export.folder / warmup.REQUESTS)):
         log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
         request = log.predict_log.request
-        assert request.model_spec.name == "zoo"
+        assert request.model_spec.name == export.folder.parent.name
         name = request.model_spec.signature_name
         inputs = {
             key: tf.constant(tf.make_ndarray(value))
             for key, value in request.inputs.items()
         }
         batch = len(next(iter(inputs.values())))
-        outputs = signatures[name](**inputs)
+        outputs = served[name](**inputs)
         assert len(outputs.get("scores", outputs.get("embedding"))) == batch
         if name == "serving_audio_bytes":
             assert outputs["valid"].numpy().all()
@@ -315,21 +374,14 @@ def test_warm_up_replays_every_signature(stream, tmp_path):
     assert sorted(replayed) == sorted(expected)
 
 
-def test_weights_are_all_there_is(tmp_path):
-    model = AudioClassifier.from_preset(
-        "audio_transformer_small", num_classes=50
-    )
-    folder = audio_export.export(model, tmp_path)
-    graph = (folder / "saved_model.pb").stat().st_size
-    variables = sum(
-        file.stat().st_size for file in (folder / "variables").iterdir()
-    )
-    weights = sum(int(np.prod(w.shape)) for w in model.weights) * 4
-    assert weights < variables < 1.02 * weights
-    assert graph < 0.21 * weights
+def test_streams_have_to_be_asked_for(whole):
+    with pytest.raises(ValueError, match="stream=True"):
+        whole.loaded.stream()
 
 
-def test_what_a_server_would_refuse_is_not_exported(tmp_path, monkeypatch):
+def test_what_a_server_would_refuse_is_not_exported(
+    scores_alone, tmp_path, monkeypatch
+):
     monkeypatch.setattr(gate, "problems", lambda folder: ["a fault"])
     with pytest.raises(ValueError, match="a fault"):
         audio_export.export(classifier(), tmp_path)

@@ -3,11 +3,11 @@
 import keras
 import numpy as np
 import pytest
-import tiny
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
 
+import serving_cases
 import tensorflow as tf
 
 from audio_tf import attention
@@ -23,36 +23,66 @@ CAUSAL = [
 ]
 
 
+# One for each way to look back: along the clip, by the place of a frame in
+# it, in a table, and a few frames.
+KINDS_OF_GRAPH = [
+    "full",
+    "sparse_strided",
+    "random_synthesizer",
+    "local_dense_synthesizer",
+]
+
+
 def classifier(**kwargs):
-    backbone = tiny.backbone(**{"num_layers": 3, **kwargs})
-    return AudioClassifier(backbone, labels=list("abc"), chunk_s=0.25)
+    return serving_cases.classifier(**{"num_layers": 3, **kwargs})
 
 
-def streamed(model, waveform, cuts):
-    """Scores of a stream that comes in pieces, one array for each."""
+def in_graph(model):
+    """A step of a stream, as an export has it."""
     function, specs = streaming.endpoint(model)
-    step = tf.function(function, input_signature=specs)
+    return tf.function(function, input_signature=specs, autograph=False)
+
+
+def streamed(step, waveform, cuts):
+    """Scores of a stream that comes in pieces, one array for each."""
     state, scores = tf.zeros((1, 0)), []
     pieces = np.split(waveform, cuts, axis=1)
     for number, piece in enumerate(pieces, start=1):
-        outputs = step(piece, tf.constant([number == len(pieces)]), state)
+        last = tf.constant([number == len(pieces)])
+        outputs = step(tf.constant(piece), last, state)
         state = outputs["state"]
         scores.append(outputs["scores"].numpy())
     return scores
 
 
-@pytest.mark.parametrize("mechanism", CAUSAL)
-def test_every_causal_attention_streams(mechanism, rng):
+def assert_streams(mechanism, make_step, rng):
     # Enough heads for each of the hand-crafted patterns.
     model = classifier(attention=mechanism, made_for_frames=41, num_heads=8)
     waveform = rng.standard_normal((2, 401)).astype("float32")
     offline = model.score_frames(model.backbone(waveform)["sequence_output"])
-    pieces = streamed(model, waveform, [3, 3, 60, 61, 200, 333])
+    pieces = streamed(make_step(model), waveform, [3, 3, 60, 61, 200, 333])
     # 11 samples make a frame; the last is filled up.
     counts = [piece.shape[1] for piece in pieces]
-    assert counts == [0, 0, 5, 0, 13, 12, 7]
+    assert counts == [0, 0, 5, 0, 13, 12, 7], mechanism
     online = np.concatenate(pieces, axis=1)
-    np.testing.assert_allclose(online, offline, atol=1e-5)
+    np.testing.assert_allclose(online, offline, atol=1e-5, err_msg=mechanism)
+
+
+def test_every_causal_attention_streams(rng):
+    """Without a graph, whose lengths are unknown until it is run."""
+    for mechanism in CAUSAL:
+        assert_streams(mechanism, lambda model: streaming.Stream(model), rng)
+
+
+@pytest.mark.parametrize("mechanism", KINDS_OF_GRAPH)
+def test_attentions_stream_in_a_graph(mechanism, rng):
+    assert_streams(mechanism, in_graph, rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", CAUSAL)
+def test_every_causal_attention_streams_in_a_graph(mechanism, rng):
+    assert_streams(mechanism, in_graph, rng)
 
 
 @pytest.mark.parametrize(
@@ -66,19 +96,24 @@ def test_every_causal_attention_streams(mechanism, rng):
         {"pool_every": 2, "pool_size": 5, "multiscale": "causal"},
     ],
 )
-@pytest.mark.parametrize("samples", [11 * 43, 11 * 40 + 1, 4])
-def test_pooling_and_averages_stream(kwargs, samples, rng):
+def test_pooling_and_averages_stream(kwargs, rng):
     model = classifier(**kwargs)
-    waveform = rng.standard_normal((2, samples)).astype("float32")
-    offline = model.score_frames(model.backbone(waveform)["sequence_output"])
-    cuts = sorted(rng.integers(0, samples + 1, 9))
-    online = np.concatenate(streamed(model, waveform, cuts), axis=1)
-    np.testing.assert_allclose(online, offline, atol=1e-5)
+    step = in_graph(model)
+    for samples in (11 * 43, 11 * 40 + 1, 4):
+        waveform = rng.standard_normal((2, samples)).astype("float32")
+        states = model.backbone(waveform)["sequence_output"]
+        cuts = sorted(rng.integers(0, samples + 1, 9))
+        online = np.concatenate(streamed(step, waveform, cuts), axis=1)
+        np.testing.assert_allclose(
+            online,
+            model.score_frames(states),
+            atol=1e-5,
+            err_msg=f"{samples} samples, cut at {cuts}",
+        )
 
 
-def test_a_stream_begins_anew_after_its_last_piece(rng, tmp_path):
-    audio_export.export(classifier(), tmp_path, stream=True)
-    served = audio_export.ExportedClassifier(tmp_path)
+def test_a_stream_begins_anew_after_its_last_piece(shared_export, rng):
+    served = shared_export.loaded
     stream, waveform = served.stream(), rng.standard_normal((3, 57))
     offline = served.frames(waveform)[0]
     for cut in (57, 20):
@@ -105,16 +140,8 @@ def test_models_that_look_ahead_are_refused(kwargs, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_streams_have_to_be_asked_for(tmp_path):
-    audio_export.export(classifier(), tmp_path)
-    served = audio_export.ExportedClassifier(tmp_path)
-    with pytest.raises(ValueError, match="stream=True"):
-        served.stream()
-
-
 def test_a_made_up_state_is_refused(rng):
-    function, specs = streaming.endpoint(classifier())
-    step = tf.function(function, input_signature=specs)
+    step = in_graph(classifier(num_layers=1))
     waveform = tf.zeros((1, 30))
     for state in ([3e9, 3e9], [5.0, 7.0, 0.0], [-1.0, 1e9, 2.0, 3.0]):
         with pytest.raises(tf.errors.InvalidArgumentError):

@@ -15,14 +15,11 @@ import keras
 import numpy as np
 import pytest
 import soundfile
-import tiny
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("an export is TensorFlow's", allow_module_level=True)
 
 from audio_tf import client
-from audio_tf import export as audio_export
-from audio_tf.models import AudioClassifier
 from serving import process, served
 
 if not process.has_kserve():
@@ -33,22 +30,14 @@ if not process.has_kserve():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    backbone = tiny.backbone(sample_rate_hz=8_000)
-    classifier = AudioClassifier(backbone, labels=list("abc"), chunk_s=0.5)
-    top = tmp_path_factory.mktemp("served") / "audio_tf"
-    audio_export.export(classifier, top)
-    return top
+def model(shared_export):
+    return served.Served(shared_export.folder)
 
 
 @pytest.fixture(scope="module")
-def model(folder):
-    return served.Served(folder / "1")
-
-
-@pytest.fixture(scope="module")
-def url(folder):
-    with process.serve(folder, folder.parent / "server.log") as (_, url):
+def url(shared_export, tmp_path_factory):
+    log = tmp_path_factory.mktemp("kserve") / "server.log"
+    with process.serve(shared_export.folder.parent, log) as (_, url):
         yield url
 
 
@@ -58,7 +47,7 @@ def post(url, body, name="audio_tf"):
         body = json.dumps(body).encode()
     request = urllib.request.Request(f"{url}/v1/models/{name}:predict", body)
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request) as response:
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -77,7 +66,7 @@ def b64(content):
 
 CLIPS = [
     wav_bytes(8_000),
-    b"no sound",
+    b"no audio",
     wav_bytes(131, subtype="FLOAT"),
     b"",
     wav_bytes(13_007, subtype="PCM_24", rate_hz=11_025),

@@ -1,0 +1,186 @@
+"""Writing an `AudioClassifier` as a SavedModel for TensorFlow Serving."""
+
+import contextlib
+import json
+import math
+import os
+import pathlib
+import tempfile
+
+import keras
+import tensorflow as tf
+
+from audio_tf.export import copies, gate, signatures, streaming, warmup
+from audio_tf.export.loading import METADATA, versions
+from audio_tf.terminal import first_line
+
+# Length of warm-up clips for models that take clips whole.
+WARM_UP_S = 1.0
+# The longest clip of `serving_audio_bytes`, where nobody says.
+MAX_CLIP_S = 600.0
+# TensorFlow Serving counts versions in so many bits.
+MAX_VERSION = 2**63 - 1
+
+
+def export(
+    model,
+    path,
+    version=None,
+    stream=False,
+    max_clip_s=None,
+    provenance=None,
+    check=True,
+):
+    """Writes an `AudioClassifier` as a SavedModel that needs no audio_tf.
+
+    Batch and length are dynamic in all signatures, and all floats float32:
+
+    | signature | takes | gives |
+    |---|---|---|
+    | `serving_default` | `waveform`, `lengths` | `scores` `(batch, classes)` |
+    | `embed` | `waveform`, `lengths` | `embedding` `(batch, dim)` |
+    | `frames` | `waveform`, `lengths` | `scores` over time, `mask` |
+    | `serving_audio_bytes` | `audio_bytes` | `scores`, `valid`, `error` |
+    | `stream` | `waveform`, `last`, a state | `scores`, the next state |
+
+    `waveform` is `(batch, samples)` at the model's rate and `lengths`, int32
+    `(batch,)`, the real samples of each padded clip; a larger number, and a
+    negative one, means all of them. `lengths` has a default of `[-1]`: a
+    server takes requests without it, and `tf.saved_model.load`, which knows
+    no defaults, wants it passed. These signatures take a clip whole.
+    `embedding` is the mean of the real frames. `scores` over time are `(batch,
+    frames, classes)`, and `mask`, boolean `(batch, frames)`, is False for
+    frames of padding.
+
+    `audio_bytes` are the contents of WAV files, string `(batch,)`: integers
+    of 8 to 32 bits, float32 and float64, A-law and mu-law, any rate and
+    number of channels. They are decoded, resampled, cut into chunks of the
+    model's `chunk_s` and scored as `audio_tf.data.score_clips` does. A clip
+    that cannot be scored has zero scores, `valid` False, and in `error` its
+    place in `audio_tf.audio.wav.ERRORS`; it leaves the others alone.
+
+    `stream`, if asked for, continues a stream: `streaming.Stream` says how.
+
+    Args:
+        model: an `AudioClassifier`. It is not changed; tables of random
+            Synthesizers are folded in the copy that is written.
+        path: the folder of the model, which TensorFlow Serving has as
+            `base_path`.
+        version: int, the version, after which a folder in it is named;
+            `None` for the next free number.
+        stream: bool, whether to write the signature `stream`.
+        max_clip_s: float, the seconds of the longest clip that
+            `serving_audio_bytes` scores; `None` for 600, or less where the
+            model takes no such clip whole.
+        provenance: dict that can be written as JSON, which says how the model
+            came to be. It is kept with labels and rate in
+            `assets.extra/audio_tf.json`.
+        check: bool, whether to refuse what TensorFlow Serving would refuse:
+            `gate.problems` lists it. A layer of custom operations needs
+            False, and a server that has them.
+
+    Returns:
+        `pathlib.Path` of the version's folder. It appears whole, so that a
+        server that watches `path` never loads half of it.
+
+    Raises:
+        FileExistsError: if that version is there already.
+        OSError: if it cannot be written, as on a full disk. Nothing of the
+            version is left then, and the others stay as they were.
+        RuntimeError: if Keras does not run on TensorFlow.
+        ValueError: if an argument is out of range or does not fit the model,
+            as `stream` where a frame looks ahead, or `check` finds a problem.
+    """
+    check_arguments(version, stream, max_clip_s)
+    if keras.backend.backend() != "tensorflow":
+        raise RuntimeError(
+            "A SavedModel is written by TensorFlow: set "
+            "KERAS_BACKEND=tensorflow. "
+            f"Received: backend={keras.backend.backend()!r}"
+        )
+    path = pathlib.Path(path)
+    stored = versions(path)
+    if version is None:
+        version = max(stored, default=0) + 1
+    folder = path / str(version)
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists already")
+    max_clip_s = longest_scored_s(model, max_clip_s)
+
+    model = copies.folded(model)
+    archive = keras.export.ExportArchive()
+    # No `track(model)`: it would write every weight twice.
+    endpoints = signatures.endpoints(model, max_clip_s)
+    if stream:
+        endpoints["stream"] = streaming.endpoint(model)
+    for name, (function, specs) in endpoints.items():
+        archive.add_endpoint(name, function, input_signature=specs)
+    is_new = not path.exists()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        # Beside the target, hidden from a server by its name, then renamed.
+        with tempfile.TemporaryDirectory(
+            prefix=".export-", dir=path, ignore_cleanup_errors=True
+        ) as temporary:
+            written = pathlib.Path(temporary, "version")
+            archive.write_out(str(written), verbose=False)
+            if check:
+                gate.check(written)
+            (written / METADATA).parent.mkdir(exist_ok=True)
+            described = {**signatures.metadata(model), "provenance": provenance}
+            (written / METADATA).write_text(json.dumps(described, indent=2))
+            warmup.write_requests(
+                written,
+                path.name,
+                endpoints,
+                model.sample_rate_hz,
+                model.chunk_s or WARM_UP_S,
+            )
+            written.chmod(0o755)
+            os.rename(written, folder)
+    except (OSError, tf.errors.OpError) as error:
+        kept = ", ".join(map(str, sorted(stored))) or "none"
+        raise OSError(
+            f"{folder} was not written, and nothing of it is left; versions "
+            f"that {path} keeps: {kept}. Received: {first_line(error)}"
+        ) from error
+    finally:
+        # Empty if nothing was written, and then as if never made.
+        if is_new and not folder.exists():
+            with contextlib.suppress(OSError):
+                path.rmdir()
+    return folder
+
+
+def check_arguments(version=None, stream=False, max_clip_s=None):
+    """Raises a `ValueError` for an argument that no model could take."""
+    del stream
+    if version is not None and not 0 <= version <= MAX_VERSION:
+        raise ValueError(
+            "`version` must be an integer of at least 0, of 63 bits. "
+            f"Received: version={version}"
+        )
+    if max_clip_s is not None and not 0.0 < max_clip_s:
+        raise ValueError(
+            "`max_clip_s` must be a positive number of seconds. "
+            f"Received: max_clip_s={max_clip_s}"
+        )
+
+
+def longest_scored_s(model, max_clip_s):
+    """Returns the seconds of the longest clip that is scored from its bytes.
+
+    Raises:
+        ValueError: if the model does not take clips of `max_clip_s` whole.
+    """
+    longest_s = math.inf
+    if model.chunk_s is None and model.backbone.max_samples is not None:
+        longest_s = model.backbone.max_samples / model.sample_rate_hz
+    if max_clip_s is None:
+        return min(MAX_CLIP_S, longest_s)
+    if max_clip_s > longest_s:
+        raise ValueError(
+            f"The model takes clips of at most {longest_s:g} s whole. "
+            f"Received: max_clip_s={max_clip_s:g}"
+        )
+    return max_clip_s
