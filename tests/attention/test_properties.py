@@ -147,7 +147,7 @@ def is_clear(name, layer, x, mask):
 
 @pytest.mark.parametrize("name", MECHANISMS)
 @hypothesis.settings(
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     derandomize=True,
     database=None,
