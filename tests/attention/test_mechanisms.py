@@ -168,7 +168,7 @@ def test_bad_options_are_named(name, wrong):
 @sparse
 def test_the_stride_is_the_root_of_the_longest_input(name):
     for length, stride in ((1, 1), (2, 1), (40, 6), (500, 22), (1000, 32)):
-        block = TransformerBlock(2, 3, attention=name, max_length=length)
+        block = TransformerBlock(2, 3, attention=name, made_for_frames=length)
         assert block.attention.stride == stride
         if name == "sparse_strided":
             assert block.attention.window == stride
