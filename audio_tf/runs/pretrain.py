@@ -402,14 +402,20 @@ def load_batches(settings, corpora, max_frames):
 def run(settings, out):
     """Pre-trains a model, from the corpus to the preset.
 
-    It must be called within the scope of its devices, see `distribution`. A
-    run that has begun in the folder goes on.
+    A run that has begun in the folder goes on.
 
     Args:
         settings: `PretrainSettings`.
         out: path of the run's folder.
     """
-    out = pathlib.Path(out)
+    # Devices are found before anything is computed.
+    with distribution.scope(settings.distribution):
+        keras.mixed_precision.set_global_policy(settings.precision)
+        run_on_devices(settings, pathlib.Path(out))
+
+
+def run_on_devices(settings, out):
+    """Pre-trains a model as `run` does, within the scope of its devices."""
     keras.utils.set_random_seed(settings.seed)
     last = out / "last.keras"
     # A model that cannot be built is told before hours of decoding.
@@ -463,12 +469,7 @@ def main(argv=None, prog=None):
         prog=prog,
     )
     out = pathlib.Path(settings.out)
-    with (
-        errors_in_one_line(argv, lambda: callbacks.kept(out), prog),
-        # Devices are found before anything is computed.
-        distribution.scope(settings.distribution),
-    ):
-        keras.mixed_precision.set_global_policy(settings.precision)
+    with errors_in_one_line(argv, lambda: callbacks.kept(out), prog):
         run(settings, out)
 
 

@@ -418,9 +418,10 @@ def run(asked, out, resume=False):
 
     Args:
         asked: `ProbeSettings`.
-        out: `pathlib.Path`, the folder of the run.
+        out: path of the run's folder.
         resume: bool, whether the run has begun before.
     """
+    out = pathlib.Path(out)
     path = out / "probes.json"
     features, settings, model = load_features(asked)
     corpora, root = load_splits(settings), settings.file_root()

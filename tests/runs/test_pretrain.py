@@ -16,6 +16,7 @@ from audio_tf import models, optimizers
 from audio_tf.runs import callbacks, pretrain
 
 TINY = {
+    "num_layers": 1,
     "num_heads": 2,
     "key_dim": 4,
     "hidden_dim": 8,
