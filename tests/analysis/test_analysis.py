@@ -614,6 +614,17 @@ def presets(tmp_path_factory):
 
 
 @pytest.fixture
+def small_figures(monkeypatch):
+    """Figures of few points and no layout, which takes most of the time."""
+
+    def save(figure, path):
+        figure.set_layout_engine("none")
+        figure.savefig(path, dpi=9)
+
+    monkeypatch.setattr(figures, "save", save)
+
+
+@pytest.fixture
 def clips(tmp_path, rng):
     folder = tmp_path / "clips" / "deeper"
     folder.mkdir(parents=True)
@@ -690,7 +701,7 @@ def test_inspect_of_a_speech_encoder(
 
 @needs_matplotlib
 def test_inspect_of_an_audio_transformer(
-    presets, clips, tmp_path, capsys, monkeypatch
+    small_figures, presets, clips, tmp_path, capsys, monkeypatch
 ):
     top, models = presets
     draw_patterns, names = figures.draw_patterns, []
@@ -764,7 +775,9 @@ def test_the_best_example_of_each_kind_is_kept():
 
 
 @needs_matplotlib
-def test_inspect_says_what_it_cannot_do(presets, clips, tmp_path, capsys):
+def test_inspect_says_what_it_cannot_do(
+    small_figures, presets, clips, tmp_path, capsys
+):
     model = str(presets[0] / "waveform")
     clip = str(clips / "a.wav")
     out = str(tmp_path / "out")
@@ -825,7 +838,7 @@ def test_clips_beyond_the_attentions_length_are_refused(
 
 @needs_matplotlib
 def test_maps_that_fill_the_memory_are_refused(
-    presets, clips, tmp_path, capsys, monkeypatch
+    small_figures, presets, clips, tmp_path, capsys, monkeypatch
 ):
     # One clip of 2 heads, 35 frames, and 18 behind the pooling.
     monkeypatch.setattr(clips_of, "MAX_GB", 4e-9 * 2 * 35**2 - 1e-12)
