@@ -40,7 +40,7 @@ def test_blocks_and_their_surroundings(length, rng):
 
 @pytest.mark.parametrize("shape", [(2, 7), (2, 7, 3)])
 def test_a_delay_brings_zeros(shape, rng):
-    x = rng.standard_normal(shape)
+    x = rng.standard_normal(shape).astype("float32")
     for frames in (0, 2, 9):
         expected = np.zeros_like(x)
         expected[:, frames:] = x[:, : max(7 - frames, 0)]
