@@ -262,10 +262,11 @@ def test_a_missing_model_is_named(model, message, clip, capsys):
 
 
 def test_export_writes_the_next_version(folders, tmp_path, capsys):
-    preset = str(folders[1]["preset"])
-    for version in ("1", "2"):
-        assert cli.main(["export", str(tmp_path), "--model", preset]) == 0
-        assert capsys.readouterr().out.strip() == str(tmp_path / version)
+    preset, served = (str(folders[1][name]) for name in ("preset", "served"))
+    assert os.listdir(served) == ["1"]
+    (tmp_path / "1").mkdir()
+    assert cli.main(["export", str(tmp_path), "--model", preset]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "2")
     assert (tmp_path / "2" / "saved_model.pb").is_file()
 
 
