@@ -35,7 +35,7 @@ from audio_tf import (
 )
 from audio_tf.export import formats
 from audio_tf.models import AudioClassifier
-from audio_tf.runs import corpus_settings, model_settings
+from audio_tf.runs import corpus_settings, model_settings, train
 from audio_tf.runs.flags import add_flags
 from audio_tf.runs.flags import parse as parse_flags
 
@@ -221,6 +221,9 @@ def test_a_metric_is_a_function_and_an_entry(added):
     assert report["one_error"] == 0.5
     assert "one_error" in metrics.format_report(report)
     assert metrics.monitor_mode("val_one_error") == "min"
+    # Its module was imported before the metric was there.
+    asked = train.TrainSettings(monitor="val_one_error")
+    assert asked.monitor == "val_one_error"
 
 
 def test_a_format_is_a_class_and_an_entry(added, run, tmp_path, sounds, capsys):
