@@ -323,6 +323,13 @@ def test_mel_filterbank_tells_frequencies_apart(sample_rate_hz):
         assert 0.1 < np.mean(levels) < 1.5
 
 
+def test_filters_are_evenly_spaced_in_mel():
+    """By the natural logarithm, in which 1127 ln(1 + f / 700) is a mel."""
+    mel = 1127.0 * np.log1p(frontend.mel_centers(7, 16_000) / 700.0)
+    top = 1127.0 * np.log1p(8_000 / 700.0)
+    np.testing.assert_allclose(mel, top * np.arange(1, 8) / 8, rtol=1e-4)
+
+
 def test_mel_filterbank_is_trainable_and_saved(rng):
     layer = make_frontend(filterbank="mel")
     layer.build((None, None))
