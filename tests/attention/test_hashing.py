@@ -145,7 +145,11 @@ def test_simple_alsh_ranks_keys_as_xbox_does(rng):
 def test_padding_does_not_count_for_the_largest_norm(name, rng):
     """The longest real vector alone sets M, on both sides."""
     layer = make(name, shared_qk=False, num_candidates=2)
-    x = inputs(rng, 11)
+    x = np.abs(inputs(rng, 11))
+    # Padding is zero when it is projected: the longest is then the bias.
+    for dense in (layer.query_dense, layer.key_dense):
+        dense.kernel.assign(-np.abs(dense.kernel))
+        dense.bias.assign(np.full(dense.bias.shape, 9.0))
     mask = padding(11, (11, 6))
     expected = np.asarray(layer(x[1:, :6]))
     for scale in (1e-3, 1.0, 50.0):
