@@ -21,9 +21,10 @@ demo: $(VENV)/.installed
 	    --model $(DEMO)/run/saved_model
 	@grep test_00599 $(DEMO)/corpus/synthetic.csv
 
-# A file's tests stay with one worker, which makes its fixtures once.
+# A file's tests stay with one worker, which makes its fixtures once; files are
+# handed out in the order in which they are collected, the longest first.
 test: lint
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
