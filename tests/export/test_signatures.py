@@ -15,6 +15,7 @@ if keras.backend.backend() != "tensorflow":
 import serving_cases
 import tensorflow as tf
 from serving_cases import Export, assert_served, classifier, wav_file
+from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
 from audio_tf import attention, data
@@ -25,6 +26,27 @@ from audio_tf.corpora import Corpus
 from audio_tf.export import copies, gate, signatures, streaming, warmup
 from audio_tf.models import AudioClassifier, AudioTransformerBackbone
 
+# One of each way to weight frames; a slow test exports all twenty.
+KINDS_OF_ATTENTION = [
+    "full",
+    "shared_qk",
+    "sparse_strided",
+    "sparse_fixed",
+    "simple_alsh",
+    "dense_synthesizer",
+    "random_synthesizer",
+    "local_dense_synthesizer",
+    "grouped_query",
+    "grouped_query_gaussian_adaptive",
+    "bi_skewed_gaussian",
+]
+# Sizes of each structure with as few blocks as show it; slow tests take all
+# sizes as they are.
+STRUCTURES = {
+    "audio_transformer_small": {"num_layers": 1},
+    "audio_transformer_large_pooled": {"num_layers": 2},
+    "audio_transformer_large_multiscale": {"num_layers": 1},
+}
 SIGNATURES = {"serving_default", "serving_audio_bytes", "embed", "frames"}
 RATE_HZ = 1100
 # Past so many seconds, the exports of this file refuse a clip.
@@ -101,15 +123,15 @@ def odd_clips(x):
     ]
 
 
-def test_every_attention_is_served(rng, tmp_path):
-    """Scores and mask of every frame, of all attentions in one SavedModel.
+def test_each_kind_of_attention_is_served(rng, tmp_path):
+    """Scores and mask of every frame, of many attentions in one SavedModel.
 
     The other signatures call the same graph of the backbone. A slow test below
-    exports each attention for itself and runs them all.
+    exports each attention for itself and runs all signatures.
     """
     archive, cases = keras.export.ExportArchive(), {}
     inputs = padded(noise(rng, 283, 3), [283, 97, 1])
-    for mechanism in attention.ATTENTIONS:
+    for mechanism in KINDS_OF_ATTENTION:
         model = classifier(attention=mechanism, made_for_frames=41)
         # Fresh tables are alike, as if a signature had a copy of another's.
         attention_cases.shaken(model, rng, by=0.1)
@@ -130,7 +152,7 @@ def test_every_attention_is_served(rng, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", attention.ATTENTIONS)
-def test_every_attention_is_served_whole(mechanism, rng, tmp_path):
+def test_every_attention_is_served(mechanism, rng, tmp_path):
     """By `export`, all signatures, one model after the other."""
     model = classifier(attention=mechanism, made_for_frames=41)
     x = noise(rng, 283, 3)
@@ -182,19 +204,34 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
-def sizes(tmp_path_factory):
-    """The export of each size, and the model before it was saved, by name."""
-    top, found = tmp_path_factory.mktemp("sizes"), {}
-    for size in AudioTransformerBackbone.sizes:
-        model = AudioClassifier.from_preset(size, labels=list("abc"))
+def exported_sizes(top, sizes):
+    """The export of each size, and the model before it was saved, by name.
+
+    Args:
+        top: folder for the exports.
+        sizes: dict by name of the arguments that replace those of the size.
+    """
+    found = {}
+    for size, kwargs in sizes.items():
+        model = AudioClassifier.from_preset(size, labels=list("abc"), **kwargs)
         model.save(top / f"{size}.keras")
         reloaded = keras.saving.load_model(top / f"{size}.keras")
         found[size] = model, Export(reloaded, top / size)
     return found
 
 
-def test_every_size_is_served(sizes, rng, tmp_path):
+@pytest.fixture(scope="module")
+def structures(tmp_path_factory):
+    return exported_sizes(tmp_path_factory.mktemp("structures"), STRUCTURES)
+
+
+@pytest.fixture(scope="module")
+def sizes(tmp_path_factory):
+    whole = dict.fromkeys(AudioTransformerBackbone.sizes, {})
+    return exported_sizes(tmp_path_factory.mktemp("sizes"), whole)
+
+
+def assert_sizes_are_served(sizes, rng, tmp_path):
     x = noise(rng, 16_001, 2)
     clips = [
         wav_file(x[0, :7919], 8_000, "PCM_U8"),
@@ -209,8 +246,16 @@ def test_every_size_is_served(sizes, rng, tmp_path):
         assert_served(export.folder, cases, served, tmp_path / size)
 
 
-def test_every_size_is_equal_in_another_process(sizes, rng, tmp_path):
-    """Saved, reloaded, exported, loaded where audio_tf cannot be imported."""
+def test_each_structure_is_served(structures, rng, tmp_path):
+    assert_sizes_are_served(structures, rng, tmp_path)
+
+
+@pytest.mark.slow
+def test_every_size_is_served(sizes, rng, tmp_path):
+    assert_sizes_are_served(sizes, rng, tmp_path)
+
+
+def assert_equal_in_another_process(sizes, rng, tmp_path):
     shapes = [(131, 3), (40, 5), (7, 3), (131, 5), (40, 3), (7, 5)]
     inputs = {
         f"{number}": noise(rng, frames * 97, batch)
@@ -236,15 +281,36 @@ def test_every_size_is_equal_in_another_process(sizes, rng, tmp_path):
         np.testing.assert_allclose(scores, known, atol=1e-5, err_msg=case)
 
 
-def test_weights_are_all_there_is(sizes):
-    model, export = sizes["audio_transformer_small"]
-    graph = (export.folder / "saved_model.pb").stat().st_size
+def test_a_structure_is_equal_in_another_process(structures, rng, tmp_path):
+    """Saved, reloaded, exported, loaded where audio_tf cannot be imported."""
+    size = "audio_transformer_large_pooled"
+    one = {size: structures[size]}
+    assert_equal_in_another_process(one, rng, tmp_path)
+
+
+@pytest.mark.slow
+def test_every_size_is_equal_in_another_process(sizes, rng, tmp_path):
+    assert_equal_in_another_process(sizes, rng, tmp_path)
+
+
+def test_weights_are_all_there_is(structures):
+    """In the variables and once; the graph has no copy of any as constant."""
+    model, export = structures["audio_transformer_small"]
     variables = sum(
         file.stat().st_size for file in (export.folder / "variables").iterdir()
     )
     weights = sum(int(np.prod(w.shape)) for w in model.weights) * 4
     assert weights < variables < 1.02 * weights
-    assert graph < 0.21 * weights
+    contents = (export.folder / "saved_model.pb").read_bytes()
+    proto = saved_model_pb2.SavedModel.FromString(contents)
+    graph = proto.meta_graphs[0].graph_def
+    functions = [node for f in graph.library.function for node in f.node_def]
+    constants = sum(
+        node.attr["value"].tensor.ByteSize()
+        for node in (*graph.node, *functions)
+        if node.op == "Const"
+    )
+    assert 0 < constants < 0.02 * weights
 
 
 @pytest.mark.parametrize("kind", ["chunks", "without silence", "whole"])
