@@ -48,6 +48,36 @@ FORMS = {
     "bi_skewed_gaussian/over_features": {"axis": -1},
 }
 CASES = [*attention.ATTENTIONS, *FORMS]
+
+# Whose graph is that of another case but for a formula or a table.
+ALIKE = {
+    "dense_synthesizer_per_head": "dense_synthesizer",
+    "crafted_synthesizer": "random_synthesizer",
+    "raganato_synthesizer": "crafted_synthesizer",
+    "grouped_query_gaussian_adaptive/narrow": "grouped_query_gaussian_adaptive",
+    "bi_skewed_gaussian/over_features": "gaussian_adaptive/over_features",
+}
+# Beside these, whose class alone is another, and not its graph's shapes.
+SIBLINGS = {
+    "shared_qk": "full",
+    "xbox": "sign_alsh",
+    "xbox_qnf": "sign_alsh",
+    "simple_lsh": "sign_alsh",
+    "simple_alsh": "sign_alsh",
+    "skewed_gaussian": "bi_skewed_gaussian",
+    **ALIKE,
+}
+DISTINCT = [name for name in CASES if name not in SIBLINGS]
+
+
+def alike_are_slow(names, alike=ALIKE):
+    """The names as parameters, of which those like another are slow."""
+    return [
+        pytest.param(name, marks=pytest.mark.slow) if name in alike else name
+        for name in names
+    ]
+
+
 REFERENCES = {**naive.ATTENTIONS, **naive_gaussian.ATTENTIONS}
 
 # Those that weight pairs of frames.

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from attention_cases import (
     CASES,
+    DISTINCT,
     REFERENCES,
     B,
     D,
     F,
     H,
     T,
+    alike_are_slow,
     any_padding,
     assert_equal_where_real,
     assert_equals_naive,
@@ -50,13 +52,31 @@ def every(check):
     return pytest.mark.parametrize("name", CASES)(check)
 
 
+def compiled_of_every(check):
+    """A check of the contract that compiles, which is slow for those alike."""
+    CONTRACT.append(check)
+    return pytest.mark.parametrize("name", alike_are_slow(CASES))(check)
+
+
 def side_by_side(check):
     """A check of the contract that takes the `names` of cases, all at once.
 
-    To trace, store or train one model of all takes less than one of each.
+    To store one model of all takes less than one of each.
     """
     CONTRACT.append(check)
     return pytest.mark.parametrize("names", [CASES], ids=["all"])(check)
+
+
+def in_one_graph(check):
+    """A check as those side by side, slow but for one graph of each kind."""
+    CONTRACT.append(check)
+    return pytest.mark.parametrize(
+        "names",
+        [
+            pytest.param(DISTINCT, id="distinct"),
+            pytest.param(CASES, id="all", marks=pytest.mark.slow),
+        ],
+    )(check)
 
 
 def numpy(x):
@@ -337,7 +357,7 @@ def stored_graph(model, folder):
     return tf.saved_model.load(folder).serve
 
 
-@side_by_side
+@in_one_graph
 def test_exported_with_any_batch_and_length(names, rng, tmp_path):
     """One graph that knows neither equals the naive references."""
     layers = [
@@ -363,7 +383,7 @@ def test_exported_with_any_batch_and_length(names, rng, tmp_path):
                 )
 
 
-@every
+@compiled_of_every
 def test_compiled_takes_any_batch_and_length(name, rng):
     """A form of two sizes, or two forms of one each: to compile is slow."""
     forms = causal_choices(name)
@@ -476,7 +496,7 @@ def test_half_precision_is_close(name, rng):
         assert_equal_where_real(numpy(y), wanted, mask, atol)
 
 
-@side_by_side
+@in_one_graph
 def test_one_step_of_training_moves_weights(names, rng):
     layers = [make(name) for name in names]
     x = keras.Input((None, F))

@@ -4,7 +4,13 @@ import hypothesis
 import naive
 import numpy as np
 import pytest
-from attention_cases import MECHANISMS, F, assert_equals_naive, shaken
+from attention_cases import (
+    MECHANISMS,
+    SIBLINGS,
+    F,
+    assert_equals_naive,
+    shaken,
+)
 from hypothesis import strategies as st
 
 from audio_tf import attention
@@ -146,19 +152,20 @@ def is_clear(name, layer, x, mask):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-@hypothesis.settings(
-    max_examples=12,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[
-        hypothesis.HealthCheck.function_scoped_fixture,
-        hypothesis.HealthCheck.too_slow,
-    ],
-)
-@hypothesis.given(data=st.data())
-def test_equals_naive_whatever_the_sizes(name, data):
-    layer, x, mask = data.draw(cases(name))
-    if name in naive.HASHES:
-        hypothesis.assume(is_clear(name, layer, x, mask))
-    assert_equals_naive(name, layer, x, mask, atol=2e-5)
+def test_equals_naive_whatever_the_sizes(name):
+    @hypothesis.settings(
+        # Of code that mechanisms share, the sizes are tried with the others.
+        max_examples=4 if name in SIBLINGS else 11,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    @hypothesis.given(cases(name))
+    def equals_naive(case):
+        layer, x, mask = case
+        if name in naive.HASHES:
+            hypothesis.assume(is_clear(name, layer, x, mask))
+        assert_equals_naive(name, layer, x, mask, atol=2e-5)
+
+    equals_naive()

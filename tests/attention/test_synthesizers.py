@@ -12,6 +12,7 @@ from attention_cases import (
     F,
     H,
     T,
+    alike_are_slow,
     assert_equal_where_real,
     assert_equals_naive,
     build,
@@ -244,7 +245,9 @@ def test_fewer_heads_have_the_first_patterns():
     np.testing.assert_array_equal(few.table, np.asarray(many.table)[:3])
 
 
-tables = pytest.mark.parametrize("name", TABLES)
+tables = pytest.mark.parametrize(
+    "name", alike_are_slow(TABLES, ["raganato_synthesizer"])
+)
 
 
 @tables
@@ -253,7 +256,7 @@ def test_folding_keeps_the_outputs(name, causal, rng):
     layer = shaken(make(name, causal=causal), rng)
     cases = [
         (inputs(rng, n), mask)
-        for n in (1, 4, 16, 17)
+        for n in (1, 4, 17)
         for mask in (None, *(padding(n, (n, m)) for m in (n, n // 2, 0)))
     ]
     cases.append((inputs(rng), gaps()))
@@ -311,6 +314,8 @@ def test_dropout_in_a_padded_clip_scales_what_it_keeps(name, folded, rng):
         seen.add(bool(found.any()))
         if found.any():
             np.testing.assert_allclose(found, 2.0 * plain, atol=1e-5)
+        if len(seen) == 2:
+            break
     assert seen == {False, True}
 
 

@@ -310,9 +310,12 @@ DIFFERENCES = {
 }
 
 
-def test_a_thousand_broken_files(tmp_path):
+@pytest.mark.parametrize(
+    "count", [400, pytest.param(1_200, marks=pytest.mark.slow)]
+)
+def test_broken_files(count, tmp_path):
     accepted, refused, differ = 0, 0, 0
-    for name, content in wav_cases.mutations(20_261_121, 1_200):
+    for name, content in wav_cases.mutations(20_261_121, count):
         audio, rate_hz, error = decoded(content)
         expected = read(content, tmp_path)
         if (expected is None) == (error != WavError.NONE):
@@ -333,9 +336,9 @@ def test_a_thousand_broken_files(tmp_path):
                 atol=1e-6,
                 err_msg=name,
             )
-    assert accepted > 300
-    assert refused > 600
-    assert differ < 60
+    assert accepted > count / 5
+    assert refused > count / 2
+    assert differ < count / 20
 
 
 def test_known_differences(tmp_path):

@@ -716,7 +716,14 @@ def test_dynamic_shapes_in_a_graph(jit, name, rng):
 
 
 @only_on_tensorflow
-@pytest.mark.parametrize("name", FEATURES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        # It has every part; the graphs of all are compared above.
+        name if name == "s3prl" else pytest.param(name, marks=pytest.mark.slow)
+        for name in FEATURES
+    ],
+)
 def test_export_as_a_saved_model(name, rng, tmp_path):
     import tensorflow as tf
 
