@@ -7,6 +7,7 @@ import keras
 import naive
 import numpy as np
 import pytest
+from attention_cases import SIBLINGS, alike_are_slow
 
 from audio_tf import attention
 from audio_tf.models import AudioAlbertBackbone, WeightedSum
@@ -60,7 +61,11 @@ INPUT = 370_944
             },
         ),
         (18_277_632, {"attention": "random_synthesizer"}),
-        (18_277_632, {"attention": "crafted_synthesizer"}),
+        pytest.param(
+            18_277_632,
+            {"attention": "crafted_synthesizer"},
+            marks=pytest.mark.slow,
+        ),
         (7_151_616, {"feature_dim": 80}),
         (INPUT + 6 * LAYER, {"share_layers": False}),
         (
@@ -289,7 +294,7 @@ def test_weighted_sum_learns_the_layer_that_serves(rng, tmp_path):
     np.testing.assert_array_equal(loaded(inputs), probe(inputs))
 
 
-@pytest.mark.parametrize("name", attention.ATTENTIONS)
+@pytest.mark.parametrize("name", alike_are_slow(attention.ATTENTIONS, SIBLINGS))
 def test_any_attention_and_any_padding(name, rng):
     model = backbone(attention=name, num_layers=2)
     x, real = clips(rng), np.arange(29) < LENGTHS[:, None]

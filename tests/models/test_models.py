@@ -9,6 +9,7 @@ import naive
 import numpy as np
 import pytest
 import tiny
+from attention_cases import SIBLINGS, alike_are_slow
 
 from audio_tf import attention, layers, models
 from audio_tf.audio.resampling import RESAMPLER
@@ -332,7 +333,7 @@ def test_a_users_attention(how, rng, tmp_path):
     np.testing.assert_array_equal(loaded(x), model(x))
 
 
-@pytest.mark.parametrize("name", attention.ATTENTIONS)
+@pytest.mark.parametrize("name", alike_are_slow(attention.ATTENTIONS, SIBLINGS))
 def test_any_attention_in_the_backbone(name, rng):
     model = tiny.backbone(attention=name)
     assert model.attention == name
