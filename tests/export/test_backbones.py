@@ -121,7 +121,10 @@ def test_lora_and_int8_are_exported_as_they_score(
     name, scores_alone, rng, tmp_path
 ):
     """Copies for folding and quantization keep what LoRA has learned."""
-    model = classifier(SMALL[name](attention="random_synthesizer", num_heads=3))
+    backbone = SMALL[name](
+        attention="random_synthesizer", num_heads=3, num_layers=1
+    )
+    model = classifier(backbone)
     x = noise(rng, 2, 131)
     before = model(x)
     model.backbone.enable_lora(2)

@@ -91,7 +91,7 @@ def test_half_precision_is_served_in_float32(shared_export, rng, tmp_path):
     np.testing.assert_allclose(served(x), original(x), atol=1e-2)
 
 
-def test_versions_count_up(scores_alone, tmp_path):
+def test_versions_count_up(head_alone, tmp_path):
     original = classifier()
     assert audio_export.export(original, tmp_path) == tmp_path / "1"
     assert audio_export.export(original, tmp_path, 7) == tmp_path / "7"
@@ -110,7 +110,7 @@ def full_disk_of_tensorflow(*args, **kwargs):
     raise tf.errors.ResourceExhaustedError(None, None, "No space left\n#1")
 
 
-def test_a_full_disk_says_what_is_kept(scores_alone, tmp_path, monkeypatch):
+def test_a_full_disk_says_what_is_kept(head_alone, tmp_path, monkeypatch):
     """One line, no half-written version, the older ones as they were."""
     older = tmp_path / "model" / "3"
     older.mkdir(parents=True)

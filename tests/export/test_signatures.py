@@ -446,7 +446,7 @@ def test_streams_have_to_be_asked_for(whole):
 
 
 def test_what_a_server_would_refuse_is_not_exported(
-    scores_alone, tmp_path, monkeypatch
+    head_alone, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(gate, "problems", lambda folder: ["a fault"])
     with pytest.raises(ValueError, match="a fault"):

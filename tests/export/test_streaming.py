@@ -34,7 +34,7 @@ KINDS_OF_GRAPH = [
 
 
 def classifier(**kwargs):
-    return serving_cases.classifier(**{"num_layers": 3, **kwargs})
+    return serving_cases.classifier(**{"num_layers": 2, **kwargs})
 
 
 def in_graph(model):
@@ -93,7 +93,12 @@ def test_every_causal_attention_streams_in_a_graph(mechanism, rng):
         {"pool_every": 1},
         {"pool_every": 1, "pool_size": 3, "pool_strides": 2},
         {"pool_every": 1, "pool_size": 3, "pool_strides": 1},
-        {"pool_every": 2, "pool_size": 5, "multiscale": "causal"},
+        {
+            "num_layers": 3,
+            "pool_every": 2,
+            "pool_size": 5,
+            "multiscale": "causal",
+        },
     ],
 )
 def test_pooling_and_averages_stream(kwargs, rng):
