@@ -52,8 +52,8 @@ def every(check):
     return pytest.mark.parametrize("name", CASES)(check)
 
 
-def compiled_of_every(check):
-    """A check of the contract that compiles, which is slow for those alike."""
+def every_kind(check):
+    """A check of the contract that is slow where another case is alike."""
     CONTRACT.append(check)
     return pytest.mark.parametrize("name", alike_are_slow(CASES))(check)
 
@@ -383,7 +383,7 @@ def test_exported_with_any_batch_and_length(names, rng, tmp_path):
                 )
 
 
-@compiled_of_every
+@every_kind
 def test_compiled_takes_any_batch_and_length(name, rng):
     """A form of two sizes, or two forms of one each: to compile is slow."""
     forms = causal_choices(name)
@@ -459,7 +459,7 @@ def test_dropout_acts_in_training_only(name, rng):
     np.testing.assert_array_equal(numpy(weights), numpy(same))
 
 
-@every
+@every_kind
 def test_dropout_keeps_the_mean(name, rng):
     """Over many copies of one clip, each with weights dropped of its own.
 

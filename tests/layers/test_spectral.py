@@ -688,7 +688,13 @@ JITTED = ("power_emphasis", "decibel", "paper", "level")
 @pytest.mark.parametrize(
     "jit, name",
     [
-        *((False, name) for name in of_waveforms),
+        *(
+            # What is compiled is a graph already.
+            pytest.param(False, name, marks=pytest.mark.slow)
+            if name in JITTED
+            else (False, name)
+            for name in of_waveforms
+        ),
         *((True, name) for name in JITTED),
     ],
 )
