@@ -103,6 +103,15 @@ def refusal(main, capsys):
 
 
 @pytest.fixture
+def eager_models(monkeypatch):
+    """All models run without graphs, whoever compiles them."""
+    import keras
+    import tiny
+
+    monkeypatch.setattr(keras.Model, "run_eagerly", tiny.ALWAYS_EAGER)
+
+
+@pytest.fixture
 def rng():
     return np.random.default_rng(2024)
 

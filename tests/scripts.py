@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 
-TRAINING = pathlib.Path(__file__).resolve().parent.parent / "training"
+TESTS = pathlib.Path(__file__).resolve().parent
+TRAINING = TESTS.parent / "training"
 
 # A process that kills itself instead of a call of a function.
 PROGRAM = """
@@ -16,7 +17,12 @@ import runpy
 import signal
 import sys
 
-function, number, script, *flags = sys.argv[1:]
+eager, function, number, script, *flags = sys.argv[1:]
+if eager == "True":
+    import keras
+    import tiny
+
+    keras.Model.run_eagerly = tiny.ALWAYS_EAGER
 module, _, path = function.partition(":")
 *holders, name = path.split(".")
 holder = importlib.import_module(module)
@@ -38,7 +44,7 @@ runpy.run_path(script, run_name="__main__")
 """
 
 
-def kill_at(function, call, script, *arguments, cache):
+def kill_at(function, call, script, *arguments, cache, eager=False):
     """Runs a script in a process that is killed by SIGKILL.
 
     No clock decides where: on a busy machine it is the same place.
@@ -50,14 +56,20 @@ def kill_at(function, call, script, *arguments, cache):
         script: str, name of the file in training/.
         *arguments: flags of the script.
         cache: folder of the cache.
+        eager: bool, whether models run without graphs.
     """
+    paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
         [
-            *(sys.executable, "-c", PROGRAM, function, str(call)),
+            *(sys.executable, "-c", PROGRAM, str(eager), function, str(call)),
             *(str(TRAINING / script), *map(str, arguments)),
         ],
         capture_output=True,
         text=True,
-        env={**os.environ, "AUDIO_TF_CACHE": str(cache)},
+        env={
+            **os.environ,
+            "AUDIO_TF_CACHE": str(cache),
+            "PYTHONPATH": os.pathsep.join(paths),
+        },
     )
     assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]

@@ -2,6 +2,7 @@
 
 import ast
 import configparser
+import functools
 import pathlib
 import re
 import subprocess
@@ -59,6 +60,15 @@ def test_the_readme_tree_is_true():
             assert file in tree or file.endswith("__init__.py"), file
 
 
+@functools.cache
+def import_statements(file):
+    """All `import` and `from ... import` of a file, those in functions too."""
+    kinds = (ast.Import, ast.ImportFrom)
+    tree = ast.parse(file.read_text())
+    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+@functools.cache
 def imports():
     """Dict by module of `audio_tf` of the set of our modules it imports.
 
@@ -71,7 +81,7 @@ def imports():
     found = {}
     for module, file in modules.items():
         found[module] = set()
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in import_statements(file):
             if isinstance(node, ast.Import):
                 found[module] |= {alias.name for alias in node.names} & {
                     *modules
@@ -163,7 +173,7 @@ def test_only_the_library_is_installed():
 @pytest.mark.parametrize("folder", ["layers", "attention", "models"])
 def test_layers_and_models_import_no_backend(folder):
     for file in (ROOT / "audio_tf" / folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in import_statements(file):
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]

@@ -4,6 +4,10 @@ from audio_tf.models import AudioTransformerBackbone
 
 RATE_HZ = 1100
 
+# In place of `keras.Model.run_eagerly`, for whole runs, whose models a test
+# does not get hold of.
+ALWAYS_EAGER = property(lambda model: True, lambda model, value: None)
+
 
 def eager(model):
     """Makes `fit` and `evaluate` run without a graph; to trace one costs 7 s.
