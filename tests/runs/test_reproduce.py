@@ -76,7 +76,7 @@ def in_this_process(command, check):
 
 
 def test_rows_are_run_once_and_failures_named(
-    tmp_path, main, monkeypatch, capfd
+    tmp_path, main, monkeypatch, capfd, eager_models
 ):
     """Two rows and mel, on noises of two speakers.
 
