@@ -37,8 +37,9 @@ test-slow: $(VENV)/.installed
 # The layers on JAX.
 test-jax: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[jax]"
-	KERAS_BACKEND=jax $(BIN)/pytest -n 2 tests/attention tests/layers \
-	    tests/models tests/test_optimizers.py tests/runs/test_distribution.py
+	KERAS_BACKEND=jax $(BIN)/pytest -n 2 --dist loadfile -m "not slow" \
+	    tests/attention tests/layers tests/models tests/test_optimizers.py \
+	    tests/runs/test_distribution.py
 
 # tensorflow-io needs an older TensorFlow, so an environment of its own.
 test-tfio:
