@@ -339,7 +339,9 @@ def test_export_names_a_missing_format_before_it_writes(
     preset, tmp_path, capsys
 ):
     arguments = ["export", str(tmp_path / "out"), "--format", "onnx,tensorrt"]
-    assert cli.main([*arguments, "--model", str(preset / "preset")]) == 2
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*arguments, "--model", str(preset / "preset")])
+    assert ended.value.code == 2
     assert "tensorrt" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
