@@ -148,7 +148,7 @@ def print_error(prog, error, kept="", flags=()):
 
 
 @contextlib.contextmanager
-def errors_in_one_line(argv=None, kept=lambda: "", prog=None):
+def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
     """Ends a script with one line if its block raises.
 
     With `--debug` among the flags the error is raised as it is.
@@ -159,6 +159,7 @@ def errors_in_one_line(argv=None, kept=lambda: "", prog=None):
             has left, empty if there is nothing to say.
         prog: str, name that the line begins with; that of the script if
             `None`.
+        flags: names of the settings, as `print_error` takes them.
 
     Raises:
         Failed: after the line.
@@ -170,7 +171,7 @@ def errors_in_one_line(argv=None, kept=lambda: "", prog=None):
         if "--debug" in (sys.argv if argv is None else argv):
             raise
         prog = prog or pathlib.Path(sys.argv[0]).name
-        raise Failed(*print_error(prog, error, kept())) from None
+        raise Failed(*print_error(prog, error, kept(), flags)) from None
 
 
 def show_any_name():

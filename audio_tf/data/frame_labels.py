@@ -115,7 +115,7 @@ def align_labels(
         raise ValueError(
             f"{name}: labels at {label_rate_hz:.10g} Hz do not fit frames at "
             f"{frame_rate_hz:.10g} Hz, which they must equal or be a multiple "
-            "of. `by_time=True` takes the label at the middle of each frame."
+            "of. `by_time` takes the label at the middle of each frame."
         )
     middles = first_s * label_rate_hz + ratio * np.arange(frames)
     rows = np.floor(middles + 1e-6).astype(np.int64)

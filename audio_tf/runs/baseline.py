@@ -24,12 +24,11 @@ from sklearn.preprocessing import (
 )
 
 from audio_tf import data, files, layers, metrics
-from audio_tf.console import errors_in_one_line
 from audio_tf.data.cache import read_entry
 from audio_tf.ops import masks
 from audio_tf.runs import provenance
 from audio_tf.runs.corpus_settings import ReportSettings
-from audio_tf.runs.flags import parse
+from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import POSITIVE, SEED, setting
 from audio_tf.terminal import describe_failures
 
@@ -236,9 +235,7 @@ def main(argv=None, prog=None):
         prog: str, the program's name in usage and errors; the script's if
             `None`.
     """
-    settings = parse(BaselineSettings, __doc__, argv, prog=prog)
-    with errors_in_one_line(argv, prog=prog):
-        run(settings)
+    run_by_flags(run, BaselineSettings, __doc__, argv, prog)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,10 @@ import dataclasses
 import numpy as np
 
 from audio_tf import data, files, metrics
-from audio_tf.console import errors_in_one_line
 from audio_tf.export import load_classifier
 from audio_tf.runs import provenance
 from audio_tf.runs.corpus_settings import DataSettings, ReportSettings
-from audio_tf.runs.flags import parse
+from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import shared
 from audio_tf.terminal import describe_failures
 
@@ -112,9 +111,7 @@ def main(argv=None, prog=None):
         prog: str, the program's name in usage and errors; the script's if
             `None`.
     """
-    settings = parse(EvaluateSettings, __doc__, argv, prog=prog)
-    with errors_in_one_line(argv, prog=prog):
-        run(settings)
+    run_by_flags(run, EvaluateSettings, __doc__, argv, prog)
 
 
 if __name__ == "__main__":

@@ -243,3 +243,36 @@ def parse(
             raise
         parser.error(str(error))
     return (settings, resume) if resumable else settings
+
+
+def run_by_flags(
+    run, settings_class, description, argv=None, prog=None, free=None, kept=None
+):
+    """Runs a program of this package as flags say.
+
+    Args:
+        run: function of the settings; of a program that can be resumed also
+            of the folder of the run.
+        settings_class: the class of `Settings`.
+        description: text of the program's help.
+        argv: list of str, the flags; those of the process if `None`.
+        prog: str, the program's name in usage and errors; the script's if
+            `None`.
+        free: names of settings that may change when a run goes on, or `None`
+            if the program cannot be resumed.
+        kept: function from the folder of a run to a text on what it has left
+            when it ends with an error, empty if there is nothing to say.
+
+    Raises:
+        SystemExit: after one line on a wrong flag or an error of the run.
+    """
+    flags = [field.name for field in dataclasses.fields(settings_class)]
+    if free is None:
+        settings = parse(settings_class, description, argv, prog=prog)
+        with console.errors_in_one_line(argv, prog=prog, flags=flags):
+            run(settings)
+        return
+    settings, _ = parse(settings_class, description, argv, True, free, prog)
+    out = pathlib.Path(settings.out)
+    with console.errors_in_one_line(argv, lambda: kept(out), prog, flags):
+        run(settings, out)

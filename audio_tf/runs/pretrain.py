@@ -18,10 +18,9 @@ import keras
 
 from audio_tf import data, files, layers, models, optimizers
 from audio_tf.audio import RESAMPLER
-from audio_tf.console import errors_in_one_line
 from audio_tf.runs import callbacks, distribution, provenance
 from audio_tf.runs.corpus_settings import SpeechSettings
-from audio_tf.runs.flags import parse
+from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.model_settings import ModelSettings
 from audio_tf.runs.reconstruction import ReconstructionPictures
 from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
@@ -460,17 +459,15 @@ def main(argv=None, prog=None):
         prog: str, the program's name in usage and errors; the script's if
             `None`.
     """
-    settings, _ = parse(
+    run_by_flags(
+        run,
         PretrainSettings,
         __doc__,
         argv,
-        resumable=True,
+        prog,
         free=FREE_SETTINGS,
-        prog=prog,
+        kept=callbacks.kept,
     )
-    out = pathlib.Path(settings.out)
-    with errors_in_one_line(argv, lambda: callbacks.kept(out), prog):
-        run(settings, out)
 
 
 if __name__ == "__main__":

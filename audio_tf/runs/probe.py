@@ -28,12 +28,11 @@ import numpy as np
 from audio_tf import attention, data, files
 from audio_tf.analysis import probes
 from audio_tf.audio import RESAMPLER
-from audio_tf.console import errors_in_one_line
 from audio_tf.models import AudioBackbone
 from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import provenance
 from audio_tf.runs.corpus_settings import SpeechSettings
-from audio_tf.runs.flags import parse
+from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
 from audio_tf.terminal import describe_failures
 
@@ -413,13 +412,14 @@ def describe(tasks):
     return "\n".join(lines)
 
 
-def run(asked, out, resume=False):
+def run(asked, out):
     """Trains and tests the probes of all tasks that are not done.
+
+    A run that has begun in the folder goes on.
 
     Args:
         asked: `ProbeSettings`.
         out: path of the run's folder.
-        resume: bool, whether the run has begun before.
     """
     out = pathlib.Path(out)
     path = out / "probes.json"
@@ -428,7 +428,7 @@ def run(asked, out, resume=False):
     record = provenance.corpus_record(corpora, root)
     provenance.check_corpus(out, record)
     weights = model and model["weights_sha256"]
-    tasks = earlier_tasks(path, weights) if resume else {}
+    tasks = earlier_tasks(path, weights)
     clips = {
         split: settings.prepare(corpus, split)
         for split, corpus in corpora.items()
@@ -482,21 +482,15 @@ def main(argv=None, prog=None):
         prog: str, the program's name in usage and errors; the script's if
             `None`.
     """
-    settings, resume = parse(
+    run_by_flags(
+        run,
         ProbeSettings,
         __doc__,
         argv,
-        resumable=True,
+        prog,
         free=FREE_SETTINGS,
-        prog=prog,
+        kept=kept,
     )
-    out = pathlib.Path(settings.out)
-    with errors_in_one_line(argv, lambda: kept(out), prog):
-        try:
-            run(settings, out, resume)
-        except ValueError as error:
-            message = str(error).replace("`by_time=True`", flag("by_time"))
-            raise ValueError(message) from error
 
 
 def kept(out):

@@ -25,10 +25,10 @@ import subprocess
 import sys
 import time
 
-from audio_tf import files
-from audio_tf.console import errors_in_one_line
+from audio_tf import console, files
 from audio_tf.corpora import SPEECH
-from audio_tf.runs.flags import check_out, parse, read_config
+from audio_tf.ops.checks import closest
+from audio_tf.runs.flags import check_out, read_config, run_by_flags
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -412,6 +412,7 @@ def write_table(settings, seconds):
 
 def reproduce_ssl(settings):
     """Runs all rows, and ends with 1 if one has failed."""
+    check_out(settings.out)
     begin(settings)
     seconds = inference_s(settings) if settings.repeats else {}
     failed = []
@@ -479,19 +480,16 @@ def main(argv=None, prog=None):
         file, asked = flags
         time_inference(file, json.loads(asked))
         return
+    if table in ("-h", "--help"):
+        print(__doc__)
+        return
     if table not in TABLES:
-        helped = table in ("-h", "--help")
-        print(__doc__, file=sys.stdout if helped else sys.stderr)
-        sys.exit(
-            0
-            if helped
-            else f"The table must be one of {list(TABLES)}. Received: {table!r}"
+        console.Parser(prog=prog).error(
+            f"the table must be one of {list(TABLES)}{closest(table, TABLES)}. "
+            f"Received: {table!r}"
         )
     settings_class, reproduce = TABLES[table]
-    settings = parse(settings_class, __doc__, flags, prog=prog)
-    with errors_in_one_line(flags, prog=prog):
-        check_out(settings.out)
-        reproduce(settings)
+    run_by_flags(reproduce, settings_class, __doc__, flags, prog)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,11 @@ import keras
 
 from audio_tf import data, files, metrics
 from audio_tf.audio import RESAMPLER
-from audio_tf.console import errors_in_one_line
 from audio_tf.export import export
 from audio_tf.models import AudioClassifier
 from audio_tf.runs import callbacks, provenance
 from audio_tf.runs.corpus_settings import DataSettings
-from audio_tf.runs.flags import parse
+from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.model_settings import MODELS_OWN, ModelSettings
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
@@ -380,17 +379,15 @@ def main(argv=None, prog=None):
         prog: str, the program's name in usage and errors; the script's if
             `None`.
     """
-    settings, _ = parse(
+    run_by_flags(
+        run,
         TrainSettings,
         __doc__,
         argv,
-        resumable=True,
+        prog,
         free=FREE_SETTINGS,
-        prog=prog,
+        kept=callbacks.kept,
     )
-    out = pathlib.Path(settings.out)
-    with errors_in_one_line(argv, lambda: callbacks.kept(out), prog):
-        run(settings, out)
 
 
 if __name__ == "__main__":

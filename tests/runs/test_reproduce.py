@@ -221,3 +221,8 @@ def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
     # It is not timed again.
     monkeypatch.setattr(subprocess, "run", None)
     assert reproduce.inference_s(settings) == seconds
+
+
+def test_an_unknown_table_is_named_with_the_nearest(refusal):
+    line = refusal("reproduce", "sll", "--out", "none")
+    assert "did you mean 'ssl'" in line and "Received: 'sll'" in line
