@@ -3,7 +3,6 @@
 import ast
 import configparser
 import functools
-import pathlib
 import re
 import subprocess
 import sys
@@ -12,23 +11,16 @@ import keras
 import numpy as np
 import pytest
 import soundfile
+from repository import ROOT, tracked
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-
-def tracked():
-    """Paths that git tracks or would."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    if listed.returncode:
+@pytest.fixture
+def files():
+    """Names of the files that git tracks or would."""
+    names = tracked()
+    if names is None:
         pytest.skip("not a git checkout")
-    return {
-        line for line in listed.stdout.splitlines() if (ROOT / line).exists()
-    }
+    return names
 
 
 def readme_tree():
@@ -47,9 +39,8 @@ def readme_tree():
     return paths
 
 
-def test_the_readme_tree_is_true():
+def test_the_readme_tree_is_true(files):
     tree = readme_tree()
-    files = tracked()
     for path in tree:
         if path.endswith("/"):
             assert any(file.startswith(path) for file in files), path
@@ -196,18 +187,18 @@ def test_the_package_imports_without_tensorflow_code():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_no_machine_path_is_committed():
+def test_no_machine_path_is_committed(files):
     pattern = re.compile(r"(?<![\w.])/(work|root|home)/\w")
-    for name in tracked():
+    for name in files:
         if name.endswith((".py", ".md", ".cfg", ".toml", "Makefile", "run")):
             text = (ROOT / name).read_text()
             assert not pattern.search(text), name
 
 
-def test_nothing_is_cited_that_a_reader_cannot_find():
+def test_nothing_is_cited_that_a_reader_cannot_find(files):
     """Papers and public code are sources; our own notes and tasks are not."""
     notes = re.compile(r"\b(FAC[T]S|PEER[S]|DESIG[N]|STYL[E])\b|the issu[e]\b")
-    for name in tracked():
+    for name in files:
         if name.endswith((".py", ".md", ".cfg", ".toml", "Makefile", "run")):
             found = notes.search((ROOT / name).read_text())
             assert found is None, (name, found)

@@ -1,6 +1,6 @@
 """Models of a few weights, for tests of everything but accuracy."""
 
-from audio_tf.models import AudioTransformerBackbone
+from audio_tf.models import AudioAlbertBackbone, AudioTransformerBackbone
 
 RATE_HZ = 1100
 
@@ -20,7 +20,7 @@ def eager(model):
 
 
 def backbone(**kwargs):
-    """One small block on patches of 10 ms."""
+    """One small block on windows of 10 ms."""
     return AudioTransformerBackbone(
         **{
             "num_layers": 1,
@@ -31,6 +31,21 @@ def backbone(**kwargs):
             "frontend_filters": 16,
             "window_s": 0.01,
             "sample_rate_hz": RATE_HZ,
+            **kwargs,
+        }
+    )
+
+
+def albert(**kwargs):
+    """One small block on 13 features."""
+    return AudioAlbertBackbone(
+        **{
+            "num_layers": 1,
+            "num_heads": 2,
+            "key_dim": 4,
+            "hidden_dim": 8,
+            "intermediate_dims": (8,),
+            "feature_dim": 13,
             **kwargs,
         }
     )

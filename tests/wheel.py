@@ -21,7 +21,8 @@ import tarfile
 import tempfile
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from repository import ROOT, tracked
+
 # A model that takes seconds to train.
 SIZES = {
     "num_layers": 1,
@@ -30,18 +31,6 @@ SIZES = {
     "hidden_dim": 8,
     "intermediate_dims": [8],
 }
-
-
-def tracked():
-    """Names of the files that git tracks or would."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [name for name in listed.stdout.split("\n") if name]
 
 
 def call(*command, cwd, status=0):

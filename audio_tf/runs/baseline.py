@@ -11,6 +11,7 @@ deviation over --seeds; --report gets all of them as JSON.
 
 import collections
 import dataclasses
+import functools
 import os
 
 import numpy as np
@@ -227,16 +228,4 @@ def run(settings):
     return result
 
 
-def main(argv=None, prog=None):
-    """Learns and scores the baselines as flags say.
-
-    Args:
-        argv: list of str, the flags; those of the process if `None`.
-        prog: str, the program's name in usage and errors; the script's if
-            `None`.
-    """
-    run_by_flags(run, BaselineSettings, __doc__, argv, prog)
-
-
-if __name__ == "__main__":
-    main()
+main = functools.partial(run_by_flags, run, BaselineSettings, __doc__)

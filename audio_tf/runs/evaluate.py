@@ -8,6 +8,7 @@ figures as JSON, with the average precision of each class.
 """
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -103,16 +104,4 @@ def run(settings):
     return report
 
 
-def main(argv=None, prog=None):
-    """Evaluates as flags say.
-
-    Args:
-        argv: list of str, the flags; those of the process if `None`.
-        prog: str, the program's name in usage and errors; the script's if
-            `None`.
-    """
-    run_by_flags(run, EvaluateSettings, __doc__, argv, prog)
-
-
-if __name__ == "__main__":
-    main()
+main = functools.partial(run_by_flags, run, EvaluateSettings, __doc__)

@@ -265,7 +265,13 @@ def run_by_flags(
 
     Raises:
         SystemExit: after one line on a wrong flag or an error of the run.
+        TypeError: if only one of `free` and `kept` is given.
     """
+    if (free is None) != (kept is None):
+        raise TypeError(
+            "`free` and `kept` are both of a program that can be resumed. "
+            f"Received: free={free}, kept={kept}"
+        )
     flags = [field.name for field in dataclasses.fields(settings_class)]
     if free is None:
         settings = parse(settings_class, description, argv, prog=prog)

@@ -11,6 +11,7 @@ it is written anew with the pictures.
 """
 
 import dataclasses
+import functools
 import pathlib
 import sys
 
@@ -451,24 +452,11 @@ def run_on_devices(settings, out):
     print(f"\npreset: {out / 'preset'}")
 
 
-def main(argv=None, prog=None):
-    """Pre-trains as flags say.
-
-    Args:
-        argv: list of str, the flags; those of the process if `None`.
-        prog: str, the program's name in usage and errors; the script's if
-            `None`.
-    """
-    run_by_flags(
-        run,
-        PretrainSettings,
-        __doc__,
-        argv,
-        prog,
-        free=FREE_SETTINGS,
-        kept=callbacks.kept,
-    )
-
-
-if __name__ == "__main__":
-    main()
+main = functools.partial(
+    run_by_flags,
+    run,
+    PretrainSettings,
+    __doc__,
+    free=FREE_SETTINGS,
+    kept=callbacks.kept,
+)

@@ -16,6 +16,7 @@ those of the epoch that was best on the validation split, tested once.
 """
 
 import dataclasses
+import functools
 import json
 import pathlib
 import sys
@@ -474,25 +475,6 @@ def run(asked, out):
     print(f"\n{describe(tasks)}")
 
 
-def main(argv=None, prog=None):
-    """Probes as flags say.
-
-    Args:
-        argv: list of str, the flags; those of the process if `None`.
-        prog: str, the program's name in usage and errors; the script's if
-            `None`.
-    """
-    run_by_flags(
-        run,
-        ProbeSettings,
-        __doc__,
-        argv,
-        prog,
-        free=FREE_SETTINGS,
-        kept=kept,
-    )
-
-
 def kept(out):
     """Returns a text on the tasks that an unfinished run has done.
 
@@ -506,5 +488,6 @@ def kept(out):
     return f"{path} has {', '.join(done)}; --resume goes on"
 
 
-if __name__ == "__main__":
-    main()
+main = functools.partial(
+    run_by_flags, run, ProbeSettings, __doc__, free=FREE_SETTINGS, kept=kept
+)

@@ -490,7 +490,3 @@ def main(argv=None, prog=None):
         )
     settings_class, reproduce = TABLES[table]
     run_by_flags(reproduce, settings_class, __doc__, flags, prog)
-
-
-if __name__ == "__main__":
-    main()

@@ -10,6 +10,7 @@ split (test.json), and with --export a SavedModel for TensorFlow Serving.
 """
 
 import dataclasses
+import functools
 import pathlib
 import sys
 import types
@@ -371,24 +372,11 @@ def run(settings, out):
         print(describe_failures(failures))
 
 
-def main(argv=None, prog=None):
-    """Trains as flags say.
-
-    Args:
-        argv: list of str, the flags; those of the process if `None`.
-        prog: str, the program's name in usage and errors; the script's if
-            `None`.
-    """
-    run_by_flags(
-        run,
-        TrainSettings,
-        __doc__,
-        argv,
-        prog,
-        free=FREE_SETTINGS,
-        kept=callbacks.kept,
-    )
-
-
-if __name__ == "__main__":
-    main()
+main = functools.partial(
+    run_by_flags,
+    run,
+    TrainSettings,
+    __doc__,
+    free=FREE_SETTINGS,
+    kept=callbacks.kept,
+)

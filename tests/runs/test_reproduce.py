@@ -13,6 +13,8 @@ import soundfile
 if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
+import tiny
+
 from audio_tf import models
 from audio_tf.runs import reproduce
 
@@ -192,15 +194,7 @@ def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
     monkeypatch.setattr(
         models.AudioAlbertBackbone,
         "from_preset",
-        lambda size, **options: models.AudioAlbertBackbone(
-            num_layers=1,
-            num_heads=2,
-            key_dim=4,
-            hidden_dim=8,
-            intermediate_dims=(8,),
-            feature_dim=13,
-            **options,
-        ),
+        lambda size, **options: tiny.albert(**options),
     )
     for name in ("ssl", "probe"):
         (tmp_path / f"{name}.py").write_text(

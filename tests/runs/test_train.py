@@ -19,6 +19,7 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
 import tensorflow as tf
+import tiny
 from scripts import TRAINING, kill_at
 
 from audio_tf import layers, models
@@ -391,14 +392,7 @@ def test_what_a_backbone_does_not_take_is_named_by_its_flag(
     untrained, refusal, main, corpus, tmp_path
 ):
     encoder = models.SpeechEncoder(
-        models.AudioAlbertBackbone(
-            num_layers=1,
-            num_heads=2,
-            key_dim=4,
-            hidden_dim=8,
-            intermediate_dims=(8,),
-            feature_dim=13,
-        ),
+        tiny.albert(),
         layers.SpeechFeatures(
             "s3prl", 8_000, {"num_mel_bins": 13, "fft_length": 256}
         ),
