@@ -37,7 +37,7 @@ def command(target):
     folder = tf.sysconfig.get_lib()
     return [
         "g++",
-        "-O1",
+        "-O0",
         "-w",
         *tf.sysconfig.get_compile_flags(),
         str(SOURCES / "runner.cc"),

@@ -1,6 +1,5 @@
 """The signatures of an exported classifier, and what is written beside them."""
 
-import keras
 import tensorflow as tf
 
 from audio_tf.audio import RESAMPLER, wav
@@ -91,6 +90,25 @@ def write_scores(model, folder):
     def serve(waveform, lengths):
         return endpoint(waveform, lengths)
 
-    archive = keras.export.ExportArchive()
-    archive.add_endpoint("serving_default", serve, input_signature=specs)
-    archive.write_out(str(folder), verbose=False)
+    write({"serving_default": (serve, specs)}, model.weights, folder)
+
+
+def write(endpoints, weights, folder):
+    """Writes functions and the variables they read as a SavedModel.
+
+    `keras.export.ExportArchive` needs no list of variables, but traces every
+    function twice to find them.
+
+    Args:
+        endpoints: dict, by name of the signature, of pairs of a function and
+            its list of `tf.TensorSpec`. Defaults of arguments are written.
+        weights: list of `keras.Variable`, at least all that functions read.
+        folder: path to write to.
+    """
+    root = tf.Module()
+    root.weights = [weight.value for weight in weights]
+    graphs = {
+        name: tf.function(function, input_signature=specs, autograph=False)
+        for name, (function, specs) in endpoints.items()
+    }
+    tf.saved_model.save(root, str(folder), signatures=graphs)

@@ -108,13 +108,9 @@ def export(
     max_clip_s = longest_scored_s(model, max_clip_s)
 
     model = copies.folded(model)
-    archive = keras.export.ExportArchive()
-    # No `track(model)`: it would write every weight twice.
     endpoints = signatures.endpoints(model, max_clip_s)
     if stream:
         endpoints["stream"] = streaming.endpoint(model)
-    for name, (function, specs) in endpoints.items():
-        archive.add_endpoint(name, function, input_signature=specs)
     is_new = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -123,7 +119,7 @@ def export(
             prefix=".export-", dir=path, ignore_cleanup_errors=True
         ) as temporary:
             written = pathlib.Path(temporary, "version")
-            archive.write_out(str(written), verbose=False)
+            signatures.write(endpoints, model.weights, written)
             if check:
                 gate.check(written)
             (written / METADATA).parent.mkdir(exist_ok=True)

@@ -31,6 +31,9 @@ def head_alone(monkeypatch):
 
         def serve(waveform, lengths=tf.constant([-1])):
             loudness = keras.ops.mean(waveform, axis=1, keepdims=True)
+            # What no signature reads would be refused.
+            for weight in model.weights:
+                loudness += 0.0 * keras.ops.sum(weight)
             shift = tf.cast(tf.reduce_max(lengths), tf.float32)
             x = keras.ops.tile(loudness + shift, (1, dim))
             return {"scores": model.output_dense(x)}

@@ -16,7 +16,7 @@ import tensorflow as tf
 from serving_cases import classifier
 
 from audio_tf import export as audio_export
-from audio_tf.export import gate
+from audio_tf.export import gate, signatures
 
 WAVEFORM = tf.TensorSpec((None, None), tf.float32, name="waveform")
 AUDIO_BYTES = tf.TensorSpec((None,), tf.string, name="audio_bytes")
@@ -195,13 +195,16 @@ def test_every_seeded_op_is_random():
 
 def test_dropout_that_is_left_on(tmp_path):
     model = classifier(dropout=0.5)
-    archive = keras.export.ExportArchive()
-    archive.add_endpoint(
-        "serving_default",
-        lambda waveform: {"scores": model(waveform, training=True)},
-        input_signature=[WAVEFORM],
+    signatures.write(
+        {
+            "serving_default": (
+                lambda waveform: {"scores": model(waveform, training=True)},
+                [WAVEFORM],
+            )
+        },
+        model.variables,
+        tmp_path,
     )
-    archive.write_out(str(tmp_path), verbose=False)
     texts = gate.problems(tmp_path)
     assert texts and all("draws random numbers" in text for text in texts)
 

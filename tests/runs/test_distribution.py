@@ -100,7 +100,11 @@ pretrain.main(
 
 # On JAX, two devices of one busy CPU wait for each other in vain at times.
 @pytest.mark.parametrize(
-    ("backend", "strategy"), [("tensorflow", "data_parallel"), ("jax", "none")]
+    ("backend", "strategy"),
+    [
+        pytest.param("tensorflow", "data_parallel", marks=pytest.mark.slow),
+        ("jax", "none"),
+    ],
 )
 def test_two_devices_equal_one_and_pretrain(backend, strategy, tmp_path):
     pytest.importorskip(backend)

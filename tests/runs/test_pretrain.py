@@ -191,7 +191,7 @@ def test_the_schedule_ends_with_the_steps(corpus, tmp_path):
     ],
 )
 def test_mixed_precision_resumes(
-    precision, corpus, main, refusal, tmp_path, monkeypatch
+    precision, corpus, main, refusal, tmp_path, monkeypatch, eager_models
 ):
     arguments = ["--data-dir", corpus, *COMMON, "--precision", precision]
     arguments += ["--save-every", 2, "--steps", 4]
