@@ -6,6 +6,7 @@ import os
 import numpy as np
 
 from audio_tf.corpora.labels import check_vocabulary
+from audio_tf.ops.checks import closest
 
 SPLITS = ("train", "val", "test")
 
@@ -77,6 +78,51 @@ def draw_splits(corpus, seed):
         "train": corpus.select(sorted(order[2 * tenth :])),
         "val": corpus.select(sorted(order[:tenth])),
         "test": corpus.select(sorted(order[tenth : 2 * tenth])),
+    }
+
+
+def split_by_speaker(where, corpus, speakers, val_speakers, test_speakers):
+    """Splits a corpus so that no speaker is in two splits.
+
+    Args:
+        where: path of the corpus, for messages.
+        corpus: `Corpus`.
+        speakers: list of str, the speaker of each clip.
+        val_speakers: list of str, the speakers of the split val.
+        test_speakers: list of str, the speakers of the split test; all who
+            are in neither are for training.
+
+    Returns:
+        Dict of `Corpus` by split; within a split the clips keep their order.
+
+    Raises:
+        ValueError: if a speaker is named twice or has no clip, or nobody is
+            left for training.
+    """
+    known = sorted(set(speakers))
+    named = {"val_speakers": val_speakers, "test_speakers": test_speakers}
+    held_out = [*val_speakers, *test_speakers]
+    for option, names in named.items():
+        for name in names:
+            if name not in known:
+                raise ValueError(
+                    f"{where}: `{option}` must be among {known}"
+                    f"{closest(name, known)}. Received: {name!r}"
+                )
+    if len(set(held_out)) < len(held_out) or len(held_out) == len(known):
+        raise ValueError(
+            f"{where}: each speaker must be named once, and one of {known} be "
+            f"left for training. Received: val_speakers={list(val_speakers)}, "
+            f"test_speakers={list(test_speakers)}"
+        )
+    owner = dict.fromkeys(known, "train")
+    owner |= dict.fromkeys(val_speakers, "val")
+    owner |= dict.fromkeys(test_speakers, "test")
+    return {
+        split: corpus.select(
+            [row for row, name in enumerate(speakers) if owner[name] == split]
+        )
+        for split in SPLITS
     }
 
 

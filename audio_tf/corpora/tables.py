@@ -8,14 +8,19 @@ that its function does not take is refused.
 """
 
 from audio_tf.corpora import layouts
+from audio_tf.corpora.arabic_speech_commands import (
+    read_arabic_speech_commands,
+)
 from audio_tf.corpora.class_folders import read_folders
 from audio_tf.corpora.csv_file import read_csv
+from audio_tf.corpora.emodb import read_emodb
 from audio_tf.corpora.esc import read_esc10, read_esc50
 from audio_tf.corpora.fsd50k import read_fsd50k
 from audio_tf.corpora.layouts import Layout
 from audio_tf.corpora.librispeech import read_librispeech
+from audio_tf.corpora.speech_commands import read_speech_commands
 from audio_tf.corpora.speech_folder import read_speech_folder
-from audio_tf.corpora.spoken_digits import read_fsdd
+from audio_tf.corpora.spoken_digits import read_fsdd, read_fsdd_clips
 from audio_tf.corpora.synthetic import read_synthetic
 from audio_tf.corpora.tfds_librispeech import read_tfds_librispeech
 
@@ -29,6 +34,16 @@ CORPORA = {
     "fsd50k": Layout(read_fsd50k, "the folders of FSD50K as released"),
     "esc10": Layout(read_esc10, "ESC-10, alone or within ESC-50"),
     "esc50": Layout(read_esc50, "ESC-50 as released"),
+    "arabic_speech_commands": Layout(
+        read_arabic_speech_commands, "Arabic Speech Commands as released"
+    ),
+    "speech_commands": Layout(
+        read_speech_commands, "Google Speech Commands as released, all words"
+    ),
+    "emodb": Layout(read_emodb, "EmoDB's files, split by speaker"),
+    "fsdd": Layout(
+        read_fsdd_clips, "spoken digits, split by index or by speaker"
+    ),
     "folders": Layout(read_folders, "a folder per class, or splits of such"),
     "csv": Layout(read_csv, "a file with the header filename,labels[,split]"),
 }

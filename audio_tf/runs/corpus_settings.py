@@ -9,6 +9,7 @@ import pathlib
 from audio_tf.audio.decoders import DECODERS
 from audio_tf.corpora import (
     CORPORA,
+    FSDD_CLASSES,
     SPEECH,
     SPLITS,
     layouts,
@@ -97,7 +98,7 @@ class AudioSettings(Settings):
 
 @dataclasses.dataclass
 class DataSettings(AudioSettings):
-    """The corpus of labelled clips, and its folds."""
+    """The corpus of labelled clips, and its splits."""
 
     layouts = CORPORA
 
@@ -116,6 +117,15 @@ class DataSettings(AudioSettings):
     )
     test_folds: list[int] = setting(
         [5], "folds for the test", check=FOLD, option="folds"
+    )
+    val_speakers: list[str] = setting(
+        [], "speakers for validation", option="val_speakers"
+    )
+    test_speakers: list[str] = setting(
+        [], "speakers for the test", option="test_speakers"
+    )
+    classes: str = setting(
+        "digits", "what is told apart", FSDD_CLASSES, option="classes"
     )
 
     def check(self):
@@ -148,6 +158,9 @@ class DataSettings(AudioSettings):
         options = {
             "folds": self.folds(),
             "vocabulary": self.vocabulary,
+            "val_speakers": self.val_speakers,
+            "test_speakers": self.test_speakers,
+            "classes": self.classes,
             "seed": self.seed,
         }
         return load_corpus(
@@ -171,6 +184,17 @@ class ReportSettings(DataSettings):
                 "--report must be a file in a folder that is there. "
                 f"Received: {self.report}"
             )
+
+    def load(self):
+        """Reads the corpus, which must have clips in the split to score."""
+        corpora = super().load()
+        filled = [split for split in corpora if len(corpora[split])]
+        if self.split not in filled:
+            raise ValueError(
+                f"--split must be a split with clips, one of {filled}. "
+                f"Received: {self.split!r}"
+            )
+        return corpora
 
 
 @dataclasses.dataclass

@@ -259,6 +259,7 @@ def load_chunks(settings, corpora, classifier):
     chunks, failures = {}, {}
     for split, corpus in corpora.items():
         if not len(corpus):
+            print(f"{split}: no clips")
             continue
         clips = data.prepare(
             corpus,

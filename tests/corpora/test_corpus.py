@@ -43,3 +43,25 @@ def test_select_keeps_files_and_labels_together():
     assert chosen.targets().tolist() == [[0, 0, 0], [1, 1, 0]]
     assert len(chosen) == 2
     assert len(corpus) == 3
+
+
+def test_no_speaker_is_in_two_splits():
+    corpus = corpora.Corpus(list("abcde"), [["x"]] * 5, ["x"])
+    who = ["jo", "ann", "jo", "zoe", "ann"]
+
+    def split(val, test):
+        splits = corpus_module.split_by_speaker("here", corpus, who, val, test)
+        return ["".join(each.files) for each in splits.values()]
+
+    assert split(["zoe"], ["ann"]) == ["ac", "d", "be"]
+    assert split([], ["zoe", "jo"]) == ["be", "", "acd"]
+    assert split([], []) == ["abcde", "", ""]
+    for val, test, message in (
+        (["joe"], [], "here: `val_speakers` .*did you mean 'jo'"),
+        ([], ["bob"], r"`test_speakers` must be among \['ann', 'jo', 'zoe'\]"),
+        (["jo"], ["jo"], "named once"),
+        ([], ["jo", "jo"], "named once"),
+        (["jo", "zoe"], ["ann"], "left for training.*test_speakers=."),
+    ):
+        with pytest.raises(ValueError, match=message):
+            split(val, test)

@@ -125,6 +125,32 @@ def test_real_esc10(shared_data):
         assert counts == {column: 8 * len(numbers) for column in range(10)}
 
 
+def test_real_esc50(shared_data):
+    """Fold 5 is not among them; ESC-10 is a column."""
+    folder = shared_data / "esc50"
+    with open(folder / "esc50.csv", newline="") as file:
+        rows = {row["filename"]: row for row in csv.DictReader(file)}
+    folds = {"train": [1, 2], "val": [3], "test": [4]}
+    splits = corpora.load_corpus("esc50", folder, folds=folds)
+    assert [len(corpus) for corpus in splits.values()] == [800, 400, 400]
+    for split, numbers in folds.items():
+        corpus = splits[split]
+        assert all(file.is_file() for file in corpus.files)
+        assert {int(name[0]) for name in names(corpus)} == set(numbers)
+        columns = corpus.targets().argmax(axis=1).tolist()
+        assert columns == [int(rows[name]["target"]) for name in names(corpus)]
+        assert collections.Counter(columns) == {
+            column: 8 * len(numbers) for column in range(50)
+        }
+    few = corpora.load_corpus("esc10", folder, folds=folds)
+    chosen = [
+        name for name in names(splits["val"]) if rows[name]["esc10"] == "True"
+    ]
+    assert names(few["val"]) == chosen and len(chosen) == 80
+    with pytest.raises(ValueError, match=r"one of \[1, 2, 3, 4\]"):
+        corpora.load_corpus("esc50", folder)
+
+
 @pytest.mark.parametrize(
     "old, new, message",
     [

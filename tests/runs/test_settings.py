@@ -8,6 +8,7 @@ import sys
 
 import keras
 import pytest
+from corpus_files import touch
 from scripts import TRAINING
 
 if keras.backend.backend() != "tensorflow":
@@ -94,6 +95,13 @@ MISTAKES = {
         (["--dataset", "folder"], "did you mean 'folders'"),
         (["--decoder", "sound"], "must be one of ['soundfile'"),
         (["--made-for-frames", 0], "must be positive"),
+        (
+            ["--test-speakers", "03", "--dataset", "esc10"],
+            "applies to --dataset emodb or fsdd alone",
+        ),
+        (["--val-speakers", "a"], "applies to --dataset emodb or fsdd alone"),
+        (["--classes", "digits"], "applies to --dataset fsdd alone"),
+        (["--classes", "digit", "--dataset", "fsdd"], "did you mean 'digits'"),
         (["--train-folds", 9, "--dataset", "esc10"], "a fold from 1 to 5"),
         (["--train-folds", "--dataset", "esc10"], "must name a fold"),
         (
@@ -269,6 +277,22 @@ def test_a_flag_is_named_for_what_a_model_does_not_take(classes):
         assert str(raised.value).startswith(f"{flag}: ")
     with pytest.raises(KeyError), found.naming_flags():
         raise KeyError("'filterbank'")
+
+
+def test_speakers_and_classes_reach_the_reader(classes, tmp_path):
+    for who in ("ann", "jo", "zoe"):
+        touch(tmp_path / "recordings" / f"3_{who}_7.wav")
+    asked = {"dataset": "fsdd", "data_dir": tmp_path}
+    splits = classes["train"](
+        **asked, val_speakers=["jo"], test_speakers=["ann"]
+    ).load()
+    assert [file.stem for each in splits.values() for file in each.files] == [
+        *("3_zoe_7", "3_jo_7", "3_ann_7")
+    ]
+    scored = classes["evaluate"](**asked, split="val", classes="speakers")
+    assert scored.load()["val"].vocabulary == ["ann", "jo", "zoe"]
+    with pytest.raises(ValueError, match=r"--split .* of \['val'\].*'test'"):
+        classes["evaluate"](**asked).load()
 
 
 def test_settings_survive_json_with_what_was_given(classes):
