@@ -40,6 +40,10 @@ class Corpus:
             targets[row, [column[label] for label in labels]] = 1.0
         return targets
 
+    def has_one_label(self):
+        """Returns whether each clip has exactly one label."""
+        return all(len(labels) == 1 for labels in self.labels)
+
     def annotation(self, row):
         """Returns all that clip `row` is labelled with, a list of strings.
 

@@ -17,6 +17,7 @@ from audio_tf.layers.cepstral import MFCC
 from audio_tf.layers.compression import PCEN, LogCompression
 from audio_tf.layers.encoder import (
     FeedForward,
+    FrameNorm,
     SinusoidalPositions,
     TransformerBlock,
 )
@@ -24,6 +25,7 @@ from audio_tf.layers.features import SpeechFeatures
 from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
 from audio_tf.layers.frames import Deltas, FrameStacking, UtteranceNorm
 from audio_tf.layers.frontend import FrameMask, WaveformFrontend
+from audio_tf.layers.mel_frontend import MelFrontend
 from audio_tf.layers.mixing import BetweenClassMixing, Mixup
 from audio_tf.layers.multiscale import MultiScaleAverage
 from audio_tf.layers.pooling import MaskedMean, TemporalAveragePooling
@@ -41,11 +43,13 @@ __all__ = [
     "FeedForward",
     "FrameMask",
     "FrameMasking",
+    "FrameNorm",
     "FrameStacking",
     "LogCompression",
     "LogMel",
     "MFCC",
     "MaskedMean",
+    "MelFrontend",
     "Mixup",
     "MultiScaleAverage",
     "PCEN",

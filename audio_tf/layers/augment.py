@@ -127,7 +127,9 @@ class RandomLayer(Layer):
         store["seed_generator_state"] = self.seed_generator.state
 
     def load_own_variables(self, store):
-        self.seed_generator.state.assign(store["seed_generator_state"])
+        # Weights from a model without this layer have no state of it.
+        if "seed_generator_state" in store:
+            self.seed_generator.state.assign(store["seed_generator_state"])
 
     def get_config(self):
         return {**super().get_config(), "seed": self.seed}
@@ -135,6 +137,10 @@ class RandomLayer(Layer):
 
 class Augmentation(RandomLayer):
     """The base of augmentations that leave some clips as they are.
+
+    Attributes:
+        domain: `"waveform"`, `"spectrum"` (the power of every bin) or
+            `"features"` (of frames), what the layer is meant to augment.
 
     Args:
         rate: float, share of clips that are augmented, each with this
@@ -144,6 +150,8 @@ class Augmentation(RandomLayer):
     Raises:
         ValueError: if an argument is out of range.
     """
+
+    domain = "waveform"
 
     def __init__(self, rate=1.0, **kwargs):
         super().__init__(**kwargs)

@@ -68,6 +68,8 @@ class SpectrogramAugmentation(augment.Augmentation):
         are as they were.
     """
 
+    domain = "features"
+
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -232,6 +234,8 @@ class VocalTractPerturbation(SpectrogramAugmentation):
             at which the slope changes; the paper has 4.8 kHz of 8.
         **kwargs: arguments of `Augmentation`.
     """
+
+    domain = "spectrum"
 
     def __init__(self, factor=(0.9, 1.1), break_share=0.6, **kwargs):
         super().__init__(**kwargs)

@@ -10,7 +10,12 @@ from audio_tf.attention import check_arguments, create, name_of
 from audio_tf.layers import activations
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import blocks, masks
-from audio_tf.ops.checks import check_dropout, check_positive, check_sizes
+from audio_tf.ops.checks import (
+    check_dropout,
+    check_flags,
+    check_positive,
+    check_sizes,
+)
 from audio_tf.ops.layer import Layer
 
 # Keras' default of 1e-3 drowns quiet clips.
@@ -219,10 +224,13 @@ class FeedForward(Layer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class TransformerBlock(Stage, Layer):
-    """A transformer block: attention and feed-forward, in post-norm form.
+    """A transformer block: attention and feed-forward.
 
     Each of the two is `x = LayerNorm(x + F(x))`: section 3.1 of "Audio
-    Transformers" (arXiv 2105.00335).
+    Transformers" (arXiv 2105.00335). With `norm_first` it is
+    `x = x + F(LayerNorm(x))`, which trains at higher rates ("On Layer
+    Normalization in the Transformer Architecture", arXiv 2002.04745) and
+    wants a normalisation behind the last block.
 
     Args:
         num_heads: int, the number of attention heads.
@@ -246,6 +254,8 @@ class TransformerBlock(Stage, Layer):
         made_for_frames: int, frames of the longest input that the block is made
             for, which sizes the tables and strides of its attention; `None`
             for the defaults of its class.
+        norm_first: bool, whether LayerNorm comes before attention and
+            feed-forward and not behind the sums.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -272,10 +282,13 @@ class TransformerBlock(Stage, Layer):
         kernel_initializer=None,
         layer_norm_epsilon=LAYER_NORM_EPSILON,
         made_for_frames=None,
+        norm_first=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
+        check_flags(norm_first=norm_first)
+        self.norm_first = norm_first
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.intermediate_dims = sizes_of(
@@ -367,7 +380,7 @@ class TransformerBlock(Stage, Layer):
             mask = ops.cast(mask, "bool")
             inputs = masks.zero_padding(inputs, mask)
         attended = self.attention(
-            inputs,
+            self.before_attention(inputs),
             mask=mask,
             training=training,
             return_attention_scores=return_attention_scores,
@@ -377,9 +390,18 @@ class TransformerBlock(Stage, Layer):
         x = self.after_attention(inputs, attended, training)
         return (x, weights) if return_attention_scores else x
 
+    def before_attention(self, inputs):
+        """Returns what the attention is given, of each frame for itself."""
+        return self.attention_norm(inputs) if self.norm_first else inputs
+
     def after_attention(self, inputs, attended, training=False):
         """Applies the rest of the block, which takes each frame for itself."""
         attended = self.attention_dropout(attended, training=training)
+        if self.norm_first:
+            x = inputs + attended
+            return x + self.feed_forward(
+                self.feed_forward_norm(x), training=training
+            )
         x = self.attention_norm(inputs + attended)
         return self.feed_forward_norm(
             x + self.feed_forward(x, training=training)
@@ -398,7 +420,8 @@ class TransformerBlock(Stage, Layer):
         past = ops.shape(inputs)[1] - count
         recent = blocks.narrow(inputs, 1, past, count)
         return self.after_attention(
-            recent, self.attention.call_last(inputs, count)
+            recent,
+            self.attention.call_last(self.before_attention(inputs), count),
         )
 
     def stream_piece(self, seen, count, last):
@@ -436,4 +459,48 @@ class TransformerBlock(Stage, Layer):
                 self.kernel_initializer
             ),
             "layer_norm_epsilon": self.layer_norm_epsilon,
+            "norm_first": self.norm_first,
         }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class FrameNorm(Stage, Layer):
+    """A layer that normalises each frame: what follows pre-norm blocks.
+
+    Args:
+        epsilon: float, added to the variance.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        mask: boolean `(batch, time)`, which is passed on, or `None`.
+    """
+
+    causal = True
+
+    def __init__(self, epsilon=LAYER_NORM_EPSILON, **kwargs):
+        super().__init__(**kwargs)
+        check_positive(epsilon=epsilon)
+        self.supports_masking = True
+        self.epsilon = epsilon
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=epsilon, dtype=self.dtype_policy, name="norm"
+        )
+
+    def build(self, input_shape):
+        self.norm.build(input_shape)
+
+    def call(self, inputs, mask=None):
+        return self.norm(inputs)
+
+    def stream_memory(self, frames):
+        return 0
+
+    def stream_piece(self, seen, count, last):
+        return self.norm(seen)
+
+    def compute_output_spec(self, inputs, mask=None):
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "epsilon": self.epsilon}

@@ -170,6 +170,9 @@ class WaveformFrontend(Layer):
         ValueError: if an argument is out of range.
     """
 
+    causal = True
+    embeds_pieces = True
+
     def __init__(
         self,
         filters=2048,
@@ -218,6 +221,11 @@ class WaveformFrontend(Layer):
             dtype=self.dtype_policy,
             name="embedding",
         )
+
+    @property
+    def frame_size(self):
+        """The samples from one frame to the next."""
+        return self.window_size
 
     def build(self, input_shape):
         self.filter_dense.build((None, None, self.window_size))

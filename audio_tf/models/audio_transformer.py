@@ -5,15 +5,51 @@ import keras
 from audio_tf.attention import name_of
 from audio_tf.layers import (
     FrameMask,
+    FrameNorm,
+    MelFrontend,
     MultiScaleAverage,
     SinusoidalPositions,
     TemporalAveragePooling,
     TransformerBlock,
     WaveformFrontend,
 )
+from audio_tf.layers.mel_frontend import COMPRESSIONS, check_augmentation
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.backbone import AudioBackbone
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_sizes, closest
+
+# Filterbanks of the dense front end of the paper; the others are compressed
+# mel bands, by the names of their compression.
+DENSE_FILTERBANKS = ("random", "mel")
+FILTERBANKS = {
+    **dict.fromkeys(DENSE_FILTERBANKS),
+    **{f"{name}_mel": name for name in COMPRESSIONS},
+}
+
+
+def by_block(name, value, num_layers, one):
+    """Completes an argument that each block may have a value of its own of.
+
+    Args:
+        name: str, the argument that an error names.
+        value: one value for all blocks, or a list of one for each.
+        num_layers: int, the number of blocks.
+        one: function of a value that returns it in the form to keep.
+
+    Returns:
+        List of `num_layers` values.
+
+    Raises:
+        ValueError: if there is a list of another length.
+    """
+    if not isinstance(value, (list, tuple)):
+        return [one(value)] * num_layers
+    if len(value) != num_layers:
+        raise ValueError(
+            f"`{name}` must be one value, or a list of one for each of the "
+            f"{num_layers} blocks. Received: {name}={value!r}"
+        )
+    return [one(each) for each in value]
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -33,6 +69,13 @@ class AudioTransformerBackbone(AudioBackbone):
     | `audio_transformer_large` | 1,948,480 | 1,961,480 | 2.3 M |
     | `audio_transformer_large_pooled` | 1,948,480 | 1,961,480 | 2.3 M |
     | `audio_transformer_large_multiscale` | 1,948,480 | 1,961,480 | 2.3 M |
+    | `audio_transformer_mel_small` | 166,656 | 179,656 | |
+    | `audio_transformer_mel_base` | 826,368 | 852,168 | |
+
+    Beyond the paper there is `audio_transformer_mel_small` and its larger
+    relatives: a front end of compressed mel bands, blocks that normalise
+    first, and attention over the whole clip. Trained on little data they
+    are far better.
 
     Args:
         num_layers: int, the number of transformer blocks.
@@ -41,15 +84,22 @@ class AudioTransformerBackbone(AudioBackbone):
         hidden_dim: int, the model's width: features of a frame inside.
         intermediate_dims: tuple of ints, units of the feed-forward's hidden
             layers.
-        frontend_filters: int, units of the front end's first layer.
-        window_s: float, the length in seconds of the window that a frame is
-            made of; windows do not overlap.
+        frontend_filters: int, units of the front end's first layer, or the
+            number of mel bands.
+        window_s: float, the length of windows in seconds; those of the
+            paper's front end make a frame each and do not overlap.
+        frontend_gain: float, the scale at which the paper's front end begins,
+            or `None` for `WaveformFrontend`'s default, which is not the
+            paper's 1.
         sample_rate_hz: int, the rate of the waveform.
-        filterbank: `"random"` or `"mel"`, as `WaveformFrontend` has it.
+        filterbank: `"random"` or `"mel"` for the paper's dense front end, as
+            `WaveformFrontend` has it; `"log_mel"` or `"pcen_mel"` for
+            `MelFrontend`, by its compression.
         attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
-            `audio_tf.attention.Attention` or its registered name. Each block
-            has its own layer.
-        attention_kwargs: dict of further arguments of the attention.
+            `audio_tf.attention.Attention` or its registered name; or a list
+            of one for each block. Each block has its own layer.
+        attention_kwargs: dict of further arguments of the attention, or a
+            list of one dict for each block.
         causal: bool or `None`. True asks for a causal model, and is an error
             if something in it looks ahead; False makes the attentions
             bidirectional; with `None`, the paper's way, attentions are causal
@@ -70,6 +120,16 @@ class AudioTransformerBackbone(AudioBackbone):
             `None`.
         multiscale: `None`, `"block"` or `"causal"`: `MultiScaleAverage` after
             each block but the last, over blocks or trailing windows.
+        hop_s: float, the time in seconds from one window of a `MelFrontend`
+            to the next, or `None` for its default of 10 ms.
+        stack_size: int, windows of a `MelFrontend` that make a frame, or
+            `None` for its default of 4.
+        subtract_mean: bool, whether a `MelFrontend` takes each band's mean
+            over the clip away, or `None` for its default of True.
+        norm_first: bool, whether blocks normalise before attention and
+            feed-forward; a normalisation then follows the last block.
+        augmentation: list of `Augmentation` of `audio_tf.layers`, which are
+            applied in training, each where its `domain` is computed.
         dtype: dtype policy of all layers.
         **kwargs: `name` and `trainable`.
 
@@ -100,6 +160,12 @@ class AudioTransformerBackbone(AudioBackbone):
         pool_size=2,
         pool_strides=None,
         multiscale=None,
+        hop_s=None,
+        stack_size=None,
+        subtract_mean=None,
+        norm_first=False,
+        frontend_gain=None,
+        augmentation=(),
         dtype=None,
         **kwargs,
     ):
@@ -114,14 +180,29 @@ class AudioTransformerBackbone(AudioBackbone):
                 "`multiscale` must be None, 'block' or 'causal'. "
                 f"Received: multiscale={multiscale!r}"
             )
+        attentions = by_block("attention", attention, num_layers, name_of)
+        options = by_block(
+            "attention_kwargs",
+            attention_kwargs,
+            num_layers,
+            lambda value: dict(value or {}),
+        )
         # === Layers ===
-        frontend = WaveformFrontend(
-            filters=frontend_filters,
+        augmentation = list(augmentation)
+        frontend = make_frontend(
+            filterbank,
+            {
+                "hop_s": hop_s,
+                "stack_size": stack_size,
+                "subtract_mean": subtract_mean,
+            },
+            {"gain": frontend_gain},
+            augmentation,
+            frontend_filters,
+            activation,
             hidden_dim=hidden_dim,
             window_s=window_s,
             sample_rate_hz=sample_rate_hz,
-            activation=activation,
-            filterbank=filterbank,
             dtype=dtype,
             name="frontend",
         )
@@ -131,12 +212,13 @@ class AudioTransformerBackbone(AudioBackbone):
                 num_heads=num_heads,
                 key_dim=key_dim,
                 intermediate_dims=intermediate_dims,
-                attention=attention,
-                attention_kwargs=attention_kwargs,
+                attention=attentions[index],
+                attention_kwargs=options[index],
                 causal=causal,
                 made_for_frames=frames,
                 activation=activation,
                 dropout=dropout,
+                norm_first=norm_first,
                 dtype=dtype,
                 name=f"block_{index}",
             )
@@ -160,7 +242,9 @@ class AudioTransformerBackbone(AudioBackbone):
                 )
                 stages.append(pooling)
                 frames = -(-frames // pooling.frame_stride)
-        looking_ahead = [s.name for s in stages if not s.causal]
+        if norm_first:
+            stages.append(FrameNorm(dtype=dtype, name="output_norm"))
+        looking_ahead = [s.name for s in (frontend, *stages) if not s.causal]
         if causal and looking_ahead:
             raise ValueError(
                 "`causal=True` needs a model in which nothing looks ahead, but "
@@ -168,13 +252,17 @@ class AudioTransformerBackbone(AudioBackbone):
                 f"attention={attention!r}, multiscale={multiscale!r}, "
                 f"pool_size={pool_size}, pool_strides={pool_strides}"
             )
-        frame_mask = FrameMask(frontend.window_size, name="frame_mask")
+        frame_mask = FrameMask(frontend.frame_size, name="frame_mask")
         positions = SinusoidalPositions(dtype=dtype, name="positions")
 
         # === Functional Model ===
         inputs = model_inputs.symbolic("waveform")
-        x = positions(frontend(inputs["waveform"], inputs["lengths"]))
-        mask = frame_mask(inputs["waveform"], inputs["lengths"])
+        waveform, lengths = inputs["waveform"], inputs["lengths"]
+        for layer in augmentation:
+            if layer.domain == "waveform":
+                waveform, lengths = layer(waveform, lengths)
+        x = positions(frontend(waveform, lengths))
+        mask = frame_mask(waveform, lengths)
         for stage in stages:
             before, x = x, stage(x, mask=mask)
             mask = stage.compute_mask(before, mask)
@@ -200,8 +288,11 @@ class AudioTransformerBackbone(AudioBackbone):
         self.window_s = window_s
         self.sample_rate_hz = sample_rate_hz
         self.filterbank = filterbank
-        self.attention = name_of(attention)
-        self.attention_kwargs = dict(attention_kwargs or {})
+        # One value where all blocks have the same.
+        several = isinstance(attention, (list, tuple))
+        self.attention = attentions if several else attentions[0]
+        several = isinstance(attention_kwargs, (list, tuple))
+        self.attention_kwargs = options if several else options[0]
         self.asked_causal = causal
         self.made_for_frames = made_for_frames
         self.activation = keras.activations.get(activation)
@@ -210,12 +301,25 @@ class AudioTransformerBackbone(AudioBackbone):
         self.pool_size = pool_size
         self.pool_strides = pool_strides
         self.multiscale = multiscale
+        self.hop_s = hop_s
+        self.stack_size = stack_size
+        self.subtract_mean = subtract_mean
+        self.norm_first = norm_first
+        self.frontend_gain = frontend_gain
+        self.augmentation = augmentation
 
-    embeds_pieces = True
+    @property
+    def embeds_pieces(self):
+        """Whether each frame is made of its own samples alone."""
+        return self.frontend.embeds_pieces
 
     @property
     def frame_size(self):
-        return self.frontend.window_size
+        return self.frontend.frame_size
+
+    @property
+    def causal(self):
+        return self.frontend.causal and super().causal
 
     def embed(self, inputs):
         waveform, lengths = inputs["waveform"], inputs["lengths"]
@@ -241,8 +345,12 @@ class AudioTransformerBackbone(AudioBackbone):
             "window_s": self.window_s,
             "sample_rate_hz": self.sample_rate_hz,
             "filterbank": self.filterbank,
-            "attention": self.attention,
-            "attention_kwargs": dict(self.attention_kwargs),
+            "attention": self.attention
+            if isinstance(self.attention, str)
+            else list(self.attention),
+            "attention_kwargs": dict(self.attention_kwargs)
+            if isinstance(self.attention_kwargs, dict)
+            else [dict(each) for each in self.attention_kwargs],
             "causal": self.asked_causal,
             "made_for_frames": self.made_for_frames,
             "activation": keras.activations.serialize(self.activation),
@@ -251,11 +359,124 @@ class AudioTransformerBackbone(AudioBackbone):
             "pool_size": self.pool_size,
             "pool_strides": self.pool_strides,
             "multiscale": self.multiscale,
+            "hop_s": self.hop_s,
+            "stack_size": self.stack_size,
+            "subtract_mean": self.subtract_mean,
+            "norm_first": self.norm_first,
+            "frontend_gain": self.frontend_gain,
+            "augmentation": [
+                keras.saving.serialize_keras_object(layer)
+                for layer in self.augmentation
+            ],
         }
 
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        # Arguments that override a preset's are no JSON, but layers.
+        layers = [
+            keras.saving.deserialize_keras_object(
+                layer, custom_objects=custom_objects
+            )
+            if isinstance(layer, dict)
+            else layer
+            for layer in config.get("augmentation", ())
+        ]
+        return super().from_config({**config, "augmentation": layers})
 
+
+def make_frontend(
+    filterbank,
+    mel_options,
+    dense_options,
+    augmentation,
+    filters,
+    activation,
+    **kwargs,
+):
+    """Makes the front end of an Audio Transformer.
+
+    Args:
+        filterbank: str, a key of `FILTERBANKS`.
+        mel_options: dict of further arguments of `MelFrontend`, of which
+            `None` stands for its own defaults.
+        dense_options: dict of the same for `WaveformFrontend`.
+        augmentation: list of `Augmentation`.
+        filters: int, units of the first layer, or mel bands.
+        activation: the activation of the first layer, if there is one.
+        **kwargs: arguments that all front ends have.
+
+    Raises:
+        ValueError: if there is no such filterbank, or an argument or an
+            augmentation does not apply to it.
+    """
+    if filterbank not in FILTERBANKS:
+        raise ValueError(
+            f"`filterbank` must be one of {list(FILTERBANKS)}"
+            f"{closest(filterbank, FILTERBANKS)}. "
+            f"Received: filterbank={filterbank!r}"
+        )
+    if filterbank in DENSE_FILTERBANKS:
+        check_augmentation(augmentation, ["waveform"])
+        return WaveformFrontend(
+            filters=filters,
+            activation=activation,
+            filterbank=filterbank,
+            **options_of(filterbank, dense_options, mel_options),
+            **kwargs,
+        )
+    return MelFrontend(
+        num_mel_bins=filters,
+        compression=FILTERBANKS[filterbank],
+        augmentation=[x for x in augmentation if x.domain != "waveform"],
+        **options_of(filterbank, mel_options, dense_options),
+        **kwargs,
+    )
+
+
+def options_of(filterbank, options, others):
+    """Returns those of a front end's options that were given.
+
+    Args:
+        filterbank: str, a key of `FILTERBANKS`.
+        options: dict of the options that apply to it.
+        others: dict of options that apply to other filterbanks.
+
+    Raises:
+        ValueError: if one of the others was given.
+    """
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(
+                f"`{name}` of the front end does not apply to the filterbank "
+                f"{filterbank!r}. Received: {name}={value!r}"
+            )
+    return {k: v for k, v in options.items() if v is not None}
+
+
+MEL = {
+    "filterbank": "log_mel",
+    "frontend_filters": 64,
+    "num_heads": 4,
+    "norm_first": True,
+    "causal": False,
+    "dropout": 0.1,
+}
 AudioTransformerBackbone.register_sizes(
     {
+        "audio_transformer_mel_small": {
+            **MEL,
+            "num_layers": 3,
+            "hidden_dim": 64,
+            "key_dim": 16,
+            "intermediate_dims": (256,),
+        },
+        "audio_transformer_mel_base": {
+            **MEL,
+            "num_layers": 4,
+            "hidden_dim": 128,
+            "key_dim": 32,
+            "intermediate_dims": (512,),
+        },
         "audio_transformer_small": {"num_layers": 3, "frontend_filters": 1024},
         "audio_transformer_large": {"num_layers": 6, "frontend_filters": 2048},
         "audio_transformer_large_pooled": {

@@ -4,18 +4,25 @@ import keras
 import keras_hub
 
 from audio_tf import compat
-from audio_tf.layers import MaskedMean
+from audio_tf.layers import AttentionPooling, MaskedMean, StatisticsPooling
 from audio_tf.models import presets
 from audio_tf.models.backbone import AudioBackbone, freeze_layers
 from audio_tf.models.inputs import InputDoor
 from audio_tf.ops import checks
+
+# How the frames of a clip become one vector.
+POOLINGS = {
+    "mean": MaskedMean,
+    "statistics": StatisticsPooling,
+    "attention": AttentionPooling,
+}
 
 
 @keras.saving.register_keras_serializable("audio_tf")
 class AudioClassifier(
     InputDoor, compat.QuietQuantization, keras_hub.models.Task
 ):
-    """Scores every class from the mean of the backbone's real frames.
+    """Scores every class from the backbone's real frames, pooled.
 
     ```python
     classifier = audio_tf.models.AudioClassifier.from_preset(
@@ -41,6 +48,9 @@ class AudioClassifier(
         dropout: float, the dropout rate before the last layer.
         activation: the activation of the scores; sigmoid for several labels a
             clip.
+        pooling: how real frames become one vector: `"mean"`; `"statistics"`,
+            mean and standard deviation; or `"attention"`, both with learned
+            weights.
         head_dtype: the dtype policy of the last layer, or `None` for the
             backbone's.
         compile: bool, whether to compile the model as the paper does, with
@@ -71,6 +81,7 @@ class AudioClassifier(
         preprocessor=None,
         dropout=0.0,
         activation="sigmoid",
+        pooling="mean",
         head_dtype=None,
         compile=True,
         name=None,
@@ -87,12 +98,18 @@ class AudioClassifier(
                 "`silence_db` applies to chunks, and `chunk_s=None` keeps "
                 f"clips whole. Received: silence_db={silence_db}"
             )
+        if pooling not in POOLINGS:
+            raise ValueError(
+                f"`pooling` must be one of {list(POOLINGS)}"
+                f"{checks.closest(pooling, POOLINGS)}. "
+                f"Received: pooling={pooling!r}"
+            )
         # === Layers ===
         own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
         head_dtype = own_head_dtype or backbone.dtype_policy
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.pooler = MaskedMean(dtype=head_dtype, name="pooler")
+        self.pooler = POOLINGS[pooling](dtype=head_dtype, name="pooler")
         self.output_dropout = keras.layers.Dropout(
             dropout, dtype=head_dtype, name="output_dropout"
         )
@@ -129,6 +146,7 @@ class AudioClassifier(
         self.dropout = dropout
         self.head_dtype = own_head_dtype
         self.activation = keras.activations.get(activation)
+        self.pooling = pooling
 
     @classmethod
     def arguments(cls):
@@ -160,7 +178,7 @@ class AudioClassifier(
         return self.output_activation(self.output_dense(self.output_dropout(x)))
 
     def score_frames(self, frames):
-        """Scores each frame for itself, by the head without its mean.
+        """Scores each frame for itself, as a clip of that frame alone.
 
         Args:
             frames: floating tensor `(batch, frames, dim)`, the backbone's
@@ -169,7 +187,10 @@ class AudioClassifier(
         Returns:
             Float32 tensor `(batch, frames, num_classes)`.
         """
-        return self.output_activation(self.output_dense(frames))
+        batch, time, dim = keras.ops.shape(frames)
+        x = self.pooler(keras.ops.reshape(frames, (batch * time, 1, dim)))
+        x = self.output_activation(self.output_dense(x))
+        return keras.ops.reshape(x, (batch, time, self.num_classes))
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
@@ -270,6 +291,7 @@ class AudioClassifier(
             "silence_db": self.silence_db,
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
+            "pooling": self.pooling,
             "head_dtype": head_dtype
             and keras.dtype_policies.serialize(head_dtype),
         }

@@ -114,6 +114,26 @@ def check_resampler(loader):
         )
 
 
+def describe(preset):
+    """Returns the class of a preset's backbone, and what it is built of.
+
+    Args:
+        preset: as `find` takes it.
+
+    Returns:
+        Pair of the class and the dict of its constructor arguments, complete
+        with their defaults.
+    """
+    loader = find(preset)
+    family = loader.check_backbone_class()
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(family).parameters.items()
+        if parameter.default is not parameter.empty
+    }
+    return family, {**defaults, **loader.config["config"]}
+
+
 def accepted(family, config):
     """Lists the names of the arguments that a backbone of a config takes.
 

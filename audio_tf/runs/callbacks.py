@@ -125,6 +125,73 @@ class BestCheckpoint(keras.callbacks.Callback):
         self.best = figure
 
 
+class WithAverageWeights(keras.callbacks.Callback):
+    """Runs other callbacks at an epoch's end with averages of the weights.
+
+    The weights themselves come back afterwards: training goes on with them.
+
+    Args:
+        callbacks: list of `keras.callbacks.Callback`, of which only
+            `on_epoch_end` is called.
+    """
+
+    def __init__(self, callbacks):
+        super().__init__()
+        self.callbacks = callbacks
+
+    def set_model(self, model):
+        """Hands the model on to the callbacks within."""
+        super().set_model(model)
+        for callback in self.callbacks:
+            callback.set_model(model)
+
+    def on_epoch_end(self, epoch, logs=None):
+        variables = self.model.trainable_variables
+        own = [keras.ops.convert_to_numpy(each) for each in variables]
+        self.model.optimizer.finalize_variable_values(variables)
+        try:
+            for callback in self.callbacks:
+                callback.on_epoch_end(epoch, logs)
+        finally:
+            for variable, value in zip(variables, own, strict=True):
+                variable.assign(value)
+
+
+class Patience(keras.callbacks.Callback):
+    """Ends training once so many epochs have not been better than the best.
+
+    It reads the history, so that training that is resumed ends where
+    unbroken training does. It comes behind the callbacks that write.
+
+    Args:
+        path: the CSV of the history.
+        monitor: str, a key of `audio_tf.metrics.monitors()`.
+        patience: int, epochs.
+    """
+
+    def __init__(self, path, monitor, patience):
+        super().__init__()
+        self.path = path
+        self.monitor = monitor
+        self.better = better(monitor)
+        self.patience = patience
+
+    def on_epoch_end(self, epoch, logs=None):
+        figures = [
+            float(row[self.monitor]) for row in read_history(self.path)[1]
+        ]
+        best = 0
+        for index, figure in enumerate(figures):
+            if self.better(figure, figures[best]):
+                best = index
+        if len(figures) - 1 - best >= self.patience:
+            print(
+                f"no better {self.monitor} for {self.patience} epochs: "
+                "training ends"
+            )
+            self.model.stop_training = True
+
+
 def better(monitor):
     """Returns the function of two floats that says if the first is better.
 

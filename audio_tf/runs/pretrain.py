@@ -56,9 +56,7 @@ class PretrainSettings(ModelSettings, SpeechSettings):
     warmup: float = setting(
         0.1, "share of the steps before the peak", check=RATE
     )
-    clip_norm: float = setting(
-        10.0, "norm that gradients are clipped to", check=POSITIVE
-    )
+    clip_norm: float = shared("clip_norm", 10.0)
     steps: int = setting(500_000, "updates of the weights", check=POSITIVE)
     batch_size: int = shared("batch_size", 50)
     accumulate: int = setting(

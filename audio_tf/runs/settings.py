@@ -90,6 +90,10 @@ SHARED = {
     },
     "epochs": {"help": "passes over the training split", "check": POSITIVE},
     "learning_rate": {"help": "peak learning rate", "check": POSITIVE},
+    "clip_norm": {
+        "help": "norm that gradients are clipped to",
+        "check": POSITIVE,
+    },
     "buckets": {
         "help": "lengths that utterances are padded to",
         "check": POSITIVE,

@@ -17,18 +17,20 @@ import types
 
 import keras
 
-from audio_tf import data, files, metrics
+from audio_tf import data, files, metrics, optimizers
 from audio_tf.audio import RESAMPLER
 from audio_tf.export import export
-from audio_tf.models import AudioClassifier
+from audio_tf.models import AudioClassifier, presets
 from audio_tf.runs import callbacks, provenance
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.model_settings import MODELS_OWN, ModelSettings
+from audio_tf.runs.recipes import AUGMENTATIONS, RECIPES
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
     NOT_POSITIVE,
     POSITIVE,
+    RATE,
     flag,
     setting,
     shared,
@@ -41,6 +43,14 @@ LOSSES = [
     if isinstance(loss, types.FunctionType)
     and name not in ("deserialize", "get", "serialize")
 ]
+RECIPES_OWN = "the recipe's"
+# Losses that share a label among classes.
+SMOOTHING = {
+    "binary_crossentropy": keras.losses.BinaryCrossentropy,
+    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
+}
+# Decay is for products: the scale of a norm has no reason to go to zero.
+NO_DECAY = ("bias", "gamma", "beta", "log_", "slope", "logit_")
 # Settings that may differ when a run goes on.
 FREE_SETTINGS = ("data_dir", "cache_dir", "export")
 
@@ -49,29 +59,91 @@ FREE_SETTINGS = ("data_dir", "cache_dir", "export")
 class TrainSettings(ModelSettings, DataSettings):
     """Corpus, model, loss and schedule of a run.
 
-    The defaults are the recipe of "Audio Transformers" (arXiv 2105.00335),
-    section 4.
+    The defaults of many settings are those of the recipe, `RECIPES`.
     """
 
     model_arguments = (*ModelSettings.model_arguments, "filterbank")
 
-    model: str = shared("model", "audio_transformer_small")
+    recipe: str = setting(
+        "strong",
+        "defaults of model, loss, optimizer, schedule and augmentation: what "
+        "works, or what the paper says",
+        RECIPES,
+    )
+    model: str | None = shared("model", None, unless_given=RECIPES_OWN)
     filterbank: str | None = setting(
-        None, "front end at first", ["random", "mel"], unless_given=MODELS_OWN
+        None,
+        "front end at first",
+        ["random", "mel", "log_mel", "pcen_mel"],
+        unless_given=MODELS_OWN,
     )
-    loss: str = setting("huber", "any loss of Keras by name", LOSSES)
-    learning_rate: float = shared("learning_rate", 1e-3)
-    schedule: str = setting(
-        "constant", "course of the learning rate", ["constant", "cosine"]
+    pooling: str | None = setting(
+        None,
+        "how frames become one vector",
+        ["mean", "statistics", "attention"],
+        unless_given=RECIPES_OWN,
     )
-    warmup_epochs: int = setting(
-        0,
-        "epochs of linear warm-up",
+    augmentation: str | None = setting(
+        None,
+        "what training changes in clips",
+        AUGMENTATIONS,
+        unless_given="that of a preset; of a new model the recipe's",
+    )
+    loss: str | None = setting(
+        None,
+        "any loss of Keras by name",
+        LOSSES,
+        unless_given="the recipe's; of strong, categorical_crossentropy where "
+        "each clip has one label, else binary_crossentropy",
+    )
+    label_smoothing: float | None = setting(
+        None,
+        "share of a label that goes to all classes",
+        check=RATE,
+        unless_given=f"{RECIPES_OWN}, if the loss can",
+    )
+    weight_decay: float | None = setting(
+        None,
+        "of kernels, as AdamW has it",
         check=NOT_NEGATIVE,
+        unless_given=RECIPES_OWN,
+    )
+    clip_norm: float | None = shared(
+        "clip_norm", None, unless_given=RECIPES_OWN
+    )
+    average_weights: float | None = setting(
+        None,
+        "share that a running average of the weights keeps in each step; the "
+        "averages are validated and kept. 0: the weights themselves",
+        check=RATE,
+        unless_given=RECIPES_OWN,
+    )
+    learning_rate: float | None = shared(
+        "learning_rate", None, unless_given=RECIPES_OWN
+    )
+    schedule: str | None = setting(
+        None,
+        "course of the learning rate",
+        ["constant", "cosine"],
+        unless_given=RECIPES_OWN,
+    )
+    warmup_share: float | None = setting(
+        None,
+        "share of the run in which the rate rises",
+        check=RATE,
+        unless_given=RECIPES_OWN,
         only=("schedule", ["cosine"]),
     )
-    batch_size: int = shared("batch_size", 32)
-    epochs: int = shared("epochs", 90)
+    batch_size: int | None = shared(
+        "batch_size", None, unless_given=RECIPES_OWN
+    )
+    epochs: int | None = shared("epochs", None, unless_given=RECIPES_OWN)
+    patience: int | None = setting(
+        None,
+        "epochs without a better one after which training stops",
+        check=POSITIVE,
+        unless_given="all epochs",
+    )
     chunk_s: float | None = setting(
         None,
         "seconds per chunk, 0 for whole clips",
@@ -100,23 +172,66 @@ class TrainSettings(ModelSettings, DataSettings):
     export: bool = setting(False, "also write a SavedModel")
     out: str = shared("out", "runs/train")
 
+    def __post_init__(self):
+        # An unknown recipe is an error of the check that follows.
+        for name, value in RECIPES.get(self.recipe, {}).items():
+            if name not in self.given:
+                setattr(self, name, value)
+        if "warmup_share" not in self.given and self.schedule == "constant":
+            self.warmup_share = None
+        super().__post_init__()
+
     def check(self):
         super().check()
         if not self.train_folds:
             raise ValueError("--train-folds must name a fold. Received: none")
-        if self.warmup_epochs and self.warmup_epochs >= self.epochs:
+        if "label_smoothing" in self.given and self.loss not in (
+            None,
+            *SMOOTHING,
+        ):
             raise ValueError(
-                "--warmup-epochs must be below --epochs. Received: "
-                f"{self.warmup_epochs} of {self.epochs}"
+                f"--label-smoothing applies to --loss {' or '.join(SMOOTHING)} "
+                f"alone. Received: label_smoothing={self.label_smoothing}, "
+                f"loss={self.loss!r}"
             )
 
-    def head_options(self):
-        """Returns a dict of the head's arguments that were given.
+    def head_options(self, one_label):
+        """Returns a dict of the head's arguments.
 
         Nought stands for whole clips, and for all chunks: `None` there.
+
+        Args:
+            one_label: bool, whether each clip of the corpus has one label.
         """
         given = self.those_given(("chunk_s", "silence_db"))
-        return {name: value or None for name, value in given.items()}
+        softmax = self.loss_name(one_label) == "categorical_crossentropy"
+        return {
+            **{name: value or None for name, value in given.items()},
+            "pooling": self.pooling,
+            "activation": "softmax" if softmax else "sigmoid",
+        }
+
+    def loss_name(self, one_label):
+        """Returns the name of the loss for a corpus.
+
+        Args:
+            one_label: bool, whether each clip of the corpus has one label.
+        """
+        if self.loss is not None:
+            return self.loss
+        several = "binary_crossentropy"
+        return "categorical_crossentropy" if one_label else several
+
+    def loss_function(self, one_label):
+        """Returns the loss for a corpus, as `compile` takes it.
+
+        Args:
+            one_label: bool, whether each clip of the corpus has one label.
+        """
+        name = self.loss_name(one_label)
+        if name in SMOOTHING and self.label_smoothing:
+            return SMOOTHING[name](label_smoothing=self.label_smoothing)
+        return name
 
     def check_chunks(self, classifier):
         """Checks that clips are cut into chunks where settings ask for it.
@@ -138,50 +253,101 @@ class TrainSettings(ModelSettings, DataSettings):
                 )
 
 
-def build(settings, labels):
+def augmentation(settings):
+    """Returns the backbone's argument `augmentation`, in a dict.
+
+    Args:
+        settings: `TrainSettings`.
+
+    Returns:
+        Dict; empty where only the recipe asks for it, and the model is a
+        preset with its own or has no such argument.
+    """
+    family, config = presets.describe(settings.model)
+    if "augmentation" not in settings.given:
+        # A preset that was saved keeps its own.
+        new = settings.model in presets.list_sizes()
+        if not new or "augmentation" not in presets.accepted(family, config):
+            return {}
+    rate_hz = {**config, **settings.model_options()}["sample_rate_hz"]
+    return {"augmentation": AUGMENTATIONS[settings.augmentation](rate_hz)}
+
+
+def build(settings, corpus):
     """Builds a new classifier; from a preset it takes all but the head.
 
     Args:
         settings: `TrainSettings`.
-        labels: list of str, the labels in the order of the scores.
+        corpus: `Corpus` of the training split.
 
     Returns:
         `AudioClassifier`, not compiled.
     """
+    labels = corpus.vocabulary
     with settings.naming_flags():
         classifier = AudioClassifier.from_preset(
             settings.model,
             labels=labels,
             # Head and backbone both have a dropout; a flag is the backbone's.
-            backbone_kwargs=settings.model_options(),
-            **settings.head_options(),
+            backbone_kwargs={
+                **augmentation(settings),
+                **settings.model_options(),
+            },
+            **settings.head_options(corpus.has_one_label()),
         )
     classifier.summary()
     print(f"a new head for {len(labels)} labels: {provenance.shown(labels)}")
     return classifier
 
 
-def compile(classifier, settings, steps_per_epoch):
+def make_optimizer(settings, steps_per_epoch):
+    """Makes the optimizer of a new model, with its schedule.
+
+    Args:
+        settings: `TrainSettings`.
+        steps_per_epoch: int, batches of an epoch.
+
+    Returns:
+        `keras.optimizers.Optimizer`.
+    """
+    learning_rate = settings.learning_rate
+    if settings.schedule == "cosine":
+        steps = settings.epochs * steps_per_epoch
+        warmup_steps = round(settings.warmup_share * steps)
+        learning_rate = keras.optimizers.schedules.CosineDecay(
+            initial_learning_rate=learning_rate / max(1, warmup_steps),
+            decay_steps=steps - warmup_steps,
+            alpha=0.001,
+            warmup_target=learning_rate,
+            warmup_steps=warmup_steps,
+        )
+    options = {"global_clipnorm": settings.clip_norm}
+    if settings.average_weights:
+        options["use_ema"] = True
+        options["ema_momentum"] = settings.average_weights
+    if not settings.weight_decay:
+        return keras.optimizers.Adam(learning_rate, **options)
+    return optimizers.create(
+        "adamw",
+        learning_rate,
+        weight_decay=settings.weight_decay,
+        exclude_from_weight_decay=NO_DECAY,
+        **options,
+    )
+
+
+def compile(classifier, settings, steps_per_epoch, one_label):
     """Gives a new classifier its loss and its optimizer.
 
     Args:
         classifier: `AudioClassifier`.
         settings: `TrainSettings`.
         steps_per_epoch: int, batches of an epoch.
+        one_label: bool, whether each clip of the corpus has one label.
     """
-    learning_rate = settings.learning_rate
-    if settings.schedule == "cosine":
-        warmup_steps = settings.warmup_epochs * steps_per_epoch
-        learning_rate = keras.optimizers.schedules.CosineDecay(
-            initial_learning_rate=learning_rate / max(1, warmup_steps),
-            decay_steps=settings.epochs * steps_per_epoch - warmup_steps,
-            alpha=0.01,
-            warmup_target=learning_rate,
-            warmup_steps=warmup_steps,
-        )
     classifier.compile(
-        keras.optimizers.Adam(learning_rate),
-        settings.loss,
+        make_optimizer(settings, steps_per_epoch),
+        settings.loss_function(one_label),
         jit_compile=settings.jit_compile,
     )
 
@@ -202,7 +368,8 @@ def fit(settings, classifier, chunks, out):
     steps = chunks["train"].num_batches(settings.batch_size)
     last, best = out / "last.keras", out / "best.keras"
     if not last.is_file():
-        compile(classifier, settings, steps)
+        one_label = chunks["train"].clips.corpus.has_one_label()
+        compile(classifier, settings, steps, one_label)
     first_epoch = callbacks.epochs_done(last)
     best_so_far = callbacks.rewind_history(
         out / "history.csv", first_epoch, settings.monitor
@@ -213,15 +380,24 @@ def fit(settings, classifier, chunks, out):
         callbacks.EpochSeeds(settings.seed),
     ]
     if "val" in chunks:
-        hooks += [
+        kept = [
             callbacks.ClipValidation(chunks["val"]),
             callbacks.BestCheckpoint(best, settings.monitor, best_so_far),
         ]
+        if settings.average_weights:
+            kept = [callbacks.WithAverageWeights(kept)]
+        hooks += kept
     hooks += [
         keras.callbacks.TensorBoard(out / "logs", write_graph=False),
         callbacks.History(out / "history.csv"),
         callbacks.LastCheckpoint(last),
     ]
+    if settings.patience is not None:
+        hooks.append(
+            callbacks.Patience(
+                out / "history.csv", settings.monitor, settings.patience
+            )
+        )
     if first_epoch < settings.epochs:
         classifier.fit(
             chunks["train"].dataset(
@@ -238,7 +414,14 @@ def fit(settings, classifier, chunks, out):
             shuffle=False,  # The dataset has its own order for each epoch.
             verbose=1 if sys.stdout.isatty() else 2,
         )
-    return keras.saving.load_model(best if best.is_file() else last)
+    if best.is_file():
+        return keras.saving.load_model(best)
+    classifier = keras.saving.load_model(last)
+    if settings.average_weights:
+        classifier.optimizer.finalize_variable_values(
+            classifier.trainable_variables
+        )
+    return classifier
 
 
 def load_chunks(settings, corpora, classifier):
@@ -346,7 +529,7 @@ def run(settings, out):
     if (out / "last.keras").is_file():
         classifier = keras.saving.load_model(out / "last.keras")
     else:
-        classifier = build(settings, corpora["train"].vocabulary)
+        classifier = build(settings, corpora["train"])
     settings.check_chunks(classifier)
     chunks, failures = load_chunks(settings, corpora, classifier)
     record = provenance.leave_out(record, settings.file_root(), failures)

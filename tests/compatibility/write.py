@@ -3,8 +3,8 @@
     python tests/compatibility/write.py FOLDER
     python tests/compatibility/write.py --keys
 
-The first command made the files of this folder, with the version that froze
-the names of configs. They are never written again: a file that is written
+The first command made the files of this folder, each with the version that
+brought what it holds, and leaves alone what is there: a file that is written
 anew proves nothing. The second one adds new classes and new config keys to
 `frozen.json`, with the names of attentions, backbones and sizes, and refuses
 to take one away.
@@ -255,27 +255,59 @@ def parts_alone():
         LogNormal(),
         QuadratureFilters(),
         TriangularBands(),
+        layers.FrameNorm(),
+        layers.MelFrontend(),
         models.WeightedSum(),
         probes.RealAccuracy(),
         probes.create("phoneme_linear", 3, 2),
     ]
 
 
+def mel_classifier():
+    """A classifier of mel bands and pre-norm blocks, with augmentation."""
+    backbone = models.AudioTransformerBackbone(
+        **SIZES,
+        frontend_filters=6,
+        window_s=0.03,
+        hop_s=0.01,
+        stack_size=2,
+        sample_rate_hz=RATE_HZ,
+        filterbank="log_mel",
+        attention=["sparse_fixed", "full"],
+        attention_kwargs=[{"stride": 3}, {}],
+        causal=False,
+        norm_first=True,
+        augmentation=[
+            layers.SpeedPerturbation(seed=13),
+            layers.VocalTractPerturbation(seed=14),
+        ],
+    )
+    return models.AudioClassifier(
+        backbone, labels=["a", "b"], chunk_s=None, pooling="statistics"
+    )
+
+
 def write(folder):
-    """Writes models, inputs and outputs to a folder that has none."""
+    """Writes the models that a folder lacks, with inputs and outputs."""
     keras.utils.set_random_seed(23)
     rng = np.random.default_rng(29)
     folder.mkdir(parents=True, exist_ok=True)
-    made = {
-        "preset": classifier(),
-        "layers.keras": every_layer(),
-        "speech.keras": speech_classifier(),
-        "pretraining.keras": pretrained(),
+    makers = {
+        "preset": classifier,
+        "layers.keras": every_layer,
+        "speech.keras": speech_classifier,
+        "pretraining.keras": pretrained,
+        "mel.keras": mel_classifier,
     }
     stored = {}
-    for name, model in made.items():
+    if (folder / "arrays.npz").is_file():
+        with np.load(folder / "arrays.npz") as file:
+            stored = dict(file)
+    for name, make in makers.items():
         if (folder / name).exists():
-            raise SystemExit(f"{folder / name} is there, and stays as it is")
+            print(f"{folder / name} is there, and stays as it is")
+            continue
+        model = make()
         move_weights(model, rng)
         if name == "preset":
             model.save_to_preset(str(folder / name))
@@ -283,7 +315,7 @@ def write(folder):
             model.save(folder / name)
         for key, value in outputs(model, inputs()).items():
             stored[f"{name}/{key}"] = value
-    np.savez_compressed(folder / "arrays.npz", **stored, **inputs())
+    np.savez_compressed(folder / "arrays.npz", **{**stored, **inputs()})
 
 
 def add_keys():

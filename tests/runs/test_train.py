@@ -39,7 +39,19 @@ TINY = json.dumps(
         "sample_rate_hz": 8000,
     }
 )
-COMMON = ["--model-kwargs", TINY, "--chunk-s", "0.1", "--batch-size", "8"]
+TINY_MEL = json.dumps(
+    {
+        "num_layers": 1,
+        "num_heads": 2,
+        "key_dim": 5,
+        "hidden_dim": 12,
+        "intermediate_dims": [7],
+        "frontend_filters": 8,
+        "sample_rate_hz": 8000,
+    }
+)
+COMMON = ["--recipe", "paper", "--model-kwargs", TINY]
+COMMON += ["--chunk-s", "0.1", "--batch-size", "8"]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +84,7 @@ def untrained(monkeypatch):
 
     def fit(settings, classifier, chunks, out):
         if not (out / "last.keras").is_file():
-            train.compile(classifier, settings, 1)
+            train.compile(classifier, settings, 1, False)
             last = callbacks.LastCheckpoint(out / "last.keras")
             last.set_model(classifier)
             last.on_epoch_end(settings.epochs - 1)
@@ -148,12 +160,13 @@ def built(corpus, tmp_path, **options):
         dataset="csv",
         data_dir=str(corpus),
         cache_dir=str(tmp_path / "cache"),
+        recipe="paper",
         model_kwargs=json.loads(TINY),
         chunk_s=0.1,
         **options,
     )
     corpora = settings.load()
-    classifier = train.build(settings, corpora["train"].vocabulary)
+    classifier = train.build(settings, corpora["train"])
     chunks, _ = train.load_chunks(settings, corpora, classifier)
     return settings, classifier, chunks
 
@@ -223,10 +236,11 @@ def test_killed_and_resumed_equals_unbroken(
     """Killed after an epoch's row of the history, before its checkpoint."""
     if eager:
         request.getfixturevalue("eager_models")
-    arguments = ["--dataset", "csv", "--data-dir", corpus, *COMMON]
+    arguments = ["--dataset", "csv", "--data-dir", corpus]
+    arguments += ["--recipe", "strong", "--augmentation", "voice"]
+    arguments += ["--model-kwargs", TINY_MEL, "--chunk-s", "0.1"]
     arguments += ["--epochs", 3, "--dropout", 0.3, "--jitter"]
-    arguments += ["--batch-size", 24]
-    arguments += ["--schedule", "cosine", "--warmup-epochs", 2]
+    arguments += ["--batch-size", 24, "--average-weights", 0.9]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     main("train", *arguments, "--out", whole)
     kill_at(

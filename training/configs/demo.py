@@ -9,11 +9,12 @@
 def get_config():
     return {
         "dataset": "synthetic",
+        "recipe": "paper",
         "model": "audio_transformer_small",
         "filterbank": "mel",
         "loss": "binary_crossentropy",
         "schedule": "cosine",
-        "warmup_epochs": 2,
+        "warmup_share": 0.07,
         "epochs": 30,
         "jitter": True,
         "export": True,

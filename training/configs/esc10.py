@@ -1,10 +1,9 @@
-"""ESC-10, folds 1-3 for training and fold 4 for the test, mel front end.
+"""ESC-10, folds 1-3 for training and fold 4 for the test.
 
     python training/train.py --config training/configs/esc10.py \\
         --data-dir ESC-50-master --out runs/esc10
 
-The recipe of esc10_paper.py with a front end that begins as a mel filterbank.
-The accuracy it reaches is in benchmarks/RESULTS.md.
+The recipe `strong`. The accuracy it reaches is in benchmarks/RESULTS.md.
 """
 
 
@@ -14,11 +13,7 @@ def get_config():
         "train_folds": [1, 2, 3],
         "val_folds": [],
         "test_folds": [4],
-        "model": "audio_transformer_small",
-        "filterbank": "mel",
-        "loss": "huber",
-        "schedule": "cosine",
-        "warmup_epochs": 3,
+        "recipe": "strong",
         "silence_db": -60.0,
         "jitter": True,
         "epochs": 90,

@@ -1,0 +1,273 @@
+"""From samples to frames by mel bands, compressed as a model learns to."""
+
+import keras
+from keras import ops
+
+from audio_tf.layers import mel
+from audio_tf.layers.compression import PCEN, LogCompression
+from audio_tf.layers.spectral import Spectrogram
+from audio_tf.ops import blocks, checks, masks
+from audio_tf.ops.layer import Layer
+
+# Brings logarithms of energies to a deviation of about 1.
+LOG_SCALE = 0.3
+# Energies of mel bands below it are taken as silence at first: 60 dB below
+# those of speech in a room.
+LOG_FLOOR = 1e-6
+
+COMPRESSIONS = {
+    "log": lambda: LogCompression(LOG_FLOOR, LOG_SCALE, name="compression"),
+    "pcen": lambda: PCEN(name="compression"),
+}
+
+
+def power_of_two(size):
+    """Returns the least power of two that is at least `size`."""
+    return 1 << (size - 1).bit_length()
+
+
+def check_augmentation(layers, domains):
+    """Checks that augmentations are meant for what they will be given.
+
+    Args:
+        layers: list of `Augmentation`.
+        domains: list of str, what is there to be augmented.
+
+    Raises:
+        ValueError: if a layer is for something else; it names the layer.
+    """
+    for layer in layers:
+        if layer.domain not in domains:
+            raise ValueError(
+                f"{type(layer).__name__} augments the {layer.domain}, which "
+                "this front end does not compute. Received: augmentation of "
+                f"{[type(each).__name__ for each in layers]}, a front end "
+                f"with {list(domains)}"
+            )
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class MelFrontend(Layer):
+    """A layer that embeds a waveform by a compressed mel spectrogram.
+
+    `(batch, samples)` -> `(batch, frames, hidden_dim)` with
+    `frames = ceil(samples / frame_size)`. The energies of mel bands of
+    overlapping windows are compressed by a function that is learned with the
+    model, by default a logarithm, then `stack_size` neighbours make a frame,
+    which a dense layer embeds. There is no convolution: the Fourier
+    transform is a product with a matrix.
+
+    A window ends where its hop ends, so that no frame depends on samples of
+    later ones; what comes before the clip is silence.
+
+    Computed in float32 up to the dense layer, whatever the policy.
+
+    Args:
+        hidden_dim: int, the width of a frame.
+        num_mel_bins: int, the number of mel bands.
+        window_s: float, the length of the windows in seconds.
+        hop_s: float, the time from one window to the next in seconds, at most
+            `window_s`.
+        stack_size: int, windows of a frame.
+        sample_rate_hz: int, the rate of the waveform.
+        compression: `"log"` for `LogCompression`, which begins as the
+            logarithm of log-mel, or `"pcen"` for `PCEN`.
+        subtract_mean: bool, whether to subtract from each band its mean over
+            the clip, which takes away what a microphone or a room adds to
+            all frames. The layer is not causal with it.
+        augmentation: list of `SpectrogramAugmentation`, which are applied in
+            training: those of spectra before the mel bands, those of features
+            behind the compression.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        waveform: floating tensor `(batch, samples)`, full scale 1.
+        lengths: integer `(batch,)`, real samples of each clip, or `None`
+            where all are real. Samples behind the end of a clip are taken
+            as silence.
+        training: bool, whether augmentation applies.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    # Each frame looks back, beyond its own samples.
+    embeds_pieces = False
+
+    def __init__(
+        self,
+        hidden_dim=64,
+        num_mel_bins=64,
+        window_s=0.025,
+        hop_s=0.01,
+        stack_size=4,
+        sample_rate_hz=16_000,
+        compression="log",
+        subtract_mean=True,
+        augmentation=(),
+        **kwargs,
+    ):
+        # A waveform in half precision would lose its quiet parts.
+        super().__init__(autocast=False, **kwargs)
+        checks.check_sizes(
+            hidden_dim=hidden_dim,
+            num_mel_bins=num_mel_bins,
+            stack_size=stack_size,
+        )
+        checks.check_flags(subtract_mean=subtract_mean)
+        if compression not in COMPRESSIONS:
+            raise ValueError(
+                f"`compression` must be one of {list(COMPRESSIONS)}"
+                f"{checks.closest(compression, COMPRESSIONS)}. "
+                f"Received: compression={compression!r}"
+            )
+        if not 0.0 < hop_s <= window_s:
+            raise ValueError(
+                "`hop_s` must be above 0 and at most `window_s`, else samples "
+                f"are lost. Received: hop_s={hop_s}, window_s={window_s}"
+            )
+        check_augmentation(augmentation, ["spectrum", "features"])
+        self.spectrogram = Spectrogram(
+            sample_rate_hz,
+            window_s,
+            hop_s,
+            power_of_two(round(window_s * sample_rate_hz)),
+            dtype="float32",
+            name="spectrogram",
+        )
+        self.hidden_dim = hidden_dim
+        self.num_mel_bins = num_mel_bins
+        self.window_s = window_s
+        self.hop_s = hop_s
+        self.stack_size = stack_size
+        self.sample_rate_hz = sample_rate_hz
+        self.compression_name = compression
+        self.subtract_mean = subtract_mean
+        self.augmentation = list(augmentation)
+        self.hop_size = self.spectrogram.hop_size
+        self.compression = COMPRESSIONS[compression]()
+        self.embedding_dense = keras.layers.Dense(
+            hidden_dim, dtype=self.dtype_policy, name="embedding"
+        )
+        filters = mel.filters(
+            num_mel_bins,
+            self.spectrogram.fft_length,
+            sample_rate_hz,
+            scale="htk",
+            norm=None,
+            min_frequency_hz=0.0,
+            max_frequency_hz=sample_rate_hz / 2,
+        )
+        if not filters.any(axis=0).all():
+            raise ValueError(
+                "There are more mel bands than the spectrum has bins for at "
+                f"low frequencies. Received: num_mel_bins={num_mel_bins}, "
+                f"window_s={window_s}, sample_rate_hz={sample_rate_hz}"
+            )
+        # So that a band of full scale has an energy of about 1.
+        self.filters = (filters / self.spectrogram.window_size).astype(
+            "float32"
+        )
+
+    @property
+    def frame_size(self):
+        """The samples from one frame to the next."""
+        return self.hop_size * self.stack_size
+
+    @property
+    def causal(self):
+        """Whether no frame depends on samples of later ones."""
+        return not self.subtract_mean
+
+    def build(self, input_shape):
+        self.spectrogram.build(input_shape)
+        bands = (None, None, self.num_mel_bins)
+        self.compression.build(bands)
+        self.embedding_dense.build(
+            (None, None, self.stack_size * self.num_mel_bins)
+        )
+
+    def call(self, waveform, lengths=None, training=None):
+        lengths = masks.real_lengths(waveform, lengths)
+        x = masks.zero_beyond(ops.cast(waveform, "float32"), lengths)
+        rows = self.stack_size * blocks.count(ops.shape(x)[1], self.frame_size)
+        mask = masks.from_lengths(blocks.count(lengths, self.hop_size), rows)
+        x = self.spectrogram.power(self.windows(x, rows))
+        x = self.augmented(x, mask, "spectrum", training)
+        x = self.compression(ops.matmul(x, self.filters), mask=mask)
+        if self.subtract_mean:
+            count = ops.sum(ops.cast(mask, x.dtype), axis=1)
+            count = ops.reshape(ops.maximum(count, 1.0), (-1, 1, 1))
+            x = x - ops.sum(x, axis=1, keepdims=True) / count
+        x = self.augmented(x, mask, "features", training)
+        x = masks.zero_padding(x, mask)
+        width = self.stack_size * self.num_mel_bins
+        x = ops.reshape(x, (ops.shape(x)[0], rows // self.stack_size, width))
+        return self.embedding_dense(ops.cast(x, self.compute_dtype))
+
+    def windows(self, waveform, rows):
+        """Cuts windows without their first sample, whose weight is 0.
+
+        Args:
+            waveform: float32 tensor `(batch, samples)`.
+            rows: integer scalar, the number of windows.
+
+        Returns:
+            Tensor `(batch, rows, window_size - 1)`.
+        """
+        size, hop = self.spectrogram.window_size, self.hop_size
+        pieces = blocks.count(size, hop)
+        before = (pieces - 1) * hop
+        behind = rows * hop - ops.shape(waveform)[1]
+        x = ops.pad(waveform, [[0, 0], [before, behind]])
+        x = ops.reshape(x, (ops.shape(x)[0], rows + pieces - 1, hop))
+        x = [blocks.narrow(x, 1, piece, rows) for piece in range(pieces)]
+        return ops.concatenate(x, axis=-1)[:, :, 1 - size :]
+
+    def augmented(self, x, mask, domain, training):
+        """Applies the augmentations that are meant for a domain.
+
+        Args:
+            x: float32 tensor `(batch, time, features)`.
+            mask: boolean `(batch, time)`, True where a window is real.
+            domain: str, what `x` is.
+            training: bool.
+
+        Returns:
+            Tensor like `x`.
+        """
+        for layer in self.augmentation:
+            if layer.domain == domain:
+                x = layer(x, mask=mask, training=training)
+        return x
+
+    def compute_output_spec(self, waveform, lengths=None, training=None):
+        batch, samples = waveform.shape
+        frames = None if samples is None else -(-samples // self.frame_size)
+        return keras.KerasTensor(
+            (batch, frames, self.hidden_dim), dtype=self.compute_dtype
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_dim": self.hidden_dim,
+            "num_mel_bins": self.num_mel_bins,
+            "window_s": self.window_s,
+            "hop_s": self.hop_s,
+            "stack_size": self.stack_size,
+            "sample_rate_hz": self.sample_rate_hz,
+            "compression": self.compression_name,
+            "subtract_mean": self.subtract_mean,
+            "augmentation": [
+                keras.saving.serialize_keras_object(layer)
+                for layer in self.augmentation
+            ],
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        layers = map(
+            keras.saving.deserialize_keras_object, config["augmentation"]
+        )
+        return super().from_config({**config, "augmentation": list(layers)})

@@ -1,0 +1,90 @@
+"""Named recipes: the defaults of training, and the augmentations they name.
+
+Nothing here imports Keras before it is needed.
+"""
+
+# Defaults of the settings of `train` by recipe. A setting that is given is
+# none of the recipe's business.
+RECIPES = {
+    # What worked on validation splits of small corpora.
+    "strong": {
+        "model": "audio_transformer_mel_small",
+        "pooling": "statistics",
+        "loss": None,
+        "label_smoothing": 0.1,
+        "weight_decay": 0.05,
+        "clip_norm": 1.0,
+        "learning_rate": 2e-3,
+        "schedule": "cosine",
+        "warmup_share": 0.05,
+        "batch_size": 64,
+        "epochs": 60,
+        "augmentation": "sound",
+        "average_weights": 0.999,
+    },
+    # "Audio Transformers" (arXiv 2105.00335), section 4.
+    "paper": {
+        "model": "audio_transformer_small",
+        "pooling": "mean",
+        "loss": "huber",
+        "label_smoothing": 0.0,
+        "weight_decay": 0.0,
+        "clip_norm": None,
+        "learning_rate": 1e-3,
+        "schedule": "constant",
+        "warmup_share": 0.0,
+        "batch_size": 32,
+        "epochs": 90,
+        "augmentation": "none",
+        "average_weights": 0.0,
+    },
+}
+
+
+def no_augmentation(sample_rate_hz):
+    """Makes no layer: clips are trained on as they are."""
+    return []
+
+
+def sound(sample_rate_hz):
+    """Makes layers that change level, place and, a little, speed."""
+    from audio_tf import layers
+
+    return [
+        layers.SpeedPerturbation((0.8, 1.25), rate=0.5),
+        layers.TimeShift(0.1, sample_rate_hz),
+        layers.RandomGain((-6.0, 6.0)),
+    ]
+
+
+def voice(sample_rate_hz):
+    """Makes layers that give a speaker other voices.
+
+    Speed moves pitch, formants and rate together, and the vocal tract the
+    formants alone.
+    """
+    from audio_tf import layers
+
+    return [
+        layers.SpeedPerturbation((0.84, 1.18), rate=0.8),
+        layers.TimeShift(0.1, sample_rate_hz),
+        layers.RandomGain((-6.0, 6.0)),
+        layers.VocalTractPerturbation((0.88, 1.14), rate=0.8),
+    ]
+
+
+def noisy_voice(sample_rate_hz):
+    """Makes the layers of `voice`, and white noise on some clips."""
+    from audio_tf import layers
+
+    noise = layers.AdditiveNoise((5.0, 40.0), rate=0.3)
+    return [*voice(sample_rate_hz), noise]
+
+
+# Functions of the sample rate to a list of layers, by name.
+AUGMENTATIONS = {
+    "none": no_augmentation,
+    "sound": sound,
+    "voice": voice,
+    "noisy_voice": noisy_voice,
+}

@@ -1,0 +1,175 @@
+"""What an Audio Transformer has beyond the paper: front ends, pre-norm."""
+
+import keras
+import numpy as np
+import pytest
+from backbone_cases import transformer
+from keras import ops
+
+from audio_tf import layers, models
+
+MEL = {
+    "filterbank": "log_mel",
+    "frontend_filters": 6,
+    "window_s": 0.03,
+    "hop_s": 0.01,
+    "stack_size": 2,
+    "causal": False,
+    "norm_first": True,
+}
+
+
+def mel(**kwargs):
+    return transformer(**{**MEL, **kwargs})
+
+
+def frames_of(model, x, lengths):
+    outputs = model({"waveform": x, "lengths": lengths})
+    return [
+        ops.convert_to_numpy(outputs[name])
+        for name in ("sequence_output", "frame_mask")
+    ]
+
+
+def test_padding_of_a_mel_model_holds_anything(rng):
+    model = mel()
+    x = rng.standard_normal((3, 131)).astype("float32")
+    lengths = np.array([131, 59, 3], "int32")
+    holding = x.copy()
+    for clip, length in zip(holding, lengths, strict=True):
+        clip[length:] = np.nan
+    frames, mask = frames_of(model, holding, lengths)
+    assert mask.sum(axis=1).tolist() == [6, 3, 1]
+    for clip, length, found, real in zip(x, lengths, frames, mask, strict=True):
+        alone, _ = frames_of(model, clip[None, :length], lengths=None)
+        np.testing.assert_allclose(found[real], alone[0], atol=1e-5)
+
+
+def test_pre_norm_blocks_equal_the_formula(rng):
+    """`x + F(LayerNorm(x))` twice, and a LayerNorm behind the last block."""
+    block = layers.TransformerBlock(2, 3, (5,), norm_first=True)
+    x = rng.standard_normal((2, 7, 6)).astype("float32")
+    block.build(x.shape)
+    for weight in block.weights:
+        weight.assign(weight + 0.1 * rng.standard_normal(weight.shape))
+
+    def normed(x, norm):
+        mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+        x = (x - mean) / np.sqrt(variance + 1e-5)
+        return x * np.asarray(norm.gamma) + np.asarray(norm.beta)
+
+    def dense(x, layer):
+        return x @ np.asarray(layer.kernel) + np.asarray(layer.bias)
+
+    attended = block.attention(normed(x, block.attention_norm))
+    middle = x + np.asarray(attended)
+    inner = normed(middle, block.feed_forward_norm)
+    inner = np.maximum(dense(inner, block.feed_forward.hidden[0]), 0.0)
+    expected = middle + dense(inner, block.feed_forward.output_dense)
+    np.testing.assert_allclose(np.asarray(block(x)), expected, atol=1e-5)
+
+    model = mel()
+    frames, _ = frames_of(model, 0.1 * rng.standard_normal((1, 99)), None)
+    np.testing.assert_allclose(frames.mean(-1), 0.0, atol=1e-5)
+    np.testing.assert_allclose(frames.std(-1), 1.0, atol=1e-3)
+
+
+def test_each_block_may_have_its_own_attention():
+    model = transformer(
+        attention=["local_dense_synthesizer", "full"],
+        attention_kwargs=[{"context_size": 3}, None],
+    )
+    names = [block.attention_name for block in model.blocks]
+    assert names == ["local_dense_synthesizer", "full"]
+    again = type(model).from_config(model.get_config())
+    assert again.get_config() == model.get_config()
+    assert [block.attention_name for block in again.blocks] == names
+    with pytest.raises(ValueError, match="one for each of the 2 blocks"):
+        transformer(attention=["full"])
+
+
+@pytest.mark.parametrize(
+    "kwargs, message",
+    [
+        ({"filterbank": "log"}, "did you mean 'log_mel'"),
+        ({"hop_s": 0.005}, "`hop_s` of the front end does not apply"),
+        ({**MEL, "frontend_gain": 2.0}, "`frontend_gain`|`gain` of the"),
+        ({**MEL, "causal": True}, "frontend does"),
+        (
+            {"augmentation": [layers.VocalTractPerturbation()]},
+            "augments the spectrum",
+        ),
+    ],
+)
+def test_what_does_not_fit_a_front_end_is_refused(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        transformer(**kwargs)
+
+
+def test_the_papers_front_end_at_its_own_scale():
+    """Keras' own Glorot: the largest weight is at most its limit."""
+    kernel = transformer(frontend_gain=1.0).frontend.filter_dense.kernel
+    limit = np.sqrt(6.0 / sum(kernel.shape))
+    largest = np.abs(np.asarray(kernel)).max()
+    assert 0.8 * limit < largest <= limit
+
+
+def test_augmentation_is_of_training_alone_and_is_kept(rng, tmp_path):
+    x = rng.standard_normal((2, 131)).astype("float32")
+    plain = mel()
+    augmentation = [
+        layers.SpeedPerturbation((1.5, 1.6), seed=1),
+        layers.TimeMasking(num_masks=3, max_frames=9, seed=2),
+    ]
+    model = mel(augmentation=augmentation)
+    model.set_weights(plain.get_weights())
+    expected = np.asarray(plain(x)["sequence_output"])
+    np.testing.assert_array_equal(
+        np.asarray(model(x)["sequence_output"]), expected
+    )
+    outputs = model(x, training=True)
+    # Faster clips have fewer real frames.
+    assert np.asarray(outputs["frame_mask"]).sum() < 12
+    model.save_to_preset(str(tmp_path))
+    again = models.AudioBackbone.from_preset(str(tmp_path))
+    assert [type(each) for each in again.augmentation] == [
+        type(each) for each in augmentation
+    ]
+    # Weights of a model without augmentation fit one that has some.
+    plain.save_to_preset(str(tmp_path / "plain"))
+    models.AudioBackbone.from_preset(
+        str(tmp_path / "plain"), augmentation=augmentation
+    )
+
+
+def moments(frames):
+    return np.concatenate([frames.mean(0), frames.std(0)])
+
+
+def test_statistics_pooling_scores_mean_and_deviation(rng):
+    classifier = models.AudioClassifier(
+        mel(), num_classes=3, pooling="statistics", chunk_s=None
+    )
+    x = rng.standard_normal((2, 131)).astype("float32")
+    lengths = np.array([131, 59], "int32")
+    frames, mask = frames_of(classifier.backbone, x, lengths)
+    head = classifier.output_dense
+    kernel, bias = np.asarray(head.kernel), np.asarray(head.bias)
+
+    def scores(vector):
+        return 1.0 / (1.0 + np.exp(-(vector @ kernel + bias)))
+
+    pooled = [moments(f[m]) for f, m in zip(frames, mask, strict=True)]
+    found = classifier({"waveform": x, "lengths": lengths})
+    np.testing.assert_allclose(found, scores(np.stack(pooled)), atol=1e-5)
+    # A frame for itself has a deviation of 0.
+    alone = np.concatenate([frames, np.zeros_like(frames)], axis=-1)
+    np.testing.assert_allclose(
+        np.asarray(classifier.score_frames(frames)), scores(alone), atol=1e-5
+    )
+    again = keras.saving.deserialize_keras_object(
+        keras.saving.serialize_keras_object(classifier)
+    )
+    assert again.get_config()["pooling"] == "statistics"
+    with pytest.raises(ValueError, match="did you mean 'statistics'"):
+        models.AudioClassifier(mel(), num_classes=3, pooling="statistic")
