@@ -58,27 +58,22 @@ def sound(sample_rate_hz):
 
 
 def voice(sample_rate_hz):
-    """Makes layers that give a speaker other voices.
+    """Makes layers that give a speaker other voices, for few speakers.
 
     Speed moves pitch, formants and rate together, and the vocal tract the
-    formants alone.
+    formants alone; noise and masks hide what a voice could be known by.
     """
     from audio_tf import layers
 
     return [
-        layers.SpeedPerturbation((0.84, 1.18), rate=0.8),
+        layers.SpeedPerturbation((0.8, 1.25), rate=0.9),
         layers.TimeShift(0.1, sample_rate_hz),
         layers.RandomGain((-6.0, 6.0)),
-        layers.VocalTractPerturbation((0.88, 1.14), rate=0.8),
+        layers.AdditiveNoise((5.0, 40.0), rate=0.3),
+        layers.VocalTractPerturbation((0.84, 1.19), rate=0.9),
+        layers.BandMasking(num_masks=2, max_bands=10, fill=0.0),
+        layers.TimeMasking(num_masks=2, max_frames=12, fill=0.0),
     ]
-
-
-def noisy_voice(sample_rate_hz):
-    """Makes the layers of `voice`, and white noise on some clips."""
-    from audio_tf import layers
-
-    noise = layers.AdditiveNoise((5.0, 40.0), rate=0.3)
-    return [*voice(sample_rate_hz), noise]
 
 
 # Functions of the sample rate to a list of layers, by name.
@@ -86,5 +81,4 @@ AUGMENTATIONS = {
     "none": no_augmentation,
     "sound": sound,
     "voice": voice,
-    "noisy_voice": noisy_voice,
 }

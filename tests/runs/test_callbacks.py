@@ -199,3 +199,61 @@ def test_last_checkpoint_knows_its_epochs(tmp_path, rng):
     ):
         np.testing.assert_array_equal(one, other)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_averages_are_validated_and_the_weights_come_back(rng):
+    """After steps of gradient descent whose averages are known by hand."""
+    model = classifier()
+    model.compile(
+        keras.optimizers.SGD(0.5, use_ema=True, ema_momentum=0.75),
+        "huber",
+        run_eagerly=True,
+    )
+    bias = model.output_dense.bias
+    x = rng.standard_normal((4, 100)).astype("float32")
+    values = []
+    for _ in range(3):
+        model.train_on_batch(x, np.eye(2)[[0, 1, 0, 1]])
+        values.append(keras.ops.convert_to_numpy(bias))
+    # The average begins as the weights behind the first step.
+    average = values[0]
+    for value in values[1:]:
+        average = 0.75 * average + 0.25 * value
+    assert np.abs(average - values[-1]).max() > 1e-4
+    seen = []
+
+    class Looks(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            seen.append(
+                keras.ops.convert_to_numpy(self.model.output_dense.bias)
+            )
+            raise OSError("no space")
+
+    hook = callbacks.WithAverageWeights([Looks()])
+    hook.set_model(model)
+    with pytest.raises(OSError, match="no space"):
+        hook.on_epoch_end(0, {})
+    np.testing.assert_allclose(seen[0], average, atol=1e-6)
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(bias), values[-1])
+
+
+@pytest.mark.parametrize(
+    "figures, stops",
+    [
+        ([0.1, 0.5, 0.4, 0.5], True),
+        ([0.5, 0.4, 0.6, 0.5], False),
+        ([0.1], False),
+    ],
+)
+def test_training_ends_when_it_no_longer_gets_better(figures, stops, tmp_path):
+    path = tmp_path / "history.csv"
+    rows = [
+        {"epoch": number, "val_mAP": figure}
+        for number, figure in enumerate(figures)
+    ]
+    callbacks.write_history(path, ["epoch", "val_mAP"], rows)
+    hook = callbacks.Patience(path, "val_mAP", 2)
+    model = classifier()
+    hook.set_model(model)
+    hook.on_epoch_end(len(figures) - 1)
+    assert model.stop_training is stops
