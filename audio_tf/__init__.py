@@ -42,5 +42,8 @@ RegisterAfterImport(
     # They import Keras before they are whole, and models need them.
     before=["keras_hub", "tensorflow"],
     package=__name__,
-    modules=[f"{__name__}.models", f"{__name__}.optimizers"],
+    modules=[
+        f"{__name__}.{name}"
+        for name in ("models", "optimizers", "batch_metrics")
+    ],
 ).install()

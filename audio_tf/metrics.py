@@ -139,12 +139,59 @@ def pr_auc_macro(targets, scores):
     return _mean(_per_class(_pr_auc, targets, scores, targets.any(axis=0)))
 
 
+def one_label_each(targets):
+    """Returns whether every clip has exactly one label.
+
+    Args:
+        targets: array of 0 and 1 `(clips, classes)`.
+    """
+    return bool(np.all(np.asarray(targets).sum(axis=1) == 1))
+
+
+def headline(targets):
+    """Returns which figure of a split is told first.
+
+    Args:
+        targets: array of 0 and 1 `(clips, classes)`.
+
+    Returns:
+        `"accuracy"` where every clip has exactly one label, else `"mAP"`.
+    """
+    return "accuracy" if one_label_each(targets) else "mAP"
+
+
+def confusion(targets, scores):
+    """Counts which class has the highest score, for the clips of each class.
+
+    Args:
+        targets: array of 0 and 1 `(clips, classes)`, exactly one 1 a clip.
+        scores: array `(clips, classes)`, finite.
+
+    Returns:
+        Int array `(classes, classes)`, `counts[true, predicted]`.
+
+    Raises:
+        ValueError: if a shape or a value is not as above.
+    """
+    targets, scores = _validated(targets, scores)
+    if not one_label_each(targets):
+        raise ValueError(
+            "Each clip must have exactly one label. Received: from "
+            f"{targets.sum(axis=1).min()} to {targets.sum(axis=1).max()}"
+        )
+    return sklearn_metrics.confusion_matrix(
+        targets.argmax(axis=1),
+        scores.argmax(axis=1),
+        labels=np.arange(targets.shape[1]),
+    )
+
+
 def accuracy(targets, scores):
     """Computes the share of clips whose highest score is that of their label.
 
     Undefined unless every clip has exactly one label.
     """
-    if not np.all(targets.sum(axis=1) == 1):
+    if not one_label_each(targets):
         return None
     return float(np.mean(scores.argmax(axis=1) == targets.argmax(axis=1)))
 
@@ -191,10 +238,10 @@ def monitors():
     logs.
 
     The names are `val_` and a key of `METRICS`, whose mode it has, and
-    `loss`, that of training, whose mode is `"min"`.
+    `val_loss` and `loss`, the latter that of training, whose mode is `"min"`.
     """
     modes = {f"val_{name}": metric.mode for name, metric in METRICS.items()}
-    return {**modes, "loss": "min"}
+    return {**modes, "val_loss": "min", "loss": "min"}
 
 
 def monitor_mode(monitor):

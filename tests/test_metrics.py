@@ -226,8 +226,10 @@ def test_a_new_figure_is_one_function_and_one_entry(monkeypatch):
 def test_monitors_know_their_mode_and_the_nearest_name():
     assert metrics.monitor_mode("val_mAP") == "max"
     assert metrics.monitor_mode("loss") == "min"
+    assert metrics.monitor_mode("val_loss") == "min"
     assert set(metrics.monitors()) == {
         "loss",
+        "val_loss",
         *(f"val_{name}" for name in metrics.METRICS),
     }
     with pytest.raises(ValueError, match="did you mean 'val_mAP'.*'val_map'"):

@@ -4,7 +4,8 @@
         --dataset fsd50k --data-dir FSD50K --split test --report test.json
 
 A clip's scores are the mean over its chunks. Prints a table; --report gets all
-figures as JSON, with the average precision of each class.
+figures as JSON, with the average precision of each class; --pictures a folder
+with errors.csv, the confusion matrix and the figures of each class.
 """
 
 from audio_tf.runs.evaluate import main

@@ -5,8 +5,9 @@
     python training/train.py --out runs/fsd --resume
 
 The folder --out gets config.json, history.csv, last.keras and best.keras,
-TensorBoard logs, the best model as a KerasHub preset, its figures on the test
-split (test.json), and with --export a SavedModel for TensorFlow Serving.
+TensorBoard logs, the best model as a KerasHub preset, its figures (val.json,
+test.json), learning curves, confusion matrices, figures of each class and
+lists of errors, and with --export a SavedModel for TensorFlow Serving.
 """
 
 from audio_tf.runs.train import main

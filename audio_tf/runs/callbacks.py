@@ -1,45 +1,96 @@
-"""Callbacks of training: clip-level validation, checkpoints, the history."""
+"""Callbacks of training: validation, checkpoints, history, time left."""
 
 import csv
 import math
 import pathlib
+import statistics
+import time
 import zipfile
 
 import keras
 import numpy as np
 
 from audio_tf import files, metrics
+from audio_tf.batch_metrics import BatchAveragePrecision
 from audio_tf.data import score_clips
 
 EPOCHS_DONE = "epochs_done.txt"
+# Scores of the clips of the validation split by the best model.
+SCORES = "val_scores.npy"
+# Epochs that the time left is estimated from.
+RECENT_EPOCHS = 5
+
+
+def training_metrics(one_label, num_classes):
+    """Makes the figure of training that is told beside its loss.
+
+    It is of the batches as the model sees them. Where every clip has exactly
+    one label it is the share of chunks whose highest score is at the highest
+    target, also where augmentation has mixed the targets.
+
+    Args:
+        one_label: bool, whether every clip has exactly one label.
+        num_classes: int, the number of classes.
+
+    Returns:
+        List of one Keras metric, named `"accuracy"` or `"mAP"`.
+    """
+    if one_label:
+        return [keras.metrics.CategoricalAccuracy(name="accuracy")]
+    return [BatchAveragePrecision(num_classes)]
 
 
 class ClipValidation(keras.callbacks.Callback):
-    """Adds clip-level figures of a split to the logs of each epoch.
+    """Adds loss and clip-level figures of a split to the logs of each epoch.
 
     It must come before the callbacks that read them: checkpoints, TensorBoard
-    and early stopping then find `val_mAP` and the other figures.
+    and early stopping then find `val_loss`, `val_mAP` and the other figures.
 
     Args:
         chunks: `audio_tf.data.Chunks` of the split.
         batch_size: int.
+
+    Attributes:
+        scores: float64 `(clips, classes)`, the scores after the last epoch,
+            `None` before the first.
     """
 
     def __init__(self, chunks, batch_size=64):
         super().__init__()
         self.chunks = chunks
         self.batch_size = batch_size
+        self.scores = None
 
     def on_epoch_end(self, epoch, logs=None):
-        scores = score_clips(
+        self.scores = score_clips(
             self.model, self.chunks, self.batch_size, verbose=0
         )
         report = metrics.evaluate(
-            self.chunks.targets, scores, self.chunks.clips.corpus.vocabulary
+            self.chunks.targets,
+            self.scores,
+            self.chunks.clips.corpus.vocabulary,
+        )
+        logs["val_loss"] = clip_loss(
+            self.model.loss, self.chunks.targets, self.scores
         )
         for name in metrics.METRICS:
             if report[name] is not None:
                 logs[f"val_{name}"] = report[name]
+
+
+def clip_loss(loss, targets, scores):
+    """Computes the mean loss of the scores of clips.
+
+    Args:
+        loss: as `keras.Model.compile` takes it.
+        targets: float32 `(clips, classes)`.
+        scores: floating `(clips, classes)`.
+
+    Returns:
+        float.
+    """
+    scores = np.asarray(scores, "float32")
+    return float(np.mean(keras.losses.get(loss)(targets, scores)))
 
 
 class EpochSeeds(keras.callbacks.Callback):
@@ -99,17 +150,20 @@ class BestCheckpoint(keras.callbacks.Callback):
         monitor: str, a key of `audio_tf.metrics.monitors()`.
         best: float, the best figure of epochs before, `None` if there is
             none.
+        validation: `ClipValidation`, whose scores are kept beside the model
+            in `SCORES`, or `None`.
 
     Raises:
         ValueError: after an epoch without that figure.
     """
 
-    def __init__(self, path, monitor, best=None):
+    def __init__(self, path, monitor, best=None, validation=None):
         super().__init__()
         self.path = pathlib.Path(path)
         self.monitor = monitor
         self.better = better(monitor)
         self.best = best
+        self.validation = validation
 
     def on_epoch_end(self, epoch, logs=None):
         if self.monitor not in (logs or {}):
@@ -122,6 +176,9 @@ class BestCheckpoint(keras.callbacks.Callback):
             return
         with files.whole_file(self.path) as new:
             self.model.save(new)
+        if self.validation is not None:
+            with files.whole_file(self.path.with_name(SCORES)) as new:
+                np.save(new, self.validation.scores)
         self.best = figure
 
 
@@ -268,6 +325,96 @@ def write_history(path, names, rows):
         writer = csv.DictWriter(file, names, restval="")
         writer.writeheader()
         writer.writerows(rows)
+
+
+class TimeLeft(keras.callbacks.Callback):
+    """Prints a line after each epoch: figures, and the time that is left.
+
+    It comes last, so that the time of an epoch is also that of the other
+    callbacks. The time left is the median of the last epochs' time for each
+    that is left; the first epoch, which compiles, does not count once there
+    is another. A run that stops early ends sooner.
+
+    Args:
+        figures: names of the figures that the line has, as far as the logs
+            have them.
+        clock: function that returns seconds.
+    """
+
+    def __init__(self, figures=(), clock=time.monotonic):
+        super().__init__()
+        self.figures = tuple(dict.fromkeys(figures))
+        self.clock = clock
+        self.taken = []
+
+    def on_train_begin(self, logs=None):
+        self.taken = []
+        self.begun = self.clock()
+
+    def on_epoch_end(self, epoch, logs=None):
+        now = self.clock()
+        self.taken.append(now - self.begun)
+        self.begun = now
+        print(self.line(epoch, logs or {}), flush=True)
+
+    def line(self, epoch, logs):
+        """Returns the line after an epoch.
+
+        Args:
+            epoch: int, counted from 0.
+            logs: dict of the figures by name.
+        """
+        epochs = self.params["epochs"]
+        text = f"epoch {epoch + 1} of {epochs}"
+        shown = [
+            f"{name} {float(logs[name]):.4f}"
+            for name in self.figures
+            if name in logs
+        ]
+        if shown:
+            text += f": {', '.join(shown)}; {duration(self.taken[-1])}"
+        left = epochs - epoch - 1
+        if not left:
+            return text
+        recent = (self.taken[1:] or self.taken)[-RECENT_EPOCHS:]
+        return (
+            f"{text}, about {duration(left * statistics.median(recent))} left"
+        )
+
+
+def duration(seconds):
+    """Returns a text of a duration that one reads at a glance.
+
+    Args:
+        seconds: float.
+    """
+    minutes = round(seconds / 60)
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def progress(figure, monitor, terminal):
+    """Makes the callbacks that show how far a run is.
+
+    On a terminal Keras' bar shows the figures, and the line after it the time
+    that is left; elsewhere a line after each epoch shows both, for which
+    `fit` takes `verbose=0`.
+
+    Args:
+        figure: str, `"accuracy"` or `"mAP"`.
+        monitor: str, the figure that is monitored.
+        terminal: bool, whether the output is a terminal.
+
+    Returns:
+        List of callbacks, which come last of all.
+    """
+    if terminal:
+        return [keras.callbacks.ProgbarLogger(), TimeLeft()]
+    names = ("loss", figure, "val_loss", f"val_{figure}", monitor)
+    return [TimeLeft(names)]
 
 
 def epochs_done(path):

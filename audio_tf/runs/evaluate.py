@@ -4,7 +4,8 @@
         --dataset fsd50k --data-dir FSD50K --split test --report test.json
 
 A clip's scores are the mean over its chunks. Prints a table; --report gets all
-figures as JSON, with the average precision of each class.
+figures as JSON, with the average precision of each class; --pictures a folder
+with errors.csv, the confusion matrix and the figures of each class.
 """
 
 import dataclasses
@@ -14,10 +15,10 @@ import numpy as np
 
 from audio_tf import data, files, metrics
 from audio_tf.export import load_classifier
-from audio_tf.runs import provenance
+from audio_tf.runs import provenance, showing
 from audio_tf.runs.corpus_settings import DataSettings, ReportSettings
-from audio_tf.runs.flags import run_by_flags
-from audio_tf.runs.settings import shared
+from audio_tf.runs.flags import check_folder, run_by_flags
+from audio_tf.runs.settings import setting, shared
 from audio_tf.terminal import describe_failures
 
 
@@ -27,6 +28,14 @@ class EvaluateSettings(ReportSettings):
 
     model: str = shared("model", "runs/train/preset")
     batch_size: int = shared("batch_size", 64)
+    pictures: str | None = setting(
+        None, "folder for pictures and errors.csv", unless_given="none"
+    )
+
+    def check(self):
+        super().check()
+        if self.pictures is not None:
+            check_folder("pictures", self.pictures)
 
 
 def labelled_chunks(model, dataset, data_dir, test_folds=None):
@@ -93,12 +102,19 @@ def run(settings):
     scores = data.score_clips(
         classifier, chunks, settings.batch_size, verbose=0
     )
-    report = metrics.evaluate(
-        chunks.targets, scores[:, order], corpus.vocabulary
-    )
+    scores = scores[:, order]
+    report = metrics.evaluate(chunks.targets, scores, corpus.vocabulary)
     print(metrics.format_report(report))
     if settings.report is not None:
         files.write_json(settings.report, report)
+    if settings.pictures is not None:
+        showing.show_split(
+            settings.pictures,
+            settings.split,
+            clips.corpus,
+            chunks.targets,
+            scores,
+        )
     if clips.failures:
         print(describe_failures(clips.failures))
     return report

@@ -170,14 +170,20 @@ def resumed(settings_class, out, given, free):
     return settings
 
 
-def check_out(out):
-    """Raises a `ValueError` if no folder can be made there."""
-    path = pathlib.Path(os.path.abspath(out))
+def check_folder(name, folder):
+    """Raises a `ValueError` if no folder can be made or written to there.
+
+    Args:
+        name: str, the setting that names the folder.
+        folder: its path.
+    """
+    path = pathlib.Path(os.path.abspath(folder))
     while not path.exists() and path != path.parent:
         path = path.parent
     if not path.is_dir() or not os.access(path, os.W_OK):
         raise ValueError(
-            f"--out must be a folder that can be written to. Received: {out}"
+            f"{flag(name)} must be a folder that can be written to. "
+            f"Received: {folder}"
         )
 
 
@@ -230,7 +236,7 @@ def parse(
             given = {**read_config(config_path, settings_class), **flags}
         if resumable:
             out = given.get("out", settings_class.out)
-            check_out(out)
+            check_folder("out", out)
         if resume:
             return resumed(settings_class, out, given, free), True
         if resumable and pathlib.Path(out, "config.json").exists():

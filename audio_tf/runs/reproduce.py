@@ -28,7 +28,7 @@ import time
 from audio_tf import console, files
 from audio_tf.corpora import SPEECH
 from audio_tf.ops.checks import closest
-from audio_tf.runs.flags import check_out, read_config, run_by_flags
+from audio_tf.runs.flags import check_folder, read_config, run_by_flags
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -412,7 +412,7 @@ def write_table(settings, seconds):
 
 def reproduce_ssl(settings):
     """Runs all rows, and ends with 1 if one has failed."""
-    check_out(settings.out)
+    check_folder("out", settings.out)
     begin(settings)
     seconds = inference_s(settings) if settings.repeats else {}
     failed = []

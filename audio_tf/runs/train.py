@@ -5,8 +5,9 @@
     audio-tf train --out runs/fsd --resume
 
 The folder --out gets config.json, history.csv, last.keras and best.keras,
-TensorBoard logs, the best model as a KerasHub preset, its figures on the test
-split (test.json), and with --export a SavedModel for TensorFlow Serving.
+TensorBoard logs, the best model as a KerasHub preset, its figures (val.json,
+test.json), learning curves, confusion matrices, figures of each class and
+lists of errors, and with --export a SavedModel for TensorFlow Serving.
 """
 
 import dataclasses
@@ -16,12 +17,13 @@ import sys
 import types
 
 import keras
+import numpy as np
 
 from audio_tf import data, files, metrics, optimizers
 from audio_tf.audio import RESAMPLER
 from audio_tf.export import export
 from audio_tf.models import AudioClassifier, presets
-from audio_tf.runs import callbacks, provenance
+from audio_tf.runs import callbacks, provenance, showing
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.model_settings import MODELS_OWN, ModelSettings
@@ -348,6 +350,7 @@ def compile(classifier, settings, steps_per_epoch, one_label):
     classifier.compile(
         make_optimizer(settings, steps_per_epoch),
         settings.loss_function(one_label),
+        metrics=callbacks.training_metrics(one_label, classifier.num_classes),
         jit_compile=settings.jit_compile,
     )
 
@@ -367,6 +370,8 @@ def fit(settings, classifier, chunks, out):
     """
     steps = chunks["train"].num_batches(settings.batch_size)
     last, best = out / "last.keras", out / "best.keras"
+    terminal = sys.stdout.isatty()
+    figure = metrics.headline(chunks["train"].targets)
     if not last.is_file():
         one_label = chunks["train"].clips.corpus.has_one_label()
         compile(classifier, settings, steps, one_label)
@@ -380,9 +385,12 @@ def fit(settings, classifier, chunks, out):
         callbacks.EpochSeeds(settings.seed),
     ]
     if "val" in chunks:
+        validation = callbacks.ClipValidation(chunks["val"])
         kept = [
-            callbacks.ClipValidation(chunks["val"]),
-            callbacks.BestCheckpoint(best, settings.monitor, best_so_far),
+            validation,
+            callbacks.BestCheckpoint(
+                best, settings.monitor, best_so_far, validation
+            ),
         ]
         if settings.average_weights:
             kept = [callbacks.WithAverageWeights(kept)]
@@ -391,6 +399,8 @@ def fit(settings, classifier, chunks, out):
         keras.callbacks.TensorBoard(out / "logs", write_graph=False),
         callbacks.History(out / "history.csv"),
         callbacks.LastCheckpoint(last),
+        showing.LearningCurves(out, figure, settings.monitor),
+        *callbacks.progress(figure, settings.monitor, terminal),
     ]
     if settings.patience is not None:
         hooks.append(
@@ -412,7 +422,7 @@ def fit(settings, classifier, chunks, out):
             epochs=settings.epochs,
             callbacks=hooks,
             shuffle=False,  # The dataset has its own order for each epoch.
-            verbose=1 if sys.stdout.isatty() else 2,
+            verbose=1 if terminal else 0,
         )
     if best.is_file():
         return keras.saving.load_model(best)
@@ -470,26 +480,38 @@ def load_chunks(settings, corpora, classifier):
 
 
 def report(classifier, chunks, out, facts):
-    """Scores the test split, prints its figures and writes them.
+    """Scores the test split, writes its figures, and shows both splits.
 
     Args:
         classifier: `AudioClassifier`.
-        chunks: `Chunks` of the split.
+        chunks: dict of `Chunks` by split, as `load_chunks` returns it.
         out: `pathlib.Path`, the folder of the run.
-        facts: dict of what `test.json` has beside the figures.
+        facts: dict of what `val.json` and `test.json` have beside the
+            figures.
 
     Returns:
-        Dict of the figures.
+        Dict of the figures of the test split, `None` without one.
     """
-    figures = metrics.evaluate(
-        chunks.targets,
-        data.score_clips(classifier, chunks, verbose=0),
-        classifier.labels,
-    )
-    files.write_json(out / "test.json", {**figures, **facts})
-    print("\ntest split, clip scores are means over chunks")
-    print(metrics.format_report(figures))
-    return figures
+    figures = {}
+    for split, words in (
+        ("val", "validation split, the best epoch's clip scores"),
+        ("test", "test split, clip scores are means over chunks"),
+    ):
+        if split not in chunks:
+            continue
+        kept = out / callbacks.SCORES
+        # The best epoch's, which need no second pass over the clips.
+        scores = (
+            np.load(kept)
+            if split == "val" and kept.is_file()
+            else data.score_clips(classifier, chunks[split], verbose=0)
+        )
+        figures[split] = showing.report_split(
+            out, split, chunks[split], scores, classifier.labels, facts
+        )
+        print(f"\n{words}")
+        print(metrics.format_report(figures[split]))
+    return figures.get("test")
 
 
 def save(classifier, out, origin, exported=False):
@@ -539,10 +561,7 @@ def run(settings, out):
 
     classifier = fit(settings, classifier, chunks, out)
 
-    figures = None
-    if "test" in chunks:
-        facts = {"causal": model["causal"]}
-        figures = report(classifier, chunks["test"], out, facts)
+    figures = report(classifier, chunks, out, {"causal": model["causal"]})
     origin = {
         **provenance.run_facts(settings),
         "model": model,

@@ -52,6 +52,65 @@ def test_validation_is_at_clip_level(chunks):
     report = metrics.evaluate(chunks.targets, scores, ["a", "b"])
     assert seen["val_mAP"] == pytest.approx(report["mAP"])
     assert "val_accuracy" not in seen
+    # The Huber loss of errors below 1, that the model is compiled with.
+    error = chunks.targets - scores
+    assert seen["val_loss"] == pytest.approx((0.5 * error**2).mean(), rel=1e-5)
+    np.testing.assert_array_equal(hooks[0].scores, scores)
+
+
+def test_losses_of_keras_and_losses_by_name_are_of_clips():
+    targets = np.array([[0, 1], [1, 0], [1, 0]], "float32")
+    scores = np.array([[0.25, 0.75], [0.5, 0.5], [0.75, 0.25]])
+    expected = -np.log([0.75, 0.5, 0.75]).mean()
+    for loss in (
+        "categorical_crossentropy",
+        keras.losses.CategoricalCrossentropy(),
+    ):
+        found = callbacks.clip_loss(loss, targets, scores)
+        assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_training_has_the_figure_that_its_labels_define():
+    (one,) = callbacks.training_metrics(True, 3)
+    assert one.name == "accuracy"
+    # Mixed clips: the highest score is at the highest target of the second.
+    one.update_state([[0.6, 0.4, 0], [0, 0.3, 0.7]], [[0.1, 0.9, 0], [0, 0, 1]])
+    assert float(one.result()) == 0.5
+    (several,) = callbacks.training_metrics(False, 3)
+    assert several.name == "mAP"
+
+
+def test_the_line_after_an_epoch_says_how_long_the_run_takes(capsys):
+    """The median of the epochs but the first, which compiles."""
+    seconds = iter([100.0, 400.0, 410.0, 430.0, 440.0, 441.0])
+    line = callbacks.TimeLeft(
+        ["loss", "val_mAP", "loss"], lambda: next(seconds)
+    )
+    line.set_params({"epochs": 10})
+    line.on_train_begin()
+    logs = {"loss": 0.5, "val_mAP": np.float32(0.25), "val_roc_auc": 0.75}
+    for epoch in (4, 5, 6):
+        line.on_epoch_end(epoch, logs)
+    line.on_epoch_end(7)
+    line.on_epoch_end(9, {"loss": 1.0})
+    assert capsys.readouterr().out.splitlines() == [
+        "epoch 5 of 10: loss 0.5000, val_mAP 0.2500; 5 min, about 25 min left",
+        "epoch 6 of 10: loss 0.5000, val_mAP 0.2500; 10 s, about 40 s left",
+        "epoch 7 of 10: loss 0.5000, val_mAP 0.2500; 20 s, about 45 s left",
+        "epoch 8 of 10, about 20 s left",
+        "epoch 10 of 10: loss 1.0000; 1 s",
+    ]
+    assert callbacks.duration(60 * 125) == "2 h 5 min"
+    assert [callbacks.duration(at) for at in (99.4, 99.6)] == ["99 s", "2 min"]
+
+
+def test_a_terminal_has_the_bar_before_the_line():
+    bar, line = callbacks.progress("accuracy", "val_mAP", terminal=True)
+    assert isinstance(bar, keras.callbacks.ProgbarLogger)
+    assert line.figures == ()
+    (line,) = callbacks.progress("accuracy", "val_mAP", terminal=False)
+    names = ("loss", "accuracy", "val_loss", "val_accuracy", "val_mAP")
+    assert line.figures == names
 
 
 def test_seeds_depend_on_the_epoch_alone(rng):
@@ -137,16 +196,23 @@ def test_columns_of_a_history_stay_where_they_are(tmp_path):
 def test_the_best_epoch_is_kept_whole(tmp_path, monkeypatch):
     path = tmp_path / "best.keras"
 
+    class Validation:
+        scores = None
+
     def saved_at(monitor, figures, best=None):
         """Indices of the figures after which the model was saved."""
-        keeper = callbacks.BestCheckpoint(path, monitor, best)
+        keeper = callbacks.BestCheckpoint(path, monitor, best, Validation)
         model = classifier()
         found = []
         keeper.set_model(model)
         for epoch, figure in enumerate(figures):
             path.unlink(missing_ok=True)
+            Validation.scores = np.full((2, 3), epoch)
             keeper.on_epoch_end(epoch, {monitor: figure})
             found += [epoch] if path.is_file() else []
+        # The scores are those of the model that is kept.
+        assert (np.load(tmp_path / callbacks.SCORES) == found[-1]).all()
+        (tmp_path / callbacks.SCORES).unlink()
         return found
 
     assert saved_at("val_mAP", [0.5, 0.25, 0.5, 0.75]) == [0, 3]

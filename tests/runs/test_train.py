@@ -107,7 +107,10 @@ def test_train_evaluate_and_classify(
     source = ["--dataset", "csv", "--data-dir", corpus]
     training = [*source, *COMMON, "--epochs", 2, "--learning-rate", 0.02]
 
+    validate = callbacks.ClipValidation.on_epoch_end
+
     def worse_and_worse(self, epoch, logs):
+        validate(self, epoch, logs)
         logs["val_mAP"] = 1.0 / (1 + epoch)
 
     monkeypatch.setattr(
@@ -122,6 +125,19 @@ def test_train_evaluate_and_classify(
     with open(out / "history.csv") as file:
         history = list(csv.DictReader(file))
     assert len(history) == 2
+    figures = {"loss", "accuracy", "val_loss", "val_accuracy"}
+    assert figures <= set(history[0])
+    assert "\nepoch 2 of 2: loss " in output
+    assert (out / "learning_curves.png").is_file()
+    for split in ("val", "test"):
+        assert (out / split / "confusion.png").is_file()
+        told = json.loads((out / f"{split}.json").read_text())
+        rows = list(csv.reader(open(out / split / "errors.csv", newline="")))
+        wrong = round((1.0 - told["accuracy"]) * told["num_clips"])
+        assert len(rows) == 1 + wrong
+    # The validation's figures are the best epoch's.
+    told = json.loads((out / "val.json").read_text())
+    assert told["accuracy"] == float(history[0]["val_accuracy"])
     for row in history:
         assert np.isfinite([float(value) for value in row.values()]).all()
     assert list((out / "logs").rglob("events.out.tfevents.*"))
@@ -146,7 +162,12 @@ def test_train_evaluate_and_classify(
 
     for model in (out / "preset", out / "saved_model"):
         evaluated = tmp_path / "evaluated.json"
-        main("evaluate", "--model", model, *source, "--report", evaluated)
+        main(
+            *("evaluate", "--model", model, *source, "--report", evaluated),
+            *("--pictures", tmp_path / "pictures"),
+        )
+        errors = (tmp_path / "pictures" / "errors.csv").read_text()
+        assert errors == (out / "test" / "errors.csv").read_text()
         again = json.loads(evaluated.read_text())
         assert again["mAP"] == pytest.approx(report["mAP"], abs=1e-6)
         assert set(again["per_class"]) == {"low", "high"}

@@ -1,0 +1,100 @@
+"""What shows a run: curves while it trains, errors and pictures of splits."""
+
+import builtins
+import csv
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+pytest.importorskip("matplotlib")
+
+from audio_tf.corpora import Corpus
+from audio_tf.runs import callbacks, showing
+
+
+@pytest.fixture(autouse=True)
+def asked_anew():
+    showing.can_draw.cache_clear()
+    yield
+    showing.can_draw.cache_clear()
+
+
+@pytest.fixture
+def no_matplotlib(monkeypatch):
+    original = builtins.__import__
+
+    def without(name, *arguments, **options):
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return original(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+
+
+def split(labels):
+    corpus = Corpus(
+        [f"{number}.wav" for number in range(4)], labels, ["a", "b", "c"]
+    )
+    scores = np.array([[8, 1, 1], [1, 1, 8], [2, 6, 2], [1, 2, 7]]) / 10
+    return corpus, corpus.targets(), scores
+
+
+def test_a_split_of_one_label_a_clip(tmp_path):
+    folder = tmp_path / "run" / "val"
+    showing.show_split(folder, "run", *split([["a"], ["b"], ["b"], ["b"]]))
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"errors.csv", "classes.png", "confusion.png"}
+    with open(folder / "errors.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["file"] for row in rows] == ["1.wav", "3.wav"]
+
+
+def test_a_split_of_several_labels_a_clip_has_no_confusion(tmp_path):
+    showing.show_split(tmp_path, "", *split([["a", "b"], ["c"], [], ["b"]]))
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"errors.csv", "classes.png"}
+
+
+def test_without_matplotlib_a_run_says_so_once(tmp_path, no_matplotlib, capsys):
+    history = [{"epoch": 0, "loss": 1.0}]
+    callbacks.write_history(
+        tmp_path / "history.csv", ["epoch", "loss"], history
+    )
+    for _ in range(2):
+        showing.draw_curves(tmp_path, "mAP", "val_mAP")
+        showing.show_split(tmp_path, "", *split([["a"], ["b"], ["b"], ["b"]]))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("no pictures: ") and "audio_tf[analysis]" in line
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"history.csv", "errors.csv"}
+
+
+def test_curves_of_short_epochs_are_drawn_now_and_then(tmp_path, monkeypatch):
+    """Each takes a second here, and so may stand every 20 s; the last does."""
+    now, drawn = [0.0], []
+
+    def draw(out, figure, monitor):
+        drawn.append(now[0])
+        now[0] += 1.0
+
+    monkeypatch.setattr(showing, "draw_curves", draw)
+    curves = showing.LearningCurves(
+        tmp_path, "accuracy", "val_mAP", clock=lambda: now[0]
+    )
+    for epoch, at in enumerate((5.0, 15.0, 25.9, 26.1, 30.0)):
+        now[0] = at
+        curves.on_epoch_end(epoch)
+    curves.on_train_end()
+    assert drawn == [5.0, 26.1, 30.0]
+
+
+def test_the_best_epoch_is_the_first_of_the_best():
+    history = {
+        "epoch": [3.0, 4.0, 5.0, 6.0],
+        "val_mAP": [np.nan, 0.5, 0.25, 0.5],
+        "val_loss": [3.0, 2.0, 1.0, 4.0],
+    }
+    assert showing.best_epoch(history, "val_mAP") == 4
+    assert showing.best_epoch(history, "val_loss") == 5
+    assert showing.best_epoch(history, "loss") is None
