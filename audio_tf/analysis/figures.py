@@ -185,6 +185,17 @@ def draw_kinds(examples, title):
     return figure
 
 
+def distinct_colours(count):
+    """Returns a sequence of at least so many colours."""
+    import matplotlib
+
+    if count > 20:
+        return matplotlib.colormaps["hsv"](np.linspace(0, 0.95, count))
+    # Its light shades last.
+    colours = matplotlib.colormaps["tab20"].colors
+    return colours[::2] + colours[1::2]
+
+
 def draw_projection(projection, heads, title, names=None):
     """Draws maps as points in the plane, coloured by head, as Figure 6 does.
 
@@ -194,15 +205,9 @@ def draw_projection(projection, heads, title, names=None):
         title: str, the first line of the title.
         names: list of str, what the legend adds to each head, or `None`.
     """
-    import matplotlib
-
     heads = np.asarray(heads)
     count = int(heads.max()) + 1
-    # Its light shades last.
-    colours = matplotlib.colormaps["tab20"].colors
-    colours = colours[::2] + colours[1::2]
-    if count > 20:
-        colours = matplotlib.colormaps["hsv"](np.linspace(0, 0.95, count))
+    colours = distinct_colours(count)
     figure = new_figure(7.5, 5.6)
     panel = figure.subplots()
     for head in range(count):
@@ -495,3 +500,164 @@ def draw_classes(figures, labels, clips, title):
     )
     figure.suptitle(title, fontsize=10, parse_math=False)
     return figure
+
+
+def draw_tradeoff(rows, baselines, title):
+    """Draws what attentions reach against the time that they take.
+
+    There is a line of panels for each causality, of inference to the left and
+    of training to the right. Names stand beside the panel, so that none
+    covers another one, with the marks of their points and lines to them. A
+    name has one mark in all panels.
+
+    Args:
+        rows: list of dicts with `attention`, `causal`, `figure`, `mean`, the
+            ends `low` and `high` of its interval, which may be `None`, and
+            `inference_ratio` and `training_ratio`.
+        baselines: list of dicts with `attention` and `mean`, drawn as lines.
+        title: str, the title of the figure.
+    """
+    groups, marks = {}, {}
+    names = list(dict.fromkeys(row["attention"] for row in rows))
+    colours = distinct_colours(len(names))
+    for number, name in enumerate(names):
+        marks[name] = (colours[number], MARKERS[number % len(MARKERS)])
+    for row in rows:
+        groups.setdefault(row["causal"], []).append(row)
+    height = max(0.21 * max(map(len, groups.values())) + 1.2, 3.6)
+    figure = new_figure(15.0, height * len(groups) + 0.5)
+    panels = figure.subplots(len(groups), 2, squeeze=False)
+    for line, (causal, group) in zip(panels, groups.items(), strict=True):
+        for panel, what in zip(line, ("inference", "training"), strict=True):
+            draw_points(panel, group, f"{what}_ratio", marks)
+            panel.set_xlabel(f"time of {what}, full attention = 1", fontsize=9)
+            panel.set_title(
+                f"{what}, {'causal' if causal == 'yes' else 'not causal'}",
+                fontsize=10,
+            )
+            for row, style in zip(baselines, ("--", ":", "-."), strict=False):
+                panel.axhline(
+                    row["mean"],
+                    color="grey",
+                    linewidth=1.0,
+                    linestyle=style,
+                    label=f"{row['attention']} {row['mean']:.3f}",
+                )
+            if baselines:
+                panel.legend(fontsize=8, loc="best")
+            label_points(panel, group, f"{what}_ratio", marks)
+    figure.suptitle(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def draw_points(panel, rows, time, marks):
+    """Draws points with their intervals.
+
+    Args:
+        panel: matplotlib `Axes`.
+        rows: list of dicts, as `draw_tradeoff` takes them.
+        time: str, the key of the time.
+        marks: dict by attention of a pair of a colour and a marker.
+    """
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    for row in rows:
+        colour, marker = marks[row["attention"]]
+        if row["low"] is not None:
+            panel.plot(
+                [row[time]] * 2,
+                [row["low"], row["high"]],
+                color=colour,
+                linewidth=1.0,
+                alpha=0.5,
+            )
+        panel.plot(row[time], row["mean"], **point_style(colour, marker))
+    times = [row[time] for row in rows]
+    if max(times) > 4 * min(times):
+        panel.set_xscale("log", base=2)
+        panel.xaxis.set_major_formatter(FuncFormatter("{:g}".format))
+    else:
+        panel.xaxis.set_major_locator(MaxNLocator(6))
+    panel.margins(x=0.08, y=0.06)
+    panel.set_ylabel(rows[0]["figure"], fontsize=9)
+    panel.tick_params(labelsize=8)
+    panel.grid(alpha=0.3)
+
+
+def point_style(colour, marker):
+    """Returns a dict of matplotlib's arguments for a point."""
+    return {
+        "color": colour,
+        "marker": marker,
+        "markersize": 6.5,
+        "markeredgecolor": "black",
+        "markeredgewidth": 0.4,
+        "linestyle": "none",
+    }
+
+
+def label_points(panel, rows, time, marks):
+    """Writes the names of points to the right of their panel, one each line.
+
+    Args:
+        panel: matplotlib `Axes`, whose limits are settled here.
+        rows: list of dicts, as `draw_tradeoff` takes them.
+        time: str, the key of the time.
+        marks: dict by attention of a pair of a colour and a marker.
+    """
+    low, high = panel.get_ylim()
+    panel.set_ylim(low, high)
+    rows = sorted(rows, key=lambda row: row["mean"])
+    places = [(row["mean"] - low) / (high - low) for row in rows]
+    for row, place in zip(rows, spread(places), strict=True):
+        colour, marker = marks[row["attention"]]
+        panel.plot(
+            1.05,
+            place,
+            **point_style(colour, marker),
+            transform=panel.transAxes,
+            clip_on=False,
+        )
+        panel.annotate(
+            "",
+            xy=(row[time], row["mean"]),
+            xytext=(1.05, place),
+            textcoords="axes fraction",
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.7,
+                "shrinkA": 4,
+                "shrinkB": 4,
+            },
+        )
+        panel.text(
+            1.07,
+            place,
+            f"{row['mean']:.3f}  {printable(row['attention'])}",
+            transform=panel.transAxes,
+            fontsize=8,
+            va="center",
+            weight="bold" if row["attention"] == "full" else "normal",
+            parse_math=False,
+        )
+
+
+def spread(places):
+    """Moves places on a line apart, each as little as may be.
+
+    Args:
+        places: list of floats in [0, 1], ascending.
+
+    Returns:
+        Array of floats in [0, 1] in the same order; neighbours are at least
+        as far apart as even ones would be, or 1/16.
+    """
+    from sklearn.isotonic import isotonic_regression
+
+    gap = min(1.0 / max(len(places) - 1, 1), 1 / 16)
+    room = gap * np.arange(len(places))
+    # Places less their room must only not descend.
+    moved = isotonic_regression(np.asarray(places) - room)
+    return np.clip(moved, 0.0, 1.0 - room[-1]) + room

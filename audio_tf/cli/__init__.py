@@ -33,6 +33,7 @@ RUNS = {
     "probe": "probe frozen features for speakers and phones",
     "baseline": "score what scikit-learn reaches on the same clips",
     "reproduce": "rebuild a table of the papers on your corpus",
+    "compare": "train the same model with each attention, on your corpus",
 }
 
 PROG = "audio-tf"

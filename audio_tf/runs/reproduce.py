@@ -17,17 +17,16 @@ the pre-training holds that equal where the attentions can be.
 """
 
 import dataclasses
+import functools
 import json
 import pathlib
-import shlex
 import statistics
-import subprocess
 import sys
-import time
 
 from audio_tf import console, files
 from audio_tf.corpora import SPEECH
 from audio_tf.ops.checks import closest
+from audio_tf.runs import rows
 from audio_tf.runs.flags import check_folder, read_config, run_by_flags
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
@@ -143,40 +142,6 @@ class SslSettings(Settings):
         )
 
 
-# `audio-tf`, wherever it is installed.
-AUDIO_TF = (sys.executable, "-m", "audio_tf.cli")
-
-
-def run(command, *flags):
-    """Runs a command of `audio-tf` in a new process, and prints it.
-
-    Args:
-        command: str, `"pretrain"` or `"probe"`.
-        *flags: its flags; anything that has a `str`.
-
-    Raises:
-        subprocess.CalledProcessError: if it fails.
-    """
-    arguments = [command, *map(str, flags)]
-    print("$", shlex.join(["audio-tf", *arguments]), flush=True)
-    subprocess.run([*AUDIO_TF, *arguments], check=True)
-
-
-def resumed(out):
-    """Returns a list of the flag that goes on with a run, empty for none."""
-    return ["--resume"] if (out / "config.json").is_file() else []
-
-
-def as_flags(values):
-    """Returns a list of flags and values from a dict of settings."""
-    flags = []
-    for name, value in values.items():
-        if isinstance(value, dict):
-            value = json.dumps(value)
-        flags += [flag(name), value]
-    return flags
-
-
 def pretrain(attention, seed, settings):
     """Pre-trains the model of a row, unless that is done.
 
@@ -190,12 +155,12 @@ def pretrain(attention, seed, settings):
     """
     out = pathlib.Path(settings.out, attention, f"pretrain_{seed}")
     if not pretrained(out / "preset"):
-        run(
+        rows.run(
             "pretrain",
             *("--config", settings.pretrain_config),
             *("--attention", attention, "--seed", seed),
-            *as_flags(settings.those_given(("data_dir", "cache_dir"))),
-            *("--out", out, *resumed(out)),
+            *rows.as_flags(settings.those_given(("data_dir", "cache_dir"))),
+            *("--out", out, *rows.resumed(out)),
         )
     return out / "preset"
 
@@ -222,16 +187,16 @@ def probe(attention, seed, settings):
         return
     if attention == "features":
         pretraining, _ = settings.script_settings()
-        flags = as_flags(pretraining.those_given(FEATURE_SETTINGS))
+        flags = rows.as_flags(pretraining.those_given(FEATURE_SETTINGS))
     else:
         flags = ["--model", pretrain(attention, seed, settings)]
     places = ("data_dir", "cache_dir", *PROBE_FLAGS)
-    run(
+    rows.run(
         "probe",
         *("--config", settings.probe_config, *flags),
         *("--tasks", *TASKS, "--seed", seed),
-        *as_flags(settings.those_given(places)),
-        *("--out", out, *resumed(out)),
+        *rows.as_flags(settings.those_given(places)),
+        *("--out", out, *rows.resumed(out)),
     )
 
 
@@ -267,13 +232,7 @@ def inference_s(settings):
         "repeats": settings.repeats,
         "options": pretraining.those_given(("causal",)),
     }
-    if not file.is_file() or json.loads(file.read_text())["asked"] != asked:
-        # Memory of an accelerator must be free for the rows.
-        subprocess.run(
-            [*AUDIO_TF, "reproduce", "time", str(file), json.dumps(asked)],
-            check=True,
-        )
-    return json.loads(file.read_text())["seconds"]
+    return rows.measure(["reproduce", "time"], file, asked)["seconds"]
 
 
 def time_inference(file, asked):
@@ -301,15 +260,13 @@ def time_inference(file, asked):
     dim = built[BASELINE].feature_dim
     clip = np.random.default_rng(0).normal(size=(1, length, dim))
     clip = clip.astype("float32")
-    seconds = {name: [] for name in built}
-    for turn in range(asked["repeats"] + 1):
-        for name, model in built.items():
-            start = time.perf_counter()
-            model.predict_on_batch(clip)
-            # The first call compiles.
-            if turn:
-                seconds[name].append(time.perf_counter() - start)
-    medians = {name: statistics.median(each) for name, each in seconds.items()}
+    medians = rows.in_turn(
+        {
+            name: functools.partial(model.predict_on_batch, clip)
+            for name, model in built.items()
+        },
+        asked["repeats"],
+    )
     files.write_json(file, {"asked": asked, "seconds": medians})
 
 
@@ -344,18 +301,18 @@ def row_facts(name, reports, seconds):
 CAUSAL_CELLS = {None: "-", True: "yes", False: "no"}
 
 
-def format_table(rows):
+def format_table(table):
     """Returns a Markdown table with the paper's figures in parentheses.
 
     Args:
-        rows: dict of `row_facts` by attention.
+        table: dict of `row_facts` by attention.
     """
     lines = [
         f"| attention | causal | {' | '.join(TASKS)} | average | inference |",
         "|---|" + "---|" * (len(TASKS) + 3),
     ]
-    baseline = rows.get(BASELINE, {})
-    for name, row in rows.items():
+    baseline = table.get(BASELINE, {})
+    for name, row in table.items():
         cells = [f"{row['row']} `{name}`", CAUSAL_CELLS[row["causal"]]]
         cells += [
             f"{row['test_accuracy'][task]:.4f} ({row['paper'][task]:.4f})"
@@ -400,13 +357,13 @@ def finished_reports(settings):
 
 def write_table(settings, seconds):
     """Writes and returns the table of all rows that have finished seeds."""
-    rows = {
+    facts = {
         name: row_facts(name, reports, seconds)
         for name, reports in finished_reports(settings).items()
     }
-    table, out = format_table(rows), pathlib.Path(settings.out)
+    table, out = format_table(facts), pathlib.Path(settings.out)
     files.write_text(out / "table2.md", table + "\n")
-    files.write_json(out / "table2.json", rows)
+    files.write_json(out / "table2.json", facts)
     return table
 
 
@@ -415,24 +372,17 @@ def reproduce_ssl(settings):
     check_folder("out", settings.out)
     begin(settings)
     seconds = inference_s(settings) if settings.repeats else {}
-    failed = []
+    failures = rows.Failures()
     for name in TABLE_2:
         if name not in settings.rows:
             continue
         for seed in settings.seeds:
-            try:
+            with failures.kept():
                 probe(name, seed, settings)
-            except subprocess.CalledProcessError as error:
-                # Hours of other rows must not be lost with this one.
-                failed.append(
-                    shlex.join(["audio-tf", *error.cmd[len(AUDIO_TF) :]])
-                )
             table = write_table(settings, seconds)
     print("\nmeasured (paper); inference relative to full attention")
     print(table)
-    if failed:
-        print(f"\n{len(failed)} runs failed:", *failed, sep="\n  ")
-        raise SystemExit(1)
+    failures.end()
 
 
 def begin(settings):
@@ -441,7 +391,6 @@ def begin(settings):
     Raises:
         ValueError: if the folder has rows of another setting.
     """
-    out = pathlib.Path(settings.out)
     pretraining, probing = settings.script_settings()
     probing.load()
     asked = {
@@ -452,15 +401,7 @@ def begin(settings):
     for name in ("pretrain_config", "probe_config"):
         for place in ("data_dir", "cache_dir"):
             asked[name].pop(place, None)
-    # As it comes out of the file.
-    asked = json.loads(json.dumps(asked))
-    file = out / "config.json"
-    if file.is_file() and json.loads(file.read_text()) != asked:
-        raise ValueError(
-            f"{out} holds rows of other configs or data; choose another --out"
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    files.write_json(file, asked)
+    rows.begin(settings.out, asked)
 
 
 TABLES = {"ssl": (SslSettings, reproduce_ssl)}

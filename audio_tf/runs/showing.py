@@ -53,13 +53,16 @@ class LearningCurves(keras.callbacks.Callback):
         self.monitor = monitor
         self.clock = clock
         self.next_at = -math.inf
+        self.left_out = False
 
     def on_epoch_end(self, epoch, logs=None):
-        if self.clock() >= self.next_at:
+        self.left_out = self.clock() < self.next_at
+        if not self.left_out:
             self.draw()
 
     def on_train_end(self, logs=None):
-        self.draw()
+        if self.left_out:
+            self.draw()
 
     def draw(self):
         """Draws the curves of all epochs so far."""

@@ -109,3 +109,50 @@ def test_bars_are_sorted_and_readable(classes, rng):
     (legend,) = figure.legends
     labels = [text.get_text() for text in legend.texts]
     assert f"mean recall {np.nanmean(values):.3f}" in labels
+
+
+def test_names_of_a_tradeoff_never_overlap(rng):
+    """Even where twenty attentions reach almost the same."""
+    rows = [
+        {
+            "attention": f"a_rather_long_name_{number}",
+            "causal": causal,
+            "figure": "accuracy",
+            "mean": 0.9 + (0.05 if number == 3 else 1e-4 * number),
+            "low": None if number == 5 else 0.89,
+            "high": None if number == 5 else 0.96,
+            "inference_ratio": 1.0 + rng.random(),
+            "training_ratio": 9.0 ** rng.random(),
+        }
+        for causal in ("no", "yes")
+        for number in range(20)
+    ]
+    baselines = [{"attention": "baseline: forest", "mean": 0.85}]
+    figure = figures.draw_tradeoff(rows, baselines, "title")
+    assert len(figure.axes) == 4
+    canvas(figure).draw_without_rendering()
+    renderer = figure.canvas.get_renderer()
+    width, height = figure.canvas.get_width_height()
+    for panel in figure.axes:
+        names = [text for text in panel.texts if text.get_text()]
+        means = [float(text.get_text().split()[0]) for text in names]
+        assert means == sorted(means) and len(means) == 20
+        found = [text.get_window_extent(renderer) for text in names]
+        for lower, upper in zip(found, found[1:], strict=False):
+            assert lower.y1 <= upper.y0
+        assert found[0].y0 >= 0 and found[-1].y1 <= height
+        assert max(box.x1 for box in found) <= width
+        assert min(box.x0 for box in found) >= panel.bbox.x1
+
+
+def test_places_move_apart_as_little_as_may_be():
+    """Those that are far enough apart stay."""
+    places = [0.1, 0.5, 0.5, 0.5, 0.9]
+    np.testing.assert_allclose(
+        figures.spread(places), [0.1, 0.4375, 0.5, 0.5625, 0.9]
+    )
+    np.testing.assert_allclose(figures.spread([0.0, 0.0]), [0.0, 1 / 16])
+    np.testing.assert_allclose(figures.spread([1.0, 1.0]), [15 / 16, 1.0])
+    np.testing.assert_allclose(figures.spread([0.5]), [0.5])
+    crowd = figures.spread([0.3] * 33)
+    np.testing.assert_allclose(crowd, np.linspace(0.0, 1.0, 33))

@@ -87,6 +87,10 @@ def test_curves_of_short_epochs_are_drawn_now_and_then(tmp_path, monkeypatch):
         curves.on_epoch_end(epoch)
     curves.on_train_end()
     assert drawn == [5.0, 26.1, 30.0]
+    now[0] = 60.0
+    curves.on_epoch_end(5)
+    curves.on_train_end()
+    assert drawn == [5.0, 26.1, 30.0, 60.0]
 
 
 def test_the_best_epoch_is_the_first_of_the_best():

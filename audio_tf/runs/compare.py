@@ -1,0 +1,606 @@
+"""Train the same model with each attention, and compare what they reach.
+
+    audio-tf compare --train-config training/configs/esc10.py \\
+        --data-dir ESC-50-master --split test --out runs/attentions
+    audio-tf compare --train-config commands.py --attentions full xbox \\
+        --causal no yes --seeds 0 1 2 --out runs/commands
+
+Each row is `audio-tf train` with the settings of --train-config, an attention,
+a seed and a causality: the model has the same layers, heads and widths, and
+trains as long. Commands are printed, each has a process and a folder of its
+own, and what is finished is kept: the same command goes on where it stopped.
+
+--out gets leaderboard.csv and leaderboard.png. A row of the CSV is an
+attention at a causality: the mean of the figure of the split over the seeds
+and its 95 % interval by Student's t; parameters; multiply-adds of the
+attentions for one chunk, as `audio-tf attentions` counts; the medians of the
+time of inference of one chunk and of a training step, taken in turn with
+`full` attention, and the ratio to it; peak memory of training, beyond that of
+the libraries. The last rows are what `audio-tf baseline` reaches.
+"""
+
+import csv
+import dataclasses
+import json
+import pathlib
+import statistics
+import sys
+
+from audio_tf import files
+from audio_tf.runs import rows
+from audio_tf.runs.flags import check_folder, read_config, run_by_flags
+from audio_tf.runs.model_settings import check_attention
+from audio_tf.runs.settings import (
+    POSITIVE,
+    SEED,
+    Settings,
+    flag,
+    setting,
+    shared,
+)
+
+# The attention whose time is 1.
+BASELINE = "full"
+CAUSALITIES = {"no": False, "yes": True}
+COLUMNS = (
+    "attention",
+    "causal",
+    "figure",
+    "mean",
+    "low",
+    "high",
+    "seeds",
+    "parameters",
+    "multiply_adds",
+    "inference_s",
+    "inference_ratio",
+    "training_s",
+    "training_ratio",
+    "peak_mib",
+)
+# Settings of a training that a row of the table has of its own.
+OWN = ("attention", "attention_kwargs", "causal", "seed", "out")
+
+
+@dataclasses.dataclass
+class CompareSettings(Settings):
+    """Attentions, seeds and the training that they have in common."""
+
+    train_config: str | None = setting(
+        None, "settings of audio-tf train", unless_given="needed"
+    )
+    data_dir: str | None = shared("data_dir", None)
+    cache_dir: str | None = shared("cache_dir", None)
+    attentions: list[str] | None = setting(
+        None, "attentions of the rows, with `full`", unless_given="all"
+    )
+    attention_kwargs: dict = setting(
+        {}, "further arguments by attention, a JSON object of objects"
+    )
+    causal: list[str] = setting(
+        ["no"], "whether a frame sees later ones: no, yes, or both", CAUSALITIES
+    )
+    seeds: list[int] = setting([0, 1, 2], "seeds whose mean counts", check=SEED)
+    split: str = setting("val", "split whose figure counts", ["val", "test"])
+    repeats: int = setting(
+        21, "timed turns, of which the median counts", check=POSITIVE
+    )
+    baseline: bool = setting(True, "also run audio-tf baseline")
+    out: str = shared("out", "runs/compare")
+
+    def check(self):
+        super().check()
+        if "train_config" not in self.given:
+            raise ValueError("--train-config is needed. Received: none")
+        for name in ("causal", "seeds", "attentions"):
+            if getattr(self, name) == []:
+                raise ValueError(f"{flag(name)} must not be empty")
+        # A config may add attentions.
+        self.training()
+        names = self.names()
+        for name in names:
+            check_attention(name)
+        if BASELINE not in names:
+            raise ValueError(
+                f"--attentions must name {BASELINE}, whose time is 1. "
+                f"Received: {names}"
+            )
+        for name, options in self.attention_kwargs.items():
+            if name not in names or not isinstance(options, dict):
+                raise ValueError(
+                    "--attention-kwargs must be objects by names of "
+                    f"--attentions. Received: {name!r}: {options!r}"
+                )
+
+    def names(self):
+        """Returns a list of the attentions, the baseline's first."""
+        from audio_tf import attention
+
+        names = self.attentions
+        if names is None:
+            names = list(attention.ATTENTIONS)
+        return sorted(dict.fromkeys(names), key=lambda name: name != BASELINE)
+
+    def training(self):
+        """Reads the settings of the training, and checks them as it does.
+
+        Returns:
+            `TrainSettings`.
+
+        Raises:
+            ValueError: if they say what the rows say.
+        """
+        from audio_tf.runs.train import TrainSettings
+
+        config = read_config(self.train_config, TrainSettings)
+        for name in OWN:
+            if name in config:
+                raise ValueError(
+                    f"{self.train_config}: {name!r} is that of the rows. "
+                    f"Received: {config[name]!r}"
+                )
+        places = self.those_given(("data_dir", "cache_dir"))
+        return TrainSettings(**{**config, **places})
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One attention at one causality.
+
+    Attributes:
+        attention: str, its name.
+        causal: str, a key of `CAUSALITIES`.
+        folder: `pathlib.Path` of its runs.
+    """
+
+    attention: str
+    causal: str
+    folder: pathlib.Path
+
+    def of_full(self):
+        """Returns the row of `full` attention at the same causality."""
+        return Row(BASELINE, self.causal, self.folder.with_name(BASELINE))
+
+    def run_folder(self, seed):
+        """Returns the folder of the run with a seed."""
+        return self.folder / f"seed_{seed}"
+
+    def finished(self, seed):
+        """Returns whether the training with a seed has written its preset."""
+        preset = self.run_folder(seed) / "preset"
+        return (preset / "provenance.json").is_file()
+
+
+def table_rows(settings):
+    """Lists the rows of the table, and says which there cannot be.
+
+    Args:
+        settings: `CompareSettings`.
+
+    Returns:
+        List of `Row`, the baseline's first at each causality.
+    """
+    from audio_tf import attention
+
+    found, out = [], pathlib.Path(settings.out)
+    for causal in dict.fromkeys(settings.causal):
+        for name in settings.names():
+            if CAUSALITIES[causal] and not attention.find(name).supports_causal:
+                print(f"{name} cannot be causal: no row of --causal yes")
+                continue
+            folder = out / f"causal_{causal}" / name
+            found.append(Row(name, causal, folder))
+    return found
+
+
+def train(row, seed, settings):
+    """Trains the model of a row with a seed, unless that is done.
+
+    Args:
+        row: `Row`.
+        seed: int.
+        settings: `CompareSettings`.
+    """
+    out = row.run_folder(seed)
+    if row.finished(seed):
+        return
+    own = {
+        "attention": row.attention,
+        "causal": CAUSALITIES[row.causal],
+        "seed": seed,
+    }
+    if row.attention in settings.attention_kwargs:
+        own["attention_kwargs"] = settings.attention_kwargs[row.attention]
+    rows.run(
+        "train",
+        *("--config", settings.train_config),
+        *rows.as_flags(own),
+        *rows.as_flags(settings.those_given(("data_dir", "cache_dir"))),
+        *("--out", out, *rows.resumed(out)),
+    )
+
+
+def costs(row, settings):
+    """Measures time and memory of a row's model, unless that is done.
+
+    Args:
+        row: `Row`, of which the first seed's training is finished.
+        settings: `CompareSettings`.
+
+    Returns:
+        Dict, as `measure_costs` writes it.
+    """
+    seed = settings.seeds[0]
+    asked = {
+        "model": str(row.run_folder(seed) / "last.keras"),
+        "full": str(row.of_full().run_folder(seed) / "last.keras"),
+        "batch_size": settings.training().batch_size,
+        "repeats": settings.repeats,
+    }
+    file = row.folder / "costs.json"
+    return rows.measure(["compare", "costs"], file, asked)
+
+
+def measure_costs(file, asked):
+    """Measures time and memory of a model, in a process of its own.
+
+    A training step comes first and alone, for the memory; then steps and
+    inference of the model and of `full` attention take turns. Tables of
+    trained attentions are folded for inference.
+
+    Args:
+        file: path of the JSON file that is written.
+        asked: dict of the `model` and of that with `full` attention, `.keras`
+            files of runs; `batch_size` of training and `repeats`.
+    """
+    import keras
+    import numpy as np
+
+    from audio_tf import attention, models  # noqa: F401
+
+    rng, paths = np.random.default_rng(0), {"model": asked["model"]}
+    if asked["full"] != asked["model"]:
+        paths["full"] = asked["full"]
+    # Of the libraries, not of the model.
+    keras.ops.matmul(np.ones((64, 64)), np.ones((64, 64)))
+    before = peak_bytes()
+    loaded = {"model": keras.saving.load_model(paths["model"])}
+    model = loaded["model"]
+    waveform = 0.1 * rng.standard_normal((asked["batch_size"], samples(model)))
+    targets = np.eye(model.num_classes)[
+        rng.integers(0, model.num_classes, len(waveform))
+    ]
+    for _ in range(2):
+        model.train_on_batch(waveform, targets)
+    memory = peak_bytes() - before
+    for name in paths.keys() - loaded.keys():
+        loaded[name] = keras.saving.load_model(paths[name])
+    training_s = rows.in_turn(
+        {
+            name: lambda each=each: each.train_on_batch(waveform, targets)
+            for name, each in loaded.items()
+        },
+        asked["repeats"],
+    )
+    found = {
+        "parameters": model.backbone.count_params(),
+        "multiply_adds": multiply_adds(model.backbone, waveform.shape[1]),
+        "peak_mib": memory / 2**20,
+    }
+    for each in loaded.values():
+        attention.fold(each)
+    inference_s = rows.in_turn(
+        {
+            name: lambda each=each: each.predict_on_batch(waveform[:1])
+            for name, each in loaded.items()
+        },
+        asked["repeats"],
+    )
+    for name, seconds in (
+        ("inference", inference_s),
+        ("training", training_s),
+    ):
+        found[f"{name}_s"] = seconds["model"]
+        base = seconds.get("full", seconds["model"])
+        found[f"{name}_ratio"] = seconds["model"] / base
+    files.write_json(file, {"asked": asked, **found})
+
+
+def samples(model):
+    """Returns the samples of a chunk of a model, of 1 s for whole clips."""
+    return round((model.chunk_s or 1.0) * model.sample_rate_hz)
+
+
+def peak_bytes():
+    """Returns the largest memory so far, of a GPU where there is one."""
+    import resource
+
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("GPU"):
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # macOS counts in bytes, Linux in KiB.
+    return peak if sys.platform == "darwin" else peak * 2**10
+
+
+def multiply_adds(backbone, length):
+    """Counts the multiply-adds of all attentions of a backbone for one input.
+
+    Args:
+        backbone: `AudioBackbone` that takes waveforms.
+        length: int, samples.
+    """
+    import keras
+
+    # From symbolic inputs, layers compute nothing but shapes.
+    inputs = backbone.block_inputs(
+        {
+            "waveform": keras.KerasTensor((1, length), "float32"),
+            "lengths": keras.KerasTensor((1,), "int32"),
+        }
+    )
+    return sum(
+        block.attention.cost(*x.shape[1:]).multiply_adds
+        for block, (x, _) in zip(backbone.blocks, inputs, strict=True)
+    )
+
+
+def interval(values):
+    """Computes a mean and its 95 % interval by Student's t.
+
+    Args:
+        values: list of floats, one a seed.
+
+    Returns:
+        Triple of floats: mean, lower and upper end; the ends are `None` for
+        one value.
+    """
+    from scipy import stats
+
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, None, None
+    error = statistics.stdev(values) / len(values) ** 0.5
+    reach = float(stats.t.ppf(0.975, len(values) - 1)) * error
+    return mean, mean - reach, mean + reach
+
+
+def figure_of(reports):
+    """Returns which figure of reports counts, and its values.
+
+    Args:
+        reports: list of dicts of figures by name.
+
+    Returns:
+        Pair of `"accuracy"`, or `"mAP"` where that is undefined, and a list of
+        floats.
+    """
+    name = "accuracy"
+    if any(report[name] is None for report in reports):
+        name = "mAP"
+    return name, [report[name] for report in reports]
+
+
+def leaderboard(settings, table, measured):
+    """Sums up all rows that have a finished seed.
+
+    Args:
+        settings: `CompareSettings`.
+        table: list of `Row`.
+        measured: dict by `Row` of `costs`.
+
+    Returns:
+        List of dicts by `COLUMNS`; a cell that one lacks is left out.
+    """
+    found = []
+    for row in table:
+        done = [seed for seed in settings.seeds if row.finished(seed)]
+        if not done:
+            continue
+        name, values = figure_of(
+            [
+                read(row.run_folder(seed) / f"{settings.split}.json")
+                for seed in done
+            ]
+        )
+        mean, low, high = interval(values)
+        facts = measured.get(row, {})
+        found.append(
+            {
+                "attention": row.attention,
+                "causal": row.causal,
+                "figure": name,
+                "mean": mean,
+                "low": low,
+                "high": high,
+                "seeds": len(done),
+                **{each: facts[each] for each in facts if each in COLUMNS},
+            }
+        )
+    found.sort(key=lambda each: (each["causal"], -each["mean"]))
+    return found + baseline_rows(settings)
+
+
+def read(file):
+    """Returns the content of a JSON file."""
+    return json.loads(pathlib.Path(file).read_text())
+
+
+def baseline_report(settings):
+    """Returns the path of the report of the baselines."""
+    return pathlib.Path(settings.out) / f"baseline_{settings.split}.json"
+
+
+def run_baseline(settings):
+    """Runs `audio-tf baseline` on the same clips, unless that is done."""
+    from audio_tf.runs.baseline import BaselineSettings
+
+    report = baseline_report(settings)
+    if report.is_file():
+        return
+    training = settings.training()
+    names = {each.name for each in dataclasses.fields(BaselineSettings)}
+    common = training.those_given(names & training.given)
+    rows.run(
+        "baseline",
+        *rows.as_flags(common),
+        *("--split", settings.split, "--seeds", *settings.seeds),
+        *("--report", report),
+    )
+
+
+def baseline_rows(settings):
+    """Returns the rows of the baselines, an empty list if they were not run."""
+    if not baseline_report(settings).is_file():
+        return []
+    found = []
+    for name, figures in read(baseline_report(settings))["figures"].items():
+        figure = "accuracy" if "accuracy" in figures else "mAP"
+        mean, low, high = interval(figures[figure]["values"])
+        found.append(
+            {
+                "attention": f"baseline: {name}",
+                "figure": figure,
+                "mean": mean,
+                "low": low,
+                "high": high,
+                "seeds": len(figures[figure]["values"]),
+            }
+        )
+    return found
+
+
+def write(settings, table):
+    """Writes leaderboard.csv, and leaderboard.png if there is matplotlib.
+
+    Args:
+        settings: `CompareSettings`.
+        table: list of dicts by `COLUMNS`.
+    """
+    out = pathlib.Path(settings.out)
+    with (
+        files.whole_file(out / "leaderboard.csv") as new,
+        open(new, "w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(table)
+
+
+def draw(settings, table):
+    """Draws leaderboard.png of the rows whose time is known.
+
+    Args:
+        settings: `CompareSettings`.
+        table: list of dicts by `COLUMNS`.
+    """
+    from audio_tf.analysis import figures
+    from audio_tf.runs import showing
+
+    timed = [row for row in table if "inference_ratio" in row]
+    baselines = [row for row in table if "causal" not in row]
+    if timed and showing.can_draw():
+        out = pathlib.Path(settings.out)
+        figures.save(
+            figures.draw_tradeoff(timed, baselines, out.name),
+            out / "leaderboard.png",
+        )
+
+
+def format_table(table):
+    """Returns the table as text, a line for each row."""
+    lines = [
+        f"{'attention':34} causal {'mean':>7} {'low':>7} {'high':>7} seeds "
+        f"{'params':>9} {'MMAC':>8} {'infer':>6} {'train':>6} {'MiB':>7}"
+    ]
+
+    def cell(row, name, width, form):
+        value = row.get(name)
+        text = "-" if value is None else format(value, form)
+        return f"{text:>{width}}"
+
+    for row in table:
+        million = {"adds": row.get("multiply_adds", 0) / 1e6 or None}
+        lines.append(
+            f"{row['attention']:34} {row.get('causal', '-'):6} "
+            + " ".join(
+                [
+                    *(cell(row, name, 7, ".4f") for name in COLUMNS[3:6]),
+                    cell(row, "seeds", 5, "d"),
+                    cell(row, "parameters", 9, "d"),
+                    cell(million, "adds", 8, ".2f"),
+                    cell(row, "inference_ratio", 6, ".2f"),
+                    cell(row, "training_ratio", 6, ".2f"),
+                    cell(row, "peak_mib", 7, ".0f"),
+                ]
+            )
+        )
+    return "\n".join(lines)
+
+
+def begin(settings):
+    """Makes the folder of the table, once config and corpus stand.
+
+    Raises:
+        ValueError: if the folder has rows of another setting, or the corpus
+            has no clips in the split.
+    """
+    training = settings.training()
+    clips = {split: len(corpus) for split, corpus in training.load().items()}
+    if not clips.get(settings.split):
+        raise ValueError(
+            f"--split must have clips. Received: {settings.split}, and clips "
+            f"{clips}"
+        )
+    asked = {
+        "training": training.those_given(training.given - {"cache_dir"}),
+        "attention_kwargs": settings.attention_kwargs,
+        "split": settings.split,
+    }
+    if training.data_dir is not None:
+        place = pathlib.Path(training.data_dir).resolve()
+        asked["training"]["data_dir"] = str(place)
+    rows.begin(settings.out, asked)
+
+
+def compare(settings):
+    """Runs all rows, and ends with 1 if one has failed."""
+    check_folder("out", settings.out)
+    begin(settings)
+    table, measured, failures = table_rows(settings), {}, rows.Failures()
+    if settings.baseline:
+        with failures.kept():
+            run_baseline(settings)
+    first = settings.seeds[0]
+    # Seed by seed: a table that is stopped has all attentions.
+    for seed in settings.seeds:
+        for row in table:
+            with failures.kept():
+                train(row, seed, settings)
+            base = row.of_full()
+            if seed == first and row.finished(seed) and base.finished(seed):
+                with failures.kept():
+                    measured[row] = costs(row, settings)
+            board = leaderboard(settings, table, measured)
+            write(settings, board)
+    draw(settings, board)
+    print(f"\n{settings.split} split; times are relative to {BASELINE}")
+    print(format_table(board))
+    failures.end()
+
+
+def main(argv=None, prog=None):
+    """Runs the comparison that the flags say.
+
+    Args:
+        argv: list of str, the flags; those of the process if `None`.
+        prog: str, the program's name in usage and errors; the script's if
+            `None`.
+    """
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["costs"]:
+        _, file, asked = argv
+        measure_costs(file, json.loads(asked))
+        return
+    run_by_flags(compare, CompareSettings, __doc__, argv, prog)

@@ -1,0 +1,227 @@
+"""The comparison of attentions: rows, what they cost, and the table."""
+
+import csv
+import importlib
+import json
+import shutil
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("training reads through tf.data", allow_module_level=True)
+
+import tiny
+
+from audio_tf import models
+from audio_tf.runs import compare, showing
+
+
+def test_multiply_adds_are_those_of_the_attentions_of_all_blocks():
+    backbone = tiny.backbone(num_layers=3, sample_rate_hz=1_000, causal=False)
+    # Windows of 10 ms; by hand, of 23 frames with 12 features and 2 heads of
+    # 5: four projections, and scores and mixture of all pairs.
+    assert backbone.frame_size == 10
+    by_hand = 3 * (4 * 23 * 12 * 10 + 2 * 23**2 * 10)
+    assert compare.multiply_adds(backbone, 230) == by_hand
+    # The next samples begin another frame.
+    assert compare.multiply_adds(backbone, 231) > by_hand
+
+
+def in_this_process(command, check):
+    """In place of `subprocess.run`, for commands of this Python."""
+    python, option, module, *arguments = command
+    assert (python, option, check) == (sys.executable, "-m", True)
+    try:
+        status = importlib.import_module(module).main(arguments)
+    except SystemExit as stopped:
+        status = stopped.code
+    if status:
+        raise subprocess.CalledProcessError(status, command)
+
+
+@pytest.fixture
+def config(tmp_path):
+    """A config of a tiny model, on tones of two rates."""
+    rng, folder = np.random.default_rng(0), tmp_path / "corpus"
+    folder.mkdir()
+    lines = [["filename", "labels", "split"]]
+    for number in range(24):
+        split = ("train", "train", "val", "test")[number // 2 % 4]
+        noise = 0.1 * rng.standard_normal(800)
+        soundfile.write(folder / f"{number}.wav", noise, 8_000)
+        lines.append([f"{number}.wav", "ab"[number % 2], split])
+    with open(folder / "list.csv", "w", newline="") as file:
+        csv.writer(file).writerows(lines)
+    values = {
+        "dataset": "csv",
+        "data_dir": str(folder / "list.csv"),
+        "model": "audio_transformer_small",
+        "model_kwargs": {
+            "num_layers": 1,
+            "num_heads": 2,
+            "key_dim": 4,
+            "hidden_dim": 8,
+            "intermediate_dims": [8],
+            "frontend_filters": 16,
+            "sample_rate_hz": 8_000,
+        },
+        "chunk_s": 0.1,
+        "epochs": 1,
+        "batch_size": 5,
+    }
+    path = tmp_path / "config.py"
+
+    def write(**changes):
+        content = {**values, **changes}
+        path.write_text(f"def get_config():\n    return {content!r}\n")
+        return path
+
+    write()
+    write.path = path
+    return write
+
+
+def board(out):
+    with open(out / "leaderboard.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_table_is_trained_measured_drawn_and_goes_on(
+    config, tmp_path, main, monkeypatch, capfd, eager_models
+):
+    monkeypatch.setattr(subprocess, "run", in_this_process)
+    # The pictures of single runs have tests of their own.
+    monkeypatch.setattr(showing, "can_draw", lambda: False)
+    out = tmp_path / "table"
+    arguments = ["compare", "--train-config", config.path, "--out", out]
+    arguments += ["--attentions", "xbox", "full", "--seeds", 3]
+    arguments += ["--repeats", 1, "--attention-kwargs"]
+    with pytest.raises(SystemExit) as stopped:
+        main(*arguments, '{"xbox": {"num_cand": 2}}')
+    assert stopped.value.code == 1
+    said = capfd.readouterr()
+    failed = said.out.partition("1 runs failed:\n")[2]
+    assert "--attention xbox" in failed and "num_cand" in said.err
+    names = [row["attention"] for row in board(out)]
+    assert names == ["full", "baseline: forest", "baseline: logistic"]
+
+    # The folder is of other arguments than are asked for now.
+    arguments.append('{"xbox": {"num_candidates": 2}}')
+    with pytest.raises(SystemExit):
+        main(*arguments)
+    assert "other configs" in capfd.readouterr().err
+    (out / "config.json").unlink()
+    # As a run that was killed before its preset was written.
+    shutil.rmtree(out / "causal_no/full/seed_3/preset")
+    main(*arguments)
+    lines = capfd.readouterr().out.splitlines()
+    again, new = [line for line in lines if line.startswith("$ ")]
+    assert "--attention full" in again and again.endswith("--resume")
+    assert "--attention xbox" in new and "--no-causal" in new
+    rows = {row["attention"]: row for row in board(out)}
+    assert len(rows) == 4
+    for name in ("full", "xbox"):
+        row, folder = rows[name], out / "causal_no" / name / "seed_3"
+        report = json.loads((folder / "val.json").read_text())
+        assert float(row["mean"]) == report["accuracy"]
+        preset = models.AudioClassifier.from_preset(str(folder / "preset"))
+        assert int(row["parameters"]) == preset.backbone.count_params()
+        assert preset.backbone.causal is False
+        ratio = float(row["training_ratio"])
+        assert (ratio == 1.0) if name == "full" else ratio > 0.0
+        assert float(row["peak_mib"]) >= 0.0
+    assert rows["baseline: forest"]["causal"] == ""
+
+    before = (out / "leaderboard.csv").read_bytes()
+    main(*arguments)
+    assert "\n$ " not in "\n" + capfd.readouterr().out
+    assert (out / "leaderboard.csv").read_bytes() == before
+
+
+def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
+    config, tmp_path, capsys
+):
+    settings = compare.CompareSettings(
+        train_config=config.path,
+        attentions=["full", "shared_qk", "xbox"],
+        seeds=[0, 1, 2],
+        out=tmp_path,
+        split="test",
+    )
+    table = compare.table_rows(settings)
+    for row, values in zip(
+        table, ([0.5, 0.6], [0.7, 0.8, 0.9], []), strict=True
+    ):
+        for seed, value in enumerate(values):
+            folder = row.run_folder(seed)
+            (folder / "preset").mkdir(parents=True)
+            (folder / "preset" / "provenance.json").write_text("{}")
+            report = {"accuracy": None, "mAP": value}
+            (folder / "test.json").write_text(json.dumps(report))
+    costs = {"inference_ratio": 0.5, "training_ratio": 2.0, "asked": {}}
+    found = compare.leaderboard(settings, table, {table[1]: costs})
+    assert [row["attention"] for row in found] == ["shared_qk", "full"]
+    assert [row["seeds"] for row in found] == [3, 2]
+    assert found[0]["figure"] == "mAP" and found[0]["inference_ratio"] == 0.5
+    assert found[0]["mean"] == pytest.approx(0.8)
+    # t of 2 degrees of freedom is 4.3027, the deviation 0.1.
+    reach = 4.3027 * 0.1 / 3**0.5
+    assert found[0]["low"] == pytest.approx(0.8 - reach, abs=1e-4)
+    assert found[0]["high"] == pytest.approx(0.8 + reach, abs=1e-4)
+    assert "inference_ratio" not in found[1]
+    compare.write(settings, found)
+    assert board(tmp_path)[1]["inference_ratio"] == ""
+    assert "shared_qk" in compare.format_table(found).splitlines()[1]
+    compare.draw(settings, found)
+    assert (tmp_path / "leaderboard.png").is_file()
+
+
+def test_what_cannot_be_causal_has_no_row(config, tmp_path, capsys):
+    settings = compare.CompareSettings(
+        train_config=config.path,
+        attentions=["xbox", "shared_qk", "full", "xbox"],
+        causal=["yes", "no"],
+        out=tmp_path / "out",
+    )
+    found = [
+        (row.attention, row.causal) for row in compare.table_rows(settings)
+    ]
+    assert found == [
+        ("full", "yes"),
+        ("shared_qk", "yes"),
+        ("full", "no"),
+        ("xbox", "no"),
+        ("shared_qk", "no"),
+    ]
+    assert capsys.readouterr().out.startswith("xbox cannot be causal")
+    settings = compare.CompareSettings(train_config=config.path)
+    from audio_tf.attention import ATTENTIONS
+
+    assert sorted(settings.names()) == sorted(ATTENTIONS)
+    assert settings.names()[0] == "full"
+
+
+def test_what_does_not_fit_is_named(config, refusal, tmp_path):
+    out = tmp_path / "out"
+    given = ["--train-config", config.path, "--out", out]
+    for flags, said in (
+        (["--out", out], "--train-config is needed"),
+        ([*given, "--attentions", "xbox"], "--attentions must name full"),
+        ([*given, "--attentions", "fulll"], "did you mean 'full'"),
+        ([*given, "--attentions"], "--attentions must not be empty"),
+        ([*given, "--causal", "maybe"], "--causal must be one of"),
+        ([*given, "--attention-kwargs", '{"xbx": {}}'], "'xbx'"),
+        ([*given, "--data-dir", tmp_path / "none"], "none"),
+    ):
+        line = refusal("compare", *flags)
+        assert said in line, line
+    config(attention="full")
+    assert "'attention' is that of the rows" in refusal("compare", *given)
+    config(val_folds=[1], dataset="folders")
+    assert "--val-folds" in refusal("compare", *given)
+    assert not out.exists()
