@@ -347,10 +347,10 @@ def multiply_adds(backbone, length):
 
 
 def interval(values):
-    """Computes a mean and its 95 % interval by Student's t.
+    """Computes a mean and its 95 % interval by Student's t, within [0, 1].
 
     Args:
-        values: list of floats, one a seed.
+        values: list of floats in [0, 1], one a seed.
 
     Returns:
         Triple of floats: mean, lower and upper end; the ends are `None` for
@@ -363,7 +363,7 @@ def interval(values):
         return mean, None, None
     error = statistics.stdev(values) / len(values) ** 0.5
     reach = float(stats.t.ppf(0.975, len(values) - 1)) * error
-    return mean, mean - reach, mean + reach
+    return mean, max(0.0, mean - reach), min(1.0, mean + reach)
 
 
 def figure_of(reports):
@@ -521,7 +521,8 @@ def format_table(table):
         return f"{text:>{width}}"
 
     for row in table:
-        million = {"adds": row.get("multiply_adds", 0) / 1e6 or None}
+        adds = row.get("multiply_adds")
+        million = {"adds": None if adds is None else adds / 1e6}
         lines.append(
             f"{row['attention']:34} {row.get('causal', '-'):6} "
             + " ".join(

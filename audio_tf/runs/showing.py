@@ -87,9 +87,14 @@ def draw_curves(out, figure, monitor):
         name: [float(row[name] or math.nan) for row in rows] for name in names
     }
     drawing = figures.draw_learning_curves(
-        history, figure, best_epoch(history, monitor), out.name
+        history, figure, best_epoch(history, monitor), run_name(out)
     )
     figures.save(drawing, out / CURVES)
+
+
+def run_name(out):
+    """Returns the end of the path of a run's folder, for titles."""
+    return "/".join(pathlib.Path(out).parts[-3:])
 
 
 def best_epoch(history, monitor):
@@ -175,6 +180,10 @@ def report_split(out, split, chunks, scores, labels, facts):
     files.write_json(out / f"{split}.json", {**report, **facts})
     corpus = chunks.clips.corpus
     show_split(
-        out / split, f"{out.name}, {split}", corpus, chunks.targets, scores
+        out / split,
+        f"{run_name(out)}, {split}",
+        corpus,
+        chunks.targets,
+        scores,
     )
     return report

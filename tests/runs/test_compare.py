@@ -155,7 +155,7 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
     )
     table = compare.table_rows(settings)
     for row, values in zip(
-        table, ([0.5, 0.6], [0.7, 0.8, 0.9], []), strict=True
+        table, ([0.5, 0.6], [0.7, 0.8, 0.8], []), strict=True
     ):
         for seed, value in enumerate(values):
             folder = row.run_folder(seed)
@@ -168,11 +168,13 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
     assert [row["attention"] for row in found] == ["shared_qk", "full"]
     assert [row["seeds"] for row in found] == [3, 2]
     assert found[0]["figure"] == "mAP" and found[0]["inference_ratio"] == 0.5
-    assert found[0]["mean"] == pytest.approx(0.8)
-    # t of 2 degrees of freedom is 4.3027, the deviation 0.1.
-    reach = 4.3027 * 0.1 / 3**0.5
-    assert found[0]["low"] == pytest.approx(0.8 - reach, abs=1e-4)
-    assert found[0]["high"] == pytest.approx(0.8 + reach, abs=1e-4)
+    mean = 2.3 / 3
+    assert found[0]["mean"] == pytest.approx(mean)
+    # t of 2 degrees of freedom is 4.3027, the deviation 0.1 / sqrt(3).
+    assert found[0]["low"] == pytest.approx(mean - 0.1434, abs=1e-4)
+    assert found[0]["high"] == pytest.approx(mean + 0.1434, abs=1e-4)
+    # Of two values it would reach beyond what there is.
+    assert (found[1]["low"], found[1]["high"]) == (0.0, 1.0)
     assert "inference_ratio" not in found[1]
     compare.write(settings, found)
     assert board(tmp_path)[1]["inference_ratio"] == ""
