@@ -137,6 +137,7 @@ MISTAKES = {
     "evaluate": [
         (["--split", "tset"], "did you mean 'test'"),
         (["--report", "none/of/this.json"], "a folder that is there"),
+        (["--pictures", "/dev/null/x"], "a folder that can be written to"),
         (["--resume"], "there is no flag"),
     ],
     "pretrain": [
