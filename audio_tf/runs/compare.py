@@ -1,7 +1,7 @@
 """Train the same model with each attention, and compare what they reach.
 
     audio-tf compare --train-config training/configs/esc10.py \\
-        --data-dir ESC-50-master --split test --out runs/attentions
+        --data-dir ESC-50-master --score-split test --out runs/attentions
     audio-tf compare --train-config commands.py --attentions full xbox \\
         --causal no yes --seeds 0 1 2 --out runs/commands
 
@@ -81,7 +81,7 @@ class CompareSettings(Settings):
         ["no"], "whether a frame sees later ones: no, yes, or both", CAUSALITIES
     )
     seeds: list[int] = setting([0, 1, 2], "seeds whose mean counts", check=SEED)
-    split: str = setting("val", "split whose figure counts", ["val", "test"])
+    score_split: str = setting("val", "split whose figure counts", ["val", "test"])
     repeats: int = setting(
         21, "timed turns, of which the median counts", check=POSITIVE
     )
@@ -400,7 +400,7 @@ def leaderboard(settings, table, measured):
             continue
         name, values = figure_of(
             [
-                read(row.run_folder(seed) / f"{settings.split}.json")
+                read(row.run_folder(seed) / f"{settings.score_split}.json")
                 for seed in done
             ]
         )
@@ -429,7 +429,7 @@ def read(file):
 
 def baseline_report(settings):
     """Returns the path of the report of the baselines."""
-    return pathlib.Path(settings.out) / f"baseline_{settings.split}.json"
+    return pathlib.Path(settings.out) / f"baseline_{settings.score_split}.json"
 
 
 def run_baseline(settings):
@@ -445,7 +445,7 @@ def run_baseline(settings):
     rows.run(
         "baseline",
         *rows.as_flags(common),
-        *("--split", settings.split, "--seeds", *settings.seeds),
+        *("--split", settings.score_split, "--seeds", *settings.seeds),
         *("--report", report),
     )
 
@@ -549,15 +549,15 @@ def begin(settings):
     """
     training = settings.training()
     clips = {split: len(corpus) for split, corpus in training.load().items()}
-    if not clips.get(settings.split):
+    if not clips.get(settings.score_split):
         raise ValueError(
-            f"--split must have clips. Received: {settings.split}, and clips "
+            f"--score-split must have clips. Received: {settings.score_split}, and clips "
             f"{clips}"
         )
     asked = {
         "training": training.those_given(training.given - {"cache_dir"}),
         "attention_kwargs": settings.attention_kwargs,
-        "split": settings.split,
+        "split": settings.score_split,
     }
     if training.data_dir is not None:
         place = pathlib.Path(training.data_dir).resolve()
@@ -586,7 +586,7 @@ def compare(settings):
             board = leaderboard(settings, table, measured)
             write(settings, board)
     draw(settings, board)
-    print(f"\n{settings.split} split; times are relative to {BASELINE}")
+    print(f"\n{settings.score_split} split; times are relative to {BASELINE}")
     print(format_table(board))
     failures.end()
 

@@ -151,7 +151,7 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
         attentions=["full", "shared_qk", "xbox"],
         seeds=[0, 1, 2],
         out=tmp_path,
-        split="test",
+        score_split="test",
     )
     table = compare.table_rows(settings)
     for row, values in zip(
