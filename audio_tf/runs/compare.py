@@ -81,7 +81,9 @@ class CompareSettings(Settings):
         ["no"], "whether a frame sees later ones: no, yes, or both", CAUSALITIES
     )
     seeds: list[int] = setting([0, 1, 2], "seeds whose mean counts", check=SEED)
-    score_split: str = setting("val", "split whose figure counts", ["val", "test"])
+    score_split: str = setting(
+        "val", "split whose figure counts", ["val", "test"]
+    )
     repeats: int = setting(
         21, "timed turns, of which the median counts", check=POSITIVE
     )
@@ -551,8 +553,8 @@ def begin(settings):
     clips = {split: len(corpus) for split, corpus in training.load().items()}
     if not clips.get(settings.score_split):
         raise ValueError(
-            f"--score-split must have clips. Received: {settings.score_split}, and clips "
-            f"{clips}"
+            "--score-split must have clips. Received: "
+            f"{settings.score_split}, and clips {clips}"
         )
     asked = {
         "training": training.those_given(training.given - {"cache_dir"}),
