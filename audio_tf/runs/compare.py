@@ -3,7 +3,7 @@
     audio-tf compare --train-config training/configs/esc10.py \\
         --data-dir ESC-50-master --score-split test --out runs/attentions
     audio-tf compare --train-config commands.py --attentions full xbox \\
-        --causal no yes --seeds 0 1 2 --out runs/commands
+        --causality no yes --seeds 0 1 2 --out runs/commands
 
 Each row is `audio-tf train` with the settings of --train-config, an attention,
 a seed and a causality: the model has the same layers, heads and widths, and
@@ -74,17 +74,17 @@ class CompareSettings(Settings):
     attentions: list[str] | None = setting(
         None, "attentions of the rows, with `full`", unless_given="all"
     )
-    attention_kwargs: dict = setting(
+    kwargs_by_attention: dict = setting(
         {}, "further arguments by attention, a JSON object of objects"
     )
-    causal: list[str] = setting(
+    causality: list[str] = setting(
         ["no"], "whether a frame sees later ones: no, yes, or both", CAUSALITIES
     )
     seeds: list[int] = setting([0, 1, 2], "seeds whose mean counts", check=SEED)
     score_split: str = setting(
         "val", "split whose figure counts", ["val", "test"]
     )
-    repeats: int = setting(
+    turns: int = setting(
         21, "timed turns, of which the median counts", check=POSITIVE
     )
     baseline: bool = setting(True, "also run audio-tf baseline")
@@ -94,7 +94,7 @@ class CompareSettings(Settings):
         super().check()
         if "train_config" not in self.given:
             raise ValueError("--train-config is needed. Received: none")
-        for name in ("causal", "seeds", "attentions"):
+        for name in ("causality", "seeds", "attentions"):
             if getattr(self, name) == []:
                 raise ValueError(f"{flag(name)} must not be empty")
         # A config may add attentions.
@@ -107,10 +107,10 @@ class CompareSettings(Settings):
                 f"--attentions must name {BASELINE}, whose time is 1. "
                 f"Received: {names}"
             )
-        for name, options in self.attention_kwargs.items():
+        for name, options in self.kwargs_by_attention.items():
             if name not in names or not isinstance(options, dict):
                 raise ValueError(
-                    "--attention-kwargs must be objects by names of "
+                    "--kwargs-by-attention must be objects by names of "
                     f"--attentions. Received: {name!r}: {options!r}"
                 )
 
@@ -185,10 +185,10 @@ def table_rows(settings):
     from audio_tf import attention
 
     found, out = [], pathlib.Path(settings.out)
-    for causal in dict.fromkeys(settings.causal):
+    for causal in dict.fromkeys(settings.causality):
         for name in settings.names():
             if CAUSALITIES[causal] and not attention.find(name).supports_causal:
-                print(f"{name} cannot be causal: no row of --causal yes")
+                print(f"{name} cannot be causal: no row of --causality yes")
                 continue
             folder = out / f"causal_{causal}" / name
             found.append(Row(name, causal, folder))
@@ -211,8 +211,8 @@ def train(row, seed, settings):
         "causal": CAUSALITIES[row.causal],
         "seed": seed,
     }
-    if row.attention in settings.attention_kwargs:
-        own["attention_kwargs"] = settings.attention_kwargs[row.attention]
+    if row.attention in settings.kwargs_by_attention:
+        own["attention_kwargs"] = settings.kwargs_by_attention[row.attention]
     rows.run(
         "train",
         *("--config", settings.train_config),
@@ -237,7 +237,7 @@ def costs(row, settings):
         "model": str(row.run_folder(seed) / "last.keras"),
         "full": str(row.of_full().run_folder(seed) / "last.keras"),
         "batch_size": settings.training().batch_size,
-        "repeats": settings.repeats,
+        "repeats": settings.turns,
     }
     file = row.folder / "costs.json"
     return rows.measure(["compare", "costs"], file, asked)
@@ -558,7 +558,7 @@ def begin(settings):
         )
     asked = {
         "training": training.those_given(training.given - {"cache_dir"}),
-        "attention_kwargs": settings.attention_kwargs,
+        "kwargs_by_attention": settings.kwargs_by_attention,
         "split": settings.score_split,
     }
     if training.data_dir is not None:

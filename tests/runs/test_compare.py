@@ -100,7 +100,7 @@ def test_a_table_is_trained_measured_drawn_and_goes_on(
     out = tmp_path / "table"
     arguments = ["compare", "--train-config", config.path, "--out", out]
     arguments += ["--attentions", "xbox", "full", "--seeds", 3]
-    arguments += ["--repeats", 1, "--attention-kwargs"]
+    arguments += ["--turns", 1, "--kwargs-by-attention"]
     with pytest.raises(SystemExit) as stopped:
         main(*arguments, '{"xbox": {"num_cand": 2}}')
     assert stopped.value.code == 1
@@ -187,7 +187,7 @@ def test_what_cannot_be_causal_has_no_row(config, tmp_path, capsys):
     settings = compare.CompareSettings(
         train_config=config.path,
         attentions=["xbox", "shared_qk", "full", "xbox"],
-        causal=["yes", "no"],
+        causality=["yes", "no"],
         out=tmp_path / "out",
     )
     found = [
@@ -216,8 +216,8 @@ def test_what_does_not_fit_is_named(config, refusal, tmp_path):
         ([*given, "--attentions", "xbox"], "--attentions must name full"),
         ([*given, "--attentions", "fulll"], "did you mean 'full'"),
         ([*given, "--attentions"], "--attentions must not be empty"),
-        ([*given, "--causal", "maybe"], "--causal must be one of"),
-        ([*given, "--attention-kwargs", '{"xbx": {}}'], "'xbx'"),
+        ([*given, "--causality", "maybe"], "--causality must be one of"),
+        ([*given, "--kwargs-by-attention", '{"xbx": {}}'], "'xbx'"),
         ([*given, "--data-dir", tmp_path / "none"], "none"),
     ):
         line = refusal("compare", *flags)
