@@ -1,0 +1,20 @@
+"""Who speaks a digit: recordings 10-49 train, 5-9 validate, 0-4 test.
+
+    python training/train.py --config training/configs/fsdd_speakers.py \\
+        --data-dir free-spoken-digit-dataset --out runs/fsdd_speakers
+
+The released `audio_transformer_fsdd_speakers` comes from it.
+"""
+
+
+def get_config():
+    return {
+        "dataset": "fsdd",
+        "classes": "speakers",
+        "recipe": "strong",
+        "model_kwargs": {"sample_rate_hz": 8_000, "frontend_filters": 40},
+        "chunk_s": 0.0,
+        "augmentation": "sound",
+        "epochs": 40,
+        "monitor": "val_accuracy",
+    }
