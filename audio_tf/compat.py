@@ -6,11 +6,14 @@ weights. That door is made here, in the one function by which
 `keras_hub.models.Backbone` looks a preset up.
 """
 
+import os
 import warnings
 
 import keras
 from keras_hub.src.models import backbone as hub_backbone
 from keras_hub.src.utils import preset_utils
+
+from audio_tf import released
 
 CONFIG_FILE = preset_utils.CONFIG_FILE
 TASK_CONFIG_FILE = preset_utils.TASK_CONFIG_FILE
@@ -68,14 +71,43 @@ def register_sizes(family, sizes):
     preset_utils.register_presets(presets, family)
 
 
+def register_released(preset, families):
+    """Makes a released preset known to KerasHub, which reads its folder.
+
+    Args:
+        preset: `released.Released`.
+        families: list of the classes whose `presets` list it.
+    """
+    known = {
+        "metadata": {
+            "description": preset.description,
+            "params": preset.parameters,
+            "path": "audio_tf",
+        },
+        # In place of a handle, KerasHub takes the path of a folder.
+        "kaggle_handle": os.fspath(preset.folder),
+    }
+    for family in families:
+        preset_utils.register_presets({preset.name: known}, family)
+
+
+def is_builtin(name):
+    """Returns whether KerasHub knows a preset of that name."""
+    return name in preset_utils.BUILTIN_PRESETS
+
+
 def get_preset_loader(preset):
     """Returns the loader of a size by its name, or of what KerasHub takes.
 
+    The files of a released preset are compared with their checksums.
+
     Raises:
-        ValueError: if there is no such preset.
+        ValueError: if there is no such preset, or one is damaged.
     """
     if preset in SIZE_LOADERS:
         return SIZE_LOADERS[preset]
+    if preset in released.RELEASED:
+        released.RELEASED[preset].verify()
     return preset_utils.get_preset_loader(preset)
 
 

@@ -15,6 +15,10 @@ from sklearn import metrics as sklearn_metrics
 
 from audio_tf.ops.checks import closest
 
+# Handed on: figures of clips begin with it.
+from audio_tf.ops.clip_scores import clip_scores as clip_scores
+from audio_tf.ops.clip_scores import validated_scores
+
 MAX_NAMED_CLASSES = 5
 
 
@@ -38,53 +42,6 @@ def average_precision_per_class(targets, scores):
         scores,
         targets.any(axis=0),
     )
-
-
-def clip_scores(scores, clip_index, num_clips):
-    """Averages the scores of each clip over its chunks.
-
-    Args:
-        scores: array `(chunks, classes)`, finite.
-        clip_index: integer array `(chunks,)`, the clip of each chunk, in any
-            order.
-        num_clips: int, the number of clips.
-
-    Returns:
-        Float64 array `(num_clips, classes)`.
-
-    Raises:
-        ValueError: if a shape or a value is not as above, or a clip has no
-            chunk.
-    """
-    scores = _validated_scores(scores)
-    clip_index = np.asarray(clip_index)
-    if clip_index.shape != scores.shape[:1]:
-        raise ValueError(
-            "`clip_index` must hold one clip for each row of `scores`. "
-            f"Received: clip_index.shape={clip_index.shape}, "
-            f"scores.shape={scores.shape}"
-        )
-    if not np.issubdtype(clip_index.dtype, np.integer):
-        raise ValueError(
-            "`clip_index` must hold integers. "
-            f"Received: clip_index.dtype={clip_index.dtype}"
-        )
-    if clip_index.min() < 0 or clip_index.max() >= num_clips:
-        raise ValueError(
-            "`clip_index` must be in [0, num_clips). Received: "
-            f"clip_index from {clip_index.min()} to {clip_index.max()}, "
-            f"num_clips={num_clips}"
-        )
-    num_chunks = np.bincount(clip_index, minlength=num_clips)
-    empty = np.flatnonzero(num_chunks == 0)
-    if empty.size:
-        raise ValueError(
-            f"{empty.size} clips have no chunk, the first is {empty[0]}. "
-            f"Received: num_clips={num_clips}, chunks={len(scores)}"
-        )
-    total = np.zeros((num_clips, scores.shape[1]))
-    np.add.at(total, clip_index, scores)
-    return total / num_chunks[:, None]
 
 
 def mean_average_precision(targets, scores):
@@ -367,7 +324,7 @@ def _pr_auc(targets, scores):
 
 def _validated(targets, scores):
     """`targets` as int64 and `scores` as float64, or a `ValueError`."""
-    scores = _validated_scores(scores)
+    scores = validated_scores(scores)
     targets = np.asarray(targets)
     if targets.shape != scores.shape:
         raise ValueError(
@@ -382,20 +339,3 @@ def _validated(targets, scores):
             f"Received: {wrong.size} other values, the first is {wrong[0]}"
         )
     return targets.astype(np.int64), scores
-
-
-def _validated_scores(scores):
-    scores = np.asarray(scores, dtype=np.float64)
-    if scores.ndim != 2 or not scores.size:
-        raise ValueError(
-            "`scores` must be of rank 2 and not empty. "
-            f"Received: scores.shape={scores.shape}"
-        )
-    finite = np.isfinite(scores)
-    if not finite.all():
-        raise ValueError(
-            "`scores` must be finite. Received: "
-            f"{np.sum(~finite)} other values, the first is "
-            f"{scores[~finite][0]}"
-        )
-    return scores

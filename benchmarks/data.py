@@ -30,8 +30,8 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from audio_tf import data  # noqa: E402
+from audio_tf.audio.audio_files import AUDIO_SUFFIXES  # noqa: E402
 from audio_tf.corpora import Corpus, write_synthetic_corpus  # noqa: E402
-from audio_tf.corpora.audio_files import AUDIO_SUFFIXES  # noqa: E402
 from audio_tf.data.chunks import chunk_starts  # noqa: E402
 from audio_tf.models import AudioClassifier  # noqa: E402
 

@@ -181,7 +181,7 @@ def test_a_size_is_an_entry_and_listed_as_backbones_are(
 ):
     for name in set(compat.SIZE_LOADERS) - set(added.MINI):
         monkeypatch.delitem(compat.SIZE_LOADERS, name)  # Large ones take long.
-    lines = run("presets").splitlines()
+    lines = run("presets", "--parameters").splitlines()
     (windows,) = [line for line in lines if line.startswith("windows ")]
     assert "WindowsBackbone" in windows
     (mini,) = [

@@ -13,6 +13,8 @@ import pytest
 import soundfile
 from repository import ROOT, tracked
 
+from audio_tf import released
+
 
 @pytest.fixture
 def files():
@@ -47,8 +49,10 @@ def test_the_readme_tree_is_true(files):
         else:
             assert path in files, path
     for file in files:
+        # The index lists the files of released presets.
+        preset = re.match("audio_tf/saved_models/.*/", file)
         if file.startswith(("audio_tf/", "training/", "benchmarks/")):
-            assert file in tree or file.endswith("__init__.py"), file
+            assert preset or file in tree or file.endswith("__init__.py"), file
 
 
 @functools.cache
@@ -121,8 +125,8 @@ def test_tests_stand_where_the_code_stands():
         assert len(folders) <= 1 and set(folders) <= {*rooms, "serving"}, file
 
 
-def test_the_readme_script_runs(tmp_path, monkeypatch):
-    """The ten lines of Keras script, on a folder per class, as they stand."""
+def test_the_readme_scripts_run(tmp_path, monkeypatch, capsys):
+    """The lines that train, on a folder per class, and those that classify."""
     if keras.backend.backend() != "tensorflow":
         pytest.skip("the script reads through tf.data")
     monkeypatch.chdir(tmp_path)
@@ -134,10 +138,26 @@ def test_the_readme_script_runs(tmp_path, monkeypatch):
             file = tmp_path / "sounds" / label / f"{number}.wav"
             soundfile.write(file, 0.1 * rng.standard_normal(9_001), 16_000)
     text = (ROOT / "README.md").read_text()
-    script = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
-    assert script.count("epochs=30") == 1
-    exec(script.replace("epochs=30", "epochs=1"), {})
+    scripts = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(scripts) == 2 and scripts[0].count("epochs=30") == 1
+    exec(scripts[0].replace("epochs=30", "epochs=1"), {})
     assert (tmp_path / "sounds_preset" / "task.json").is_file()
+    capsys.readouterr()
+    exec(scripts[1], {})
+    printed = capsys.readouterr().out.splitlines()
+    assert len(ast.literal_eval(printed[0])) == 2
+    assert ast.literal_eval(printed[1])["file"] == "sounds/rain/0.wav"
+    assert printed[-1] == "(64,)"
+
+
+def test_released_presets_are_what_the_index_says(files):
+    """Every file in `saved_models` is listed, and has the bytes listed."""
+    listed = {"audio_tf/saved_models/index.json"}
+    for name, preset in released.read_index(released.ROOT).items():
+        preset.verify()
+        listed |= {f"audio_tf/saved_models/{name}/{f}" for f in preset.files}
+        assert preset.size_bytes < released.MAX_BYTES
+    assert listed == {f for f in files if f.startswith("audio_tf/saved_models")}
 
 
 def test_scripts_are_no_packages():

@@ -256,7 +256,33 @@ def load_audio(path, sample_rate_hz, content=None):
         AudioError: as `read_audio`, or if there would be more than
             `MAX_SAMPLES` at the new rate.
     """
-    audio, rate_hz = read_audio(path, content)
+    return at_rate(path, *read_audio(path, content), sample_rate_hz)
+
+
+def load_samples(name, samples, rate_hz, sample_rate_hz):
+    """Resamples samples in memory, checked as those of a file are.
+
+    Args:
+        name: str, what messages call them.
+        samples: float array `(samples,)`, full scale 1.
+        rate_hz: int, their rate.
+        sample_rate_hz: int, the rate wanted.
+
+    Returns:
+        Float32 array `(samples,)`.
+
+    Raises:
+        AudioError: if there are none or too many, or some are not finite or
+            beyond `MAX_PEAK`.
+    """
+    if not len(samples):
+        raise AudioError(name, "holds no samples")
+    check_samples(name, samples)
+    return at_rate(name, samples.astype("float32"), rate_hz, sample_rate_hz)
+
+
+def at_rate(path, audio, rate_hz, sample_rate_hz):
+    """Resamples what was read, if it is not too long at the new rate."""
     if len(audio) * sample_rate_hz > MAX_SAMPLES * rate_hz:
         raise AudioError(
             path, f"longer than {MAX_SAMPLES} samples at {sample_rate_hz} Hz"

@@ -20,7 +20,7 @@ COMMANDS = {
     "query": "classify by a server, TensorFlow Serving's REST or gRPC",
     "export": "write a SavedModel or a file for another runtime",
     "inspect": "draw and sort the attention maps of a checkpoint",
-    "presets": "list the sizes that models are built in",
+    "presets": "list released presets, and the sizes of models",
     "attentions": "list the attentions and what they cost",
 }
 
@@ -32,6 +32,7 @@ RUNS = {
     "pretrain": "pre-train on unlabelled speech",
     "probe": "probe frozen features for speakers and phones",
     "baseline": "score what scikit-learn reaches on the same clips",
+    "release": "write a trained model as a released preset, with its card",
     "reproduce": "rebuild a table of the papers on your corpus",
     "compare": "train the same model with each attention, on your corpus",
 }

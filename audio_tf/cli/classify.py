@@ -17,9 +17,10 @@ def add(parser):
     parser.add_argument(
         "--model",
         required=True,
-        metavar="DIR_OR_PRESET",
-        help="folder of a preset or of an exported SavedModel, an exported "
-        "file, or an hf://, kaggle:// or gs:// address of a preset",
+        metavar="PRESET",
+        help="name of a released preset, as audio-tf presets lists them, "
+        "folder of a preset or of an exported SavedModel, an exported file, "
+        "or an hf://, kaggle:// or gs:// address of a preset",
     )
     flags.add_output(parser)
     parser.add_argument(
@@ -32,20 +33,18 @@ def run(arguments):
     files = sources.find_files(arguments.files)
     contents = sources.read_stdin(files)
     with console.quiet_tensorflow():
-        from audio_tf import data
+        # They load TensorFlow, here where it is quiet.
+        import audio_tf.models  # noqa: F401
+        from audio_tf.audio.sources import Source
         from audio_tf.export import classifiers
     classifier = classifiers.load_classifier(arguments.model)
-    labels = classifier.labels
-    if labels is None:
-        labels = [str(index) for index in range(classifier.num_classes)]
+    named = [Source(file, content=contents.get(file)) for file in files]
     failures = {}
-    for found in data.score_files(
-        classifier, files, contents, arguments.strict
+    for found in classifier.classify_sources(
+        named, arguments.top, arguments.strict
     ):
-        if found.reason is not None:
-            failures[str(found.file)] = found.reason
-            continue
-        print_scores(
-            found.file, found.scores, labels, arguments.top, arguments.json
-        )
+        if "error" in found:
+            failures[found["file"]] = found["error"]
+        else:
+            print_scores(found, arguments.json)
     return report(failures)

@@ -7,24 +7,18 @@ from audio_tf import console
 from audio_tf.terminal import describe_failures, printable
 
 
-def print_scores(file, scores, labels, top, as_json):
+def print_scores(found, as_json):
     """Prints the best labels of one file.
 
     Args:
-        file: the path.
-        scores: floats `(classes,)`.
-        labels: list of str, a name for each class.
-        top: int, how many labels are printed.
+        found: dict that `ops.answers.answer` has returned.
         as_json: bool, whether to print a line of JSON.
     """
-    best = scores.argsort()[::-1][:top]
-    ranked = {labels[index]: float(scores[index]) for index in best}
     if as_json:
-        found = {"file": str(file), "scores": ranked}
         print(json.dumps(found, allow_nan=False), flush=True)
         return
-    print(printable(file))
-    for label, score in ranked.items():
+    print(printable(found["file"]))
+    for label, score in found["scores"].items():
         print(f"  {score:6.3f}  {printable(label)}", flush=True)
 
 

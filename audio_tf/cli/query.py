@@ -6,6 +6,7 @@ named at the end; the exit status is 1 then.
 
 from audio_tf.cli import flags, sources
 from audio_tf.cli.output import print_scores, report
+from audio_tf.ops.answers import answer
 
 
 def add(parser):
@@ -90,10 +91,7 @@ def run(arguments):
                 continue
             names = labels or [str(n) for n in range(len(result.scores))]
             print_scores(
-                result.file,
-                result.scores,
-                names,
-                arguments.top,
+                answer(result.file, result.scores, names, arguments.top),
                 arguments.json,
             )
     return report(failures)

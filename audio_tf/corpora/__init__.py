@@ -4,10 +4,10 @@ Nothing is decoded and no TensorFlow is imported here. `CORPORA` and `SPEECH`
 in `tables.py` name the corpora that commands and scripts can read.
 """
 
+from audio_tf.audio.audio_files import audio_below, list_files
 from audio_tf.corpora.arabic_speech_commands import (
     read_arabic_speech_commands,
 )
-from audio_tf.corpora.audio_files import audio_below, list_files
 from audio_tf.corpora.class_folders import read_folders
 from audio_tf.corpora.corpus import SPLITS, Corpus
 from audio_tf.corpora.csv_file import read_csv

@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-from audio_tf.corpora.audio_files import audio_below
+from audio_tf.audio.audio_files import audio_below
 from audio_tf.corpora.corpus import Corpus, check_splits, split_by_speaker
 from audio_tf.corpora.speech_corpus import collect
 

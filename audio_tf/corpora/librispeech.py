@@ -3,8 +3,8 @@
 import pathlib
 import re
 
+from audio_tf.audio.audio_files import audio_below
 from audio_tf.corpora import phones
-from audio_tf.corpora.audio_files import audio_below
 from audio_tf.corpora.corpus import check_splits
 from audio_tf.corpora.speech_corpus import SpeechCorpus, collect
 

@@ -2,7 +2,7 @@
 
 import pathlib
 
-from audio_tf.corpora.audio_files import audio_below
+from audio_tf.audio.audio_files import audio_below
 from audio_tf.corpora.corpus import Corpus, check_splits
 from audio_tf.corpora.lists import read_lines
 from audio_tf.ops.checks import closest

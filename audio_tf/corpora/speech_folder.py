@@ -2,8 +2,8 @@
 
 import pathlib
 
+from audio_tf.audio.audio_files import audio_below
 from audio_tf.corpora import phones
-from audio_tf.corpora.audio_files import audio_below
 from audio_tf.corpora.corpus import check_splits, draw_splits
 from audio_tf.corpora.labels import compose_unicode
 from audio_tf.corpora.speech_corpus import collect

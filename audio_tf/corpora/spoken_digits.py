@@ -4,8 +4,8 @@ import pathlib
 import re
 import typing
 
+from audio_tf.audio.audio_files import audio_below
 from audio_tf.corpora import phones
-from audio_tf.corpora.audio_files import audio_below
 from audio_tf.corpora.corpus import Corpus, check_splits, split_by_speaker
 from audio_tf.corpora.labels import compose_unicode
 from audio_tf.corpora.speech_corpus import collect

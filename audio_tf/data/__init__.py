@@ -7,7 +7,6 @@ from audio_tf.data.clips import Clips, limit_lengths, prepare
 from audio_tf.data.decoding import decode_dataset
 from audio_tf.data.feature_cache import cache_features
 from audio_tf.data.frame_labels import PADDING_LABEL, Frames, align_labels
-from audio_tf.data.scoring import Scored, score_files
 from audio_tf.data.utterances import Utterances
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "Chunks",
     "Clips",
     "Frames",
-    "Scored",
     "Utterances",
     "align_labels",
     "cache_features",
@@ -26,5 +24,4 @@ __all__ = [
     "limit_lengths",
     "prepare",
     "score_clips",
-    "score_files",
 ]

@@ -6,32 +6,9 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from audio_tf.metrics import clip_scores
+from audio_tf.audio.chunking import chunk_starts, kept_chunks
 from audio_tf.ops.checks import check_sizes
-
-
-def chunk_starts(length, size, hop):
-    """Returns where the chunks of a clip begin.
-
-    Each chunk begins `hop` samples after the one before. If a rest is left,
-    one more chunk ends with the clip, so that every sample is in a chunk and
-    no chunk holds silence that the clip has not. A clip of at most `size` is
-    one chunk.
-
-    Args:
-        length: int, samples of the clip.
-        size: int, samples of a chunk.
-        hop: int, samples from chunk to chunk.
-
-    Returns:
-        Int64 array `(chunks,)` of samples, at least one.
-    """
-    if length <= size:
-        return np.zeros(1, np.int64)
-    starts = np.arange(0, length - size + 1, hop, dtype=np.int64)
-    if starts[-1] + size < length:
-        starts = np.append(starts, length - size)
-    return starts
+from audio_tf.ops.clip_scores import clip_scores
 
 
 class Chunks:
@@ -106,18 +83,16 @@ class Chunks:
         self.clip_index = np.repeat(np.arange(len(clips)), counts)
         self.starts = np.concatenate(starts)
         if silence_db is not None:
-            self.leave_out_silence(10.0 ** (silence_db / 20.0))
+            self.leave_out_silence(silence_db)
 
-    def leave_out_silence(self, threshold):
-        """Drops chunks whose peak is below the threshold, but one of each clip.
+    def leave_out_silence(self, silence_db):
+        """Drops chunks whose peak is below a level, but one of each clip.
 
         Args:
-            threshold: float, the peak as a share of full scale.
+            silence_db: float, the level in dB of full scale.
         """
         peaks = [np.abs(self.read(row)).max() for row in range(len(self))]
-        loudest = np.zeros(len(self.clips))
-        np.maximum.at(loudest, self.clip_index, peaks)
-        kept = peaks >= np.minimum(threshold, loudest[self.clip_index])
+        kept = kept_chunks(np.array(peaks), self.clip_index, silence_db)
         self.silent = int(np.count_nonzero(~kept))
         self.clip_index = self.clip_index[kept]
         self.starts = self.starts[kept]

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 
+from audio_tf import released
 from audio_tf.ops.checks import closest
 
 
@@ -11,8 +12,8 @@ def load_classifier(name):
     """Loads a classifier from a preset, or from what `audio-tf export` wrote.
 
     Args:
-        name: str, folder or address of a preset, folder of a SavedModel, or
-            file of another format.
+        name: str, name of a released preset, folder or address of a preset,
+            folder of a SavedModel, or file of another format.
 
     Returns:
         `AudioClassifier`, or `export.runtimes.StoredClassifier`, which scores
@@ -22,7 +23,7 @@ def load_classifier(name):
         ValueError: if there is neither, or the model is untrained.
     """
     from audio_tf.export import formats, saved_model_folder
-    from audio_tf.models import AudioClassifier, list_sizes
+    from audio_tf.models import AudioClassifier, list_released, list_sizes
 
     suffixes = [each.suffix for each in formats.FORMATS.values() if each.suffix]
     if name.endswith(tuple(suffixes)) or saved_model_folder(name) is not None:
@@ -32,7 +33,7 @@ def load_classifier(name):
             f"{name!r} is an architecture without trained weights. Train it, "
             "and pass the preset folder that training writes."
         )
-    known = AudioClassifier.presets
+    known = list_released()
     if "://" not in name and not os.path.exists(name) and name not in known:
         raise ValueError(
             "`model` is no preset, no folder of one and no exported model"
@@ -66,7 +67,8 @@ def read_provenance(preset):
     """Reads what training left in a preset's folder of how it came to be.
 
     Args:
-        preset: path of the folder, or address of a preset.
+        preset: name of a released preset, path of a folder, or address of a
+            preset.
 
     Returns:
         Dict, or `None` if there is nothing.
@@ -74,7 +76,7 @@ def read_provenance(preset):
     Raises:
         ValueError: if the file is no JSON.
     """
-    path = pathlib.Path(preset, "provenance.json")
+    path = pathlib.Path(released.folder_of(preset), "provenance.json")
     if not path.is_file():
         return None
     try:

@@ -6,27 +6,23 @@ import pathlib
 
 import numpy as np
 
+from audio_tf.audio.scoring import ClipClassifier
+
 
 def metadata_file(path):
     """Returns the path of the JSON beside a file: `model.onnx.json`."""
     return path.with_name(path.name + ".json")
 
 
-class StoredClassifier:
+class StoredClassifier(ClipClassifier):
     """A classifier that was exported, for `audio_tf.data.score_clips`.
 
     Args:
         metadata: dict that `signatures.metadata` has made.
 
     Attributes:
-        labels: list of str, the names of the classes, or `None`.
-        num_classes: int, the number of classes.
-        sample_rate_hz: int, the rate of the waveform.
-        chunk_s: float, the seconds of the chunks that long clips are cut
-            into, or `None` if clips are scored as a whole.
-        silence_db: float, the peak in dB of full scale below which chunks are
-            left out, or `None` if none is.
-        metadata: dict, as it was given.
+        metadata: dict, as it was given. The other attributes are as in
+            `ClipClassifier`.
     """
 
     def __init__(self, metadata):
@@ -49,6 +45,9 @@ class StoredClassifier:
             Float32 scores `(batch, classes)`.
         """
         raise NotImplementedError  # abstract
+
+    def score_batch(self, inputs):
+        return np.asarray(self(inputs))
 
     def predict(self, dataset, verbose="auto"):
         """Returns the scores of all batches of a dataset.

@@ -4,12 +4,17 @@
 is that of `AudioBackbone`.
 """
 
+from audio_tf import released
 from audio_tf.models.audio_albert import AudioAlbertBackbone, WeightedSum
 from audio_tf.models.audio_transformer import AudioTransformerBackbone
 from audio_tf.models.backbone import AudioBackbone
 from audio_tf.models.classifier import AudioClassifier
 from audio_tf.models.masked_acoustic_model import MaskedAcousticModel
-from audio_tf.models.presets import list_sizes
+from audio_tf.models.presets import (
+    list_released,
+    list_sizes,
+    register_released,
+)
 from audio_tf.models.speech_encoder import SpeechEncoder
 
 BACKBONES = {
@@ -17,6 +22,7 @@ BACKBONES = {
     "audio_albert": AudioAlbertBackbone,
     "speech_encoder": SpeechEncoder,
 }
+register_released(released.ROOT)
 
 __all__ = [
     "BACKBONES",
@@ -27,5 +33,7 @@ __all__ = [
     "MaskedAcousticModel",
     "SpeechEncoder",
     "WeightedSum",
+    "list_released",
     "list_sizes",
+    "register_released",
 ]

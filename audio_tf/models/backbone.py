@@ -100,9 +100,12 @@ class AudioBackbone(
 
         Args:
             sizes: dict by name of dicts of constructor arguments.
+
+        Raises:
+            ValueError: if a released preset has the name of one.
         """
+        presets.register_sizes(cls, sizes)
         cls.sizes = {**cls.sizes, **sizes}
-        compat.register_sizes(cls, sizes)
 
     @property
     def output_frame_size(self):
@@ -245,8 +248,9 @@ class AudioBackbone(
 
         Args:
             preset: the name of a size, which gives the architecture with
-                random weights, or what KerasHub takes: a folder or a
-                `hf://`, `kaggle://` or `gs://` address.
+                random weights, the name of a released preset, or what
+                KerasHub takes: a folder or a `hf://`, `kaggle://` or `gs://`
+                address.
             load_weights: bool, whether to load the weights of a preset.
             **kwargs: arguments of the class that override the preset's. Where
                 the model has another in it, as a `SpeechEncoder` has its

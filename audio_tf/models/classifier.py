@@ -8,6 +8,7 @@ from audio_tf.layers import AttentionPooling, MaskedMean, StatisticsPooling
 from audio_tf.models import presets
 from audio_tf.models.backbone import AudioBackbone, freeze_layers
 from audio_tf.models.inputs import InputDoor
+from audio_tf.models.timeline import FrameClassifier
 from audio_tf.ops import checks
 
 # How the frames of a clip become one vector.
@@ -20,7 +21,10 @@ POOLINGS = {
 
 @keras.saving.register_keras_serializable("audio_tf")
 class AudioClassifier(
-    InputDoor, compat.QuietQuantization, keras_hub.models.Task
+    InputDoor,
+    FrameClassifier,
+    compat.QuietQuantization,
+    keras_hub.models.Task,
 ):
     """Scores every class from the backbone's real frames, pooled.
 
@@ -31,6 +35,7 @@ class AudioClassifier(
     classifier.compile("adam", "binary_crossentropy")
     classifier.fit(waveform, multi_hot)
     classifier.predict(waveform)
+    classifier.classify("some.wav")
     ```
 
     Args:
@@ -232,9 +237,10 @@ class AudioClassifier(
         """Builds a classifier from the name of a size or from a preset.
 
         Args:
-            preset: the name of a size (architecture with random weights), or
-                what KerasHub takes: a folder written by `save_to_preset` or a
-                `hf://`, `kaggle://` or `gs://` address.
+            preset: the name of a size (architecture with random weights), the
+                name of a released preset, which `AudioClassifier.presets`
+                lists, or what KerasHub takes: a folder written by
+                `save_to_preset` or a `hf://`, `kaggle://` or `gs://` address.
             load_weights: bool, whether to load the weights of a preset.
             backbone_kwargs: dict of arguments for the backbone alone, such as
                 its own `dropout`, or `None`.

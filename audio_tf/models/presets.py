@@ -9,7 +9,7 @@ import warnings
 
 import keras
 
-from audio_tf import compat
+from audio_tf import compat, released
 from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.ops import checks
 
@@ -18,23 +18,82 @@ def find(preset):
     """Finds the loader of a size or of a preset.
 
     Args:
-        preset: the name of a size, a folder, or an address of a hub.
+        preset: the name of a size or of a released preset, a folder, or an
+            address of a hub.
 
     Raises:
-        ValueError: if there is no such size, folder or address; it names the
-            nearest size.
+        ValueError: if there is no such size, preset, folder or address, it
+            names the nearest; or if a file of a released preset is damaged.
     """
     preset = os.fspath(preset)
-    if preset in compat.SIZE_LOADERS:
+    sizes, presets = list(compat.SIZE_LOADERS), list(released.RELEASED)
+    known = [*presets, *sizes]
+    if preset in known or "://" in preset or os.path.isdir(preset):
         return compat.get_preset_loader(preset)
-    if "://" not in preset and not os.path.isdir(preset):
-        known = list(compat.SIZE_LOADERS)
-        raise ValueError(
-            "A preset must be the name of a size, a folder or the address of "
-            f"a hub{checks.closest(preset, known)}. Received: "
-            f"preset={preset!r}; sizes are {known}"
-        )
-    return compat.get_preset_loader(preset)
+    raise ValueError(
+        "A preset must be the name of a size or of a released preset, a "
+        f"folder or the address of a hub{checks.closest(preset, known)}. "
+        f"Received: preset={preset!r}; sizes are {sizes}, released are "
+        f"{presets}"
+    )
+
+
+def register_sizes(family, sizes):
+    """Does the work of `AudioBackbone.register_sizes`.
+
+    Raises:
+        ValueError: if a released preset has the name of a size.
+    """
+    for name in sizes:
+        if name in released.RELEASED:
+            raise ValueError(
+                "A size must not have the name of a released preset. "
+                f"Received: {name!r}"
+            )
+    compat.register_sizes(family, sizes)
+
+
+def register_released(root):
+    """Makes the presets of a folder known by name, to KerasHub too.
+
+    Args:
+        root: folder with `index.json`, as `audio-tf release` writes it.
+
+    Returns:
+        Dict of `Released` by name.
+
+    Raises:
+        ValueError: if the index cannot be read, a class in it is unknown, or
+            a size or a preset elsewhere has the name of one.
+    """
+    found = released.read_index(root)
+    for name, preset in found.items():
+        known = released.RELEASED.get(name)
+        if compat.is_builtin(name) and known is None:
+            raise ValueError(
+                "A released preset must not have the name of a size or of a "
+                f"preset of KerasHub. Received: {name!r} in {root}"
+            )
+        if known is not None and known.folder != preset.folder:
+            raise ValueError(
+                "A preset of that name is released already, in "
+                f"{known.folder}. Received: {name!r} in {root}"
+            )
+        names = dict.fromkeys((preset.model, preset.backbone))
+        families = [keras.saving.get_registered_object(n) for n in names]
+        if None in families:
+            raise ValueError(
+                f"The classes of the released preset {name!r} are not all "
+                f"known; import their module first. Received: {list(names)}"
+            )
+        compat.register_released(preset, families)
+        released.RELEASED[name] = preset
+    return found
+
+
+def list_released():
+    """Lists all released presets: a dict of `Released` by name."""
+    return dict(released.RELEASED)
 
 
 def list_sizes():

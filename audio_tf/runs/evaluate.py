@@ -71,6 +71,38 @@ def labelled_chunks(model, dataset, data_dir, test_folds=None):
     return data.Chunks(clips, model.chunk_s, silence_db=model.silence_db)
 
 
+def score_split(classifier, corpus, split, arguments, batch_size=64):
+    """Decodes and scores the clips of a split.
+
+    Args:
+        classifier: an `AudioClassifier`, or what was exported of one.
+        corpus: `Corpus` of the split.
+        split: str, its name.
+        arguments: dict of keyword arguments of `data.prepare`.
+        batch_size: int.
+
+    Returns:
+        Pair of `Chunks` and of scores `(clips, classes)`, their columns in the
+        order of the corpus' vocabulary.
+    """
+    # Labels that do not fit are told before hours of decoding.
+    order = provenance.column_order(
+        classifier.labels, corpus.vocabulary, classifier.num_classes
+    )
+    if classifier.labels is None:
+        print("the model knows no labels; taken as the corpus' in their order")
+    elif list(classifier.labels) != list(corpus.vocabulary):
+        print("the model has the corpus' labels in another order; mapped")
+    clips = data.prepare(
+        corpus, classifier.sample_rate_hz, name=split, **arguments
+    )
+    chunks = data.Chunks(
+        clips, classifier.chunk_s, silence_db=classifier.silence_db
+    )
+    scores = data.score_clips(classifier, chunks, batch_size, verbose=0)
+    return chunks, scores[:, order]
+
+
 def run(settings):
     """Scores a split, prints its figures, and writes them if asked.
 
@@ -82,27 +114,13 @@ def run(settings):
     """
     classifier = load_classifier(settings.model)
     corpus = settings.load()[settings.split]
-    # Labels that do not fit are told before hours of decoding.
-    order = provenance.column_order(
-        classifier.labels, corpus.vocabulary, classifier.num_classes
-    )
-    if classifier.labels is None:
-        print("the model knows no labels; taken as the corpus' in their order")
-    elif list(classifier.labels) != list(corpus.vocabulary):
-        print("the model has the corpus' labels in another order; mapped")
-    clips = data.prepare(
+    chunks, scores = score_split(
+        classifier,
         corpus,
-        classifier.sample_rate_hz,
-        name=settings.split,
-        **settings.prepare_arguments(),
+        settings.split,
+        settings.prepare_arguments(),
+        settings.batch_size,
     )
-    chunks = data.Chunks(
-        clips, classifier.chunk_s, silence_db=classifier.silence_db
-    )
-    scores = data.score_clips(
-        classifier, chunks, settings.batch_size, verbose=0
-    )
-    scores = scores[:, order]
     report = metrics.evaluate(chunks.targets, scores, corpus.vocabulary)
     print(metrics.format_report(report))
     if settings.report is not None:
@@ -111,12 +129,12 @@ def run(settings):
         showing.show_split(
             settings.pictures,
             settings.split,
-            clips.corpus,
+            chunks.clips.corpus,
             chunks.targets,
             scores,
         )
-    if clips.failures:
-        print(describe_failures(clips.failures))
+    if chunks.clips.failures:
+        print(describe_failures(chunks.clips.failures))
     return report
 
 

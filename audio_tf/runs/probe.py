@@ -29,6 +29,7 @@ import numpy as np
 from audio_tf import attention, data, files
 from audio_tf.analysis import probes
 from audio_tf.audio import RESAMPLER
+from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import AudioBackbone
 from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import provenance
@@ -148,9 +149,9 @@ def load_features(settings):
         **provenance.model_facts(encoder),
         "weights_sha256": weights_sha256(encoder.weights),
     }
-    origin = pathlib.Path(settings.model, "provenance.json")
-    if origin.is_file():
-        facts["provenance"] = json.loads(origin.read_text())
+    origin = read_provenance(settings.model)
+    if origin is not None:
+        facts["provenance"] = origin
     attention.fold(encoder)
     features = encoder.features
     if settings.layer is None:

@@ -81,7 +81,8 @@ def setting(
 # Settings of several scripts, each of which has a default of its own.
 SHARED = {
     "model": {
-        "help": "name of a size, or folder or address of a preset; where "
+        "help": "name of a size or of a released preset, or folder or "
+        "address of a preset; where "
         "nothing is trained, a folder of a SavedModel too"
     },
     "batch_size": {

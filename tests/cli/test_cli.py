@@ -20,10 +20,15 @@ if keras.backend.backend() != "tensorflow":
     )
 
 import audio_tf
-from audio_tf import attention, cli, export
-from audio_tf.corpora import audio_below
+from audio_tf import attention, cli, data, export
+from audio_tf.corpora import Corpus, audio_below
 from audio_tf.export import classifiers
-from audio_tf.models import AudioClassifier, list_sizes
+from audio_tf.models import (
+    AudioBackbone,
+    AudioClassifier,
+    list_released,
+    list_sizes,
+)
 
 LABELS = ["dog", "rain", "siren"]
 
@@ -67,6 +72,44 @@ def test_classify_prints_the_top_labels(kind, folders, clip, capsys):
     assert lines[0] == str(clip) and len(lines) == 3
     best = int(expected.argmax())
     assert lines[1].split() == [f"{expected[best]:.3f}", LABELS[best]]
+
+
+def test_every_way_to_score_a_file_gives_one_answer(
+    folders, tmp_path, rng, capsys
+):
+    """Python, command line, evaluation and the served graph agree.
+
+    At odd rates, of several channels, over several chunks and of silence.
+    """
+    sounds = tmp_path / "sounds"
+    sounds.mkdir()
+    for name, rate_hz, shape in (
+        ("odd", 11_025, 7_001),
+        ("stereo", 44_100, (30_011, 2)),
+        ("long", 8_000, 29_003),
+        ("short", 16_000, 501),
+        ("silent", 22_050, 20_000),
+    ):
+        audio = rng.uniform(-0.5, 0.5, shape) * (name != "silent")
+        soundfile.write(sounds / f"{name}.wav", audio, rate_hz, "FLOAT")
+    files = sorted(sounds.iterdir())
+    classifier, models = folders
+    corpus = Corpus(files, [[] for _ in files], LABELS)
+    clips = data.prepare(corpus, 8_000, tmp_path / "cache", progress=False)
+    chunks = data.Chunks(clips, 0.5, silence_db=classifier.silence_db)
+    expected = data.score_clips(classifier, chunks, verbose=0)
+    served = classifiers.load_classifier(str(models["served"]))
+    inside = served.score_bytes([file.read_bytes() for file in files])
+    np.testing.assert_allclose(inside["scores"], expected, rtol=0, atol=1e-5)
+
+    arguments = ["classify", str(sounds), "--json", "--model"]
+    assert cli.main([*arguments, str(models["preset"])]) == 0
+    printed = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+    assert printed == classifier.classify(sounds)
+    for found in (printed, served.classify(sounds)):
+        assert [each["file"] for each in found] == list(map(str, files))
+        scores = [[each["scores"][label] for label in LABELS] for each in found]
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-5)
 
 
 def test_a_folder_stands_for_the_audio_below_it(folders, tmp_path, capsys):
@@ -182,14 +225,11 @@ def test_scores_that_are_not_finite_are_one_clips_own(
     loud = clip.with_name("loud.wav")
     soundfile.write(loud, np.ones(8_000), 8_000, subtype="FLOAT")
 
-    def predict(dataset, verbose):
-        rows = []
-        for waveform, _ in dataset:
-            whole = np.all(np.asarray(waveform) == 1.0, axis=1)
-            rows.append(np.where(whole[:, None], np.nan, 0.25 * np.ones(3)))
-        return np.concatenate(rows)
+    def score_batch(waveform):
+        whole = np.all(waveform == 1.0, axis=1)
+        return np.where(whole[:, None], np.nan, 0.25 * np.ones(3))
 
-    monkeypatch.setattr(classifier, "predict", predict)
+    monkeypatch.setattr(classifier, "score_batch", score_batch)
     monkeypatch.setattr(classifiers, "load_classifier", lambda name: classifier)
     arguments = ["classify", str(loud), str(clip), "--json", "--model", "any"]
     assert cli.main(arguments) == 1
@@ -270,19 +310,26 @@ def test_export_writes_the_next_version(folders, tmp_path, capsys):
     assert (tmp_path / "2" / "saved_model.pb").is_file()
 
 
-def test_presets_lists_every_size_of_every_backbone(capsys):
-    assert cli.main(["presets"]) == 0
+def test_presets_lists_every_size_of_every_backbone(capsys, monkeypatch):
+    """It builds none of them, unless their parameters are asked for."""
+    names = [*list_released(), *list_sizes(), "speech_encoder"]
+    with monkeypatch.context() as patched:
+        patched.setattr(AudioBackbone, "__init__", None)
+        assert cli.main(["presets"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    names = [*list_sizes(), "speech_encoder"]  # The last has no sizes.
     assert [line.split()[0] for line in lines] == names
     listed = {line.split()[0]: line for line in lines}
     for name, family in list_sizes().items():
-        assert f"takes {family.takes}, " in listed[name]
-    assert "974,272" in listed["audio_transformer_small"]
-    assert "waveform, causal" in listed["audio_transformer_small"]
-    assert "not causal" in listed["audio_transformer_large_multiscale"]
-    assert "features, not causal" in listed["audio_albert_6"]
-    assert "7,458,816" in listed["audio_albert_6"]
+        assert listed[name].endswith(f"untrained, takes {family.takes}")
+    assert cli.main(["presets", "--parameters"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = {line.split()[0]: line for line in lines}
+    for name, found in (
+        ("audio_transformer_small", "waveform, 974,272 parameters, causal"),
+        ("audio_transformer_large_multiscale", "parameters, not causal"),
+        ("audio_albert_6", "features, 7,458,816 parameters, not causal"),
+    ):
+        assert listed[name].endswith(found)
 
 
 def test_help_imports_nothing_heavy():

@@ -1,0 +1,214 @@
+"""The card of a released model: what it is for, and what was measured."""
+
+import numpy as np
+
+# Classes of which the whole confusion matrix is still readable.
+MOST_CLASSES = 12
+# Pairs of labels, or single labels, that are listed.
+LISTED = 15
+
+LIMITS = (
+    "It knows its labels alone: every clip gets a score for each, whatever is "
+    "to be heard. It was measured on clips recorded as those of the corpus; "
+    "other rooms, microphones and speakers were not tried. It is not meant for "
+    "decisions about people."
+)
+
+
+def table(titles, rows):
+    """Returns a table in Markdown.
+
+    Args:
+        titles: list of str.
+        rows: list of lists of str.
+    """
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines)
+
+
+def cell(text):
+    """Returns a text that does not end its cell of a table."""
+    return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def confusion_matrix(targets, scores):
+    """Counts which label scores highest for the clips of each label.
+
+    Args:
+        targets: array of 0 and 1 `(clips, classes)`, one label a clip.
+        scores: array `(clips, classes)`.
+
+    Returns:
+        Int64 array `(classes, classes)`, a row for each true label.
+    """
+    classes = targets.shape[1]
+    counts = np.zeros((classes, classes), np.int64)
+    np.add.at(counts, (targets.argmax(axis=1), scores.argmax(axis=1)), 1)
+    return counts
+
+
+def confusions(targets, scores, labels):
+    """Describes which labels are taken for which.
+
+    Args:
+        targets: array of 0 and 1 `(clips, classes)`, one label a clip.
+        scores: array `(clips, classes)`.
+        labels: list of str.
+
+    Returns:
+        Markdown: the confusion matrix, or the most confused pairs where there
+        are many labels.
+    """
+    counts = confusion_matrix(targets, scores)
+    if len(labels) <= MOST_CLASSES:
+        rows = [
+            [label, *map(str, row)]
+            for label, row in zip(labels, counts, strict=True)
+        ]
+        return "Clips by label (rows) and best score (columns):\n\n" + table(
+            ["", *labels], rows
+        )
+    wrong = counts * (1 - np.eye(len(labels), dtype=np.int64))
+    order = np.argsort(-wrong, axis=None, kind="stable")[:LISTED]
+    rows = [
+        [labels[true], labels[best], f"{wrong[true, best]}", f"{total}"]
+        for true, best in zip(*np.unravel_index(order, wrong.shape))
+        if wrong[true, best] > 0
+        for total in [counts[true].sum()]
+    ]
+    if not rows:
+        return "No clip's best score is of another label than its own."
+    return (
+        f"{wrong.sum()} of {counts.sum()} clips have another label's score "
+        "highest. The most confused:\n\n"
+        + table(["label", "taken for", "clips", "of"], rows)
+    )
+
+
+def hardest(report):
+    """Describes which labels are found worst.
+
+    Args:
+        report: dict that `metrics.evaluate` has returned.
+
+    Returns:
+        Markdown: the labels of the lowest average precision.
+    """
+    found = [
+        (row["average_precision"], label, row["positives"])
+        for label, row in report["per_class"].items()
+        if row["positives"]
+    ]
+    rows = [
+        [label, f"{precision:.3f}", str(positives)]
+        for precision, label, positives in sorted(found)[:LISTED]
+    ]
+    return "The labels that are found worst:\n\n" + table(
+        ["label", "average precision", "clips"], rows
+    )
+
+
+def with_interval(value, interval):
+    """Returns a text of a figure and its interval, which may be missing."""
+    if interval is None:
+        return f"{value:.4f}"
+    low, high = interval
+    return f"{value:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def write(
+    name,
+    facts,
+    figures,
+    limits,
+    kept,
+    machine,
+    origin,
+    latency_s,
+    latencies,
+):
+    """Writes the card of a released model.
+
+    Args:
+        name: str, the preset's name.
+        facts: dict of the fields of `released.Released` that it is made from.
+        figures: `release.Figures`.
+        limits: str, or `None` for what holds for all.
+        kept: str, which epoch was kept, or `""`.
+        machine: str, where latency was measured.
+        origin: dict, how the model was trained.
+        latency_s: float, the seconds of sound that were timed, or `None`.
+        latencies: list of pairs of a name and ms.
+
+    Returns:
+        The card in Markdown.
+    """
+    model = facts["model"].split(">")[-1]
+    metric = facts["metric"]
+    splits = ", ".join(
+        f"{split} {found['files']} files (sha256 {found['sha256'][:12]})"
+        for split, found in origin["corpus"].items()
+    )
+    versions = ", ".join(
+        f"{package} {version}"
+        for package, version in origin["versions"].items()
+    )
+    parts = [
+        # The head that hubs read.
+        "---\nlibrary_name: keras-hub\nlicense: apache-2.0\n"
+        "tags: [audio_tf, audio]\n---",
+        f"# {name}",
+        facts["description"],
+        "```python\n"
+        f"from audio_tf.models import {model}\n\n"
+        f'model = {model}.from_preset("{name}")\n'
+        "```",
+        f"**Limits.** {limits or LIMITS}",
+    ]
+    if figures.labels is not None:
+        shown = ", ".join(figures.labels)
+        parts.append(f"**Labels** ({len(figures.labels)}): {shown}.")
+    parts += [
+        "## Trained on",
+        table(
+            ["what", "is"],
+            [
+                ["corpus", facts["corpus"]],
+                ["licence of the corpus", facts["licence"]],
+                ["files by split", splits],
+                ["seed", facts["seed"]],
+                ["command", f"`{facts['command']}`"],
+                *([["weights", f"of {kept}"]] if kept else []),
+                ["parameters", f"{facts['parameters']:,}"],
+                ["versions", versions],
+                ["date", origin["date"]],
+            ],
+        ),
+        "The weights are licensed as audio_tf is, Apache-2.0.",
+        f"## Measured, split `{facts['split']}`",
+        f"Figures of {metric.clips} clips with 95 % intervals: Wilson's of "
+        "shares, else the bootstrap's over clips.",
+        table(
+            ["figure", "value"],
+            [
+                [what, with_interval(value, interval)]
+                for what, value, interval in figures.table
+            ],
+        ),
+        f"The baseline, {metric.name} of the same clips:",
+        table(
+            ["baseline", metric.name],
+            [[what, f"{value:.4f}"] for what, value in figures.baseline],
+        ),
+        figures.details,
+    ]
+    if latencies:
+        parts += [
+            f"Time of a clip of {latency_s:g} s alone, median of calls, "
+            f"{machine}:",
+            table(
+                ["runtime", "ms"],
+                [[what, f"{ms:.2f}"] for what, ms in latencies],
+            ),
+        ]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,563 @@
+"""Release a trained model: a folder that `from_preset` loads by its name.
+
+    audio-tf release --run runs/esc10 --name audio_transformer_esc10 \\
+        --use "It names one of ten sounds." --corpus "ESC-10" \\
+        --licence "CC BY 3.0" --baseline runs/esc10/baseline.json
+
+Scores the split --split of the run's corpus by the preset of the run, and
+writes the preset, its provenance and a model card into the folder --out, beside
+other released presets, with an entry in index.json. A run of `pretrain` is
+released with the figures of its probes: --probes is the probes.json of the
+encoder, --baseline that of the plain features.
+
+A model is refused whose figure is below that of the baseline, or whose corpus
+forbids commercial use.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import statistics
+import tempfile
+import time
+
+import keras
+import numpy as np
+
+from audio_tf import files, metrics, models, released
+from audio_tf.export import formats, verify
+from audio_tf.export.classifiers import read_provenance
+from audio_tf.models import presets
+from audio_tf.runs import model_card, provenance
+from audio_tf.runs.evaluate import score_split
+from audio_tf.runs.flags import run_by_flags, saved_run
+from audio_tf.runs.settings import Settings, setting, shared
+from audio_tf.runs.train import TrainSettings
+
+# Corpora whose clips are not all free for commercial use.
+NOT_COMMERCIAL = {"esc50": "CC BY-NC 3.0"}
+FORBIDS = re.compile(r"\bnc\b|non-?\s?commercial|research only", re.IGNORECASE)
+# How far the preset's figures may be from those that the run has left.
+TOLERANCE = 1e-4
+CALLS = 50  # That latency is the median of.
+DRAWS = 200  # Of the bootstrap.
+NEEDED = ("run", "name", "use", "licence", "baseline")
+
+
+@dataclasses.dataclass
+class ReleaseSettings(Settings):
+    """A finished run, and all that its card says beyond what is measured."""
+
+    run: str | None = setting(
+        None, "folder of the finished run", unless_given="it is needed"
+    )
+    name: str | None = setting(
+        None, "name of the released preset", unless_given="it is needed"
+    )
+    use: str | None = setting(
+        None,
+        "what the model is for, in a sentence",
+        unless_given="it is needed",
+    )
+    limits: str | None = setting(
+        None,
+        "what the model is not for",
+        unless_given="that it knows its labels alone",
+    )
+    corpus: str | None = setting(
+        None, "the corpus as the card names it", unless_given="its layout's"
+    )
+    licence: str | None = setting(
+        None, "licence of the corpus", unless_given="it is needed"
+    )
+    baseline: str | None = setting(
+        None,
+        "JSON report of audio-tf baseline on the same clips; of pre-training, "
+        "probes.json of the plain features",
+        unless_given="it is needed",
+    )
+    probes: str | None = setting(
+        None,
+        "probes.json of a pre-trained encoder",
+        unless_given="the model is a classifier",
+    )
+    split: str = setting("test", "split that is scored", ["val", "test"])
+    data_dir: str | None = shared("data_dir", None, unless_given="the run's")
+    cache_dir: str | None = shared("cache_dir", None, unless_given="the run's")
+    replace: bool = setting(False, "replace an earlier release of the name")
+    out: str = setting(
+        os.fspath(released.ROOT), "folder of all released presets"
+    )
+
+    def check(self):
+        super().check()
+        for name in NEEDED:
+            if not getattr(self, name):
+                raise ValueError(f"--{name} is needed. Received: none")
+        check_licence(self.licence)
+        released.check_name(self.name)
+        self.check_name_is_free()
+
+    def check_name_is_free(self):
+        """Checks that no size and no other preset has the name.
+
+        Raises:
+            ValueError: if one has it, and is not replaced.
+        """
+        here = released.read_index(self.out)
+        known = models.list_released().get(self.name)
+        elsewhere = known is not None and self.name not in here
+        if elsewhere or self.name in models.list_sizes():
+            raise ValueError(
+                "--name must not be a size's or another preset's. "
+                f"Received: {self.name}"
+            )
+        if self.name in here and not self.replace:
+            raise ValueError(
+                f"--name is released already in {self.out}; --replace "
+                f"replaces it. Received: {self.name}"
+            )
+
+
+def check_licence(licence):
+    """Checks that the licence of a corpus allows commercial use.
+
+    Raises:
+        ValueError: if it does not.
+    """
+    if FORBIDS.search(licence):
+        raise ValueError(
+            "No weights are released from a corpus that forbids commercial "
+            f"use. Received: --licence {licence!r}"
+        )
+
+
+def check_origin(origin):
+    """Checks that nothing the model was trained on forbids commercial use.
+
+    Args:
+        origin: dict that training has left as `provenance.json`. The preset
+            that it says the training began with is looked at, too, if it is
+            there.
+
+    Raises:
+        ValueError: if a corpus does.
+    """
+    dataset = origin["settings"]["dataset"]
+    if dataset in NOT_COMMERCIAL:
+        raise ValueError(
+            "No weights are released from a corpus that forbids commercial "
+            f"use: {dataset} is {NOT_COMMERCIAL[dataset]}. Received: a run "
+            f"with the command {origin['command']!r}"
+        )
+    model = origin["settings"].get("model")
+    earlier = None if model is None else read_provenance(model)
+    if earlier is not None:
+        check_origin(earlier)
+
+
+def without_folders(value):
+    """Shortens every absolute path in what JSON can hold to its last part.
+
+    A card tells nothing of the machine that a model was trained on.
+
+    Args:
+        value: dict, list, text, number or `None`. A command is a text, too.
+    """
+    if isinstance(value, dict):
+        return {key: without_folders(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [without_folders(each) for each in value]
+    if isinstance(value, str):
+        return re.sub(
+            r"(?<![\w.:/])(?:/[^/\s'\"]+)*/([^/\s'\"]+)", r"\1", value
+        )
+    return value
+
+
+@dataclasses.dataclass
+class Figures:
+    """The figures of a model on a split, for its card and for the index.
+
+    Attributes:
+        metric: `released.Metric`, the one that counts.
+        table: list of pairs of a name and of a figure with its interval.
+        baseline: list of pairs of the name of a baseline and its figure of
+            the same name.
+        details: str, Markdown on what is confused.
+        labels: list of str, or `None` of an encoder.
+    """
+
+    metric: released.Metric
+    table: list
+    baseline: list
+    details: str
+    labels: list | None
+
+
+def wilson(share, count, z=1.96):
+    """Returns the 95 % interval of a share of independent clips.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical
+    inference", 1927.
+
+    Args:
+        share: float, the share that was measured.
+        count: int, the clips.
+        z: float, deviations of the normal distribution to each side.
+
+    Returns:
+        Pair of floats.
+    """
+    middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    spread = np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    spread = float(z * spread / (1 + z**2 / count))
+    return max(0.0, middle - spread), min(1.0, middle + spread)
+
+
+def bootstrap(figure, targets, scores):
+    """Returns the 95 % interval of a figure over clips drawn with repetition.
+
+    Args:
+        figure: function of targets and scores to a float or `None`.
+        targets: array of 0 and 1 `(clips, classes)`.
+        scores: array `(clips, classes)`.
+
+    Returns:
+        Pair of floats, or `None` if no draw has the figure.
+    """
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(DRAWS):
+        rows = rng.integers(0, len(targets), len(targets))
+        found.append(figure(targets[rows], scores[rows]))
+    found = [value for value in found if value is not None]
+    if not found:
+        return None
+    low, high = np.quantile(found, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def classifier_figures(settings, run, origin, classifier):
+    """Scores the split of a run's corpus by its classifier.
+
+    Args:
+        settings: `ReleaseSettings`.
+        run: `TrainSettings` of the run.
+        origin: dict, its `provenance.json`.
+        classifier: the `AudioClassifier` that is released.
+
+    Returns:
+        `Figures`.
+
+    Raises:
+        ValueError: if the corpus is not the run's, the figures are not those
+            that it has left, or the baseline is of other clips.
+    """
+    baseline = json.loads(pathlib.Path(settings.baseline).read_text())
+    same_clips(baseline["corpus"], origin, settings, "the baseline")
+    corpus = run.load()[settings.split]
+    chunks, scores = score_split(
+        classifier, corpus, settings.split, run.prepare_arguments()
+    )
+    clips, root = chunks.clips, run.file_root()
+    record = provenance.corpus_record({settings.split: clips.corpus}, root)
+    same_clips(provenance.corpus_facts(record), origin, settings, "the corpus")
+    labels = clips.corpus.vocabulary
+    report = metrics.evaluate(chunks.targets, scores, labels)
+    check_figures(settings, report)
+    targets = chunks.targets.astype(np.int64)
+    table = []
+    for name, metric in metrics.METRICS.items():
+        if report[name] is None:
+            continue
+        if name == "accuracy":
+            interval = wilson(report[name], len(targets))
+        else:
+            interval = bootstrap(metric.figure, targets, scores)
+        table.append((name, report[name], interval))
+    counts = "accuracy" if report["accuracy"] is not None else "mAP"
+    ((_, value, interval),) = [row for row in table if row[0] == counts]
+    rows = [
+        (f"{name}, {baseline_name(figures[counts])}", figures[counts]["mean"])
+        for name, figures in baseline["figures"].items()
+    ]
+    if counts == "accuracy":
+        details = model_card.confusions(targets, scores, labels)
+    else:
+        details = model_card.hardest(report)
+    return Figures(
+        released.Metric(counts, value, list(interval), len(targets)),
+        table,
+        rows,
+        details,
+        labels,
+    )
+
+
+def baseline_name(figure):
+    """Returns a text of how often a baseline was trained."""
+    count = len(figure["values"])
+    if count == 1:
+        return "one training"
+    return f"{count} seeds, deviation {figure['deviation']:.3f}"
+
+
+def same_clips(facts, origin, settings, what):
+    """Checks that something is of the very clips of a run.
+
+    Args:
+        facts: dict by split that `provenance.corpus_facts` has returned.
+        origin: dict, the `provenance.json` of the run.
+        settings: `ReleaseSettings`.
+        what: str, what is checked.
+
+    Raises:
+        ValueError: if it is of other clips.
+    """
+    split = settings.split
+    found, wanted = facts.get(split), origin["corpus"].get(split)
+    if found is None or found != wanted:
+        raise ValueError(
+            f"The split {split} of {what} must be that of the run, {wanted}. "
+            f"Received: {found}"
+        )
+
+
+def check_figures(settings, report):
+    """Checks that a preset scores as its run has said.
+
+    Raises:
+        ValueError: if it does not.
+    """
+    path = pathlib.Path(settings.run, "test.json")
+    if settings.split != "test" or not path.is_file():
+        return
+    said = json.loads(path.read_text())
+    for name in metrics.METRICS:
+        before, now = said[name], report[name]
+        if before != now and abs(before - now) > TOLERANCE:
+            raise ValueError(
+                f"The preset does not score as {path} says. Received: "
+                f"{name} {now}, there {before}"
+            )
+
+
+def encoder_figures(settings):
+    """Reads the figures of the probes of an encoder.
+
+    Args:
+        settings: `ReleaseSettings`.
+
+    Returns:
+        `Figures`, the first task's counts.
+
+    Raises:
+        ValueError: if no probes are given, or those of the baseline have
+            other tasks or other utterances.
+    """
+    if settings.probes is None:
+        raise ValueError(
+            "--probes is needed for an encoder, which has no labels. "
+            "Received: none"
+        )
+    ours, plain = (
+        json.loads(pathlib.Path(path).read_text())
+        for path in (settings.probes, settings.baseline)
+    )
+    if ours["corpus"] != plain["corpus"] or set(ours["tasks"]) - set(
+        plain["tasks"]
+    ):
+        raise ValueError(
+            "--baseline must have probes of the same tasks and utterances. "
+            f"Received: tasks {list(plain['tasks'])}, not "
+            f"{list(ours['tasks'])}, or another corpus"
+        )
+    table = []
+    for task, report in ours["tasks"].items():
+        count = report["utterances"]["test"]
+        share = report["test_accuracy"]
+        table.append((f"accuracy of {task}", share, wilson(share, count)))
+    task, report = next(iter(ours["tasks"].items()))
+    name, share, interval = table[0]
+    count = report["utterances"]["test"]
+    chances = ", ".join(
+        f"{task} {report['chance']:.3f}"
+        for task, report in ours["tasks"].items()
+    )
+    return Figures(
+        released.Metric(name, share, list(interval), count),
+        table,
+        [("plain features", plain["tasks"][task]["test_accuracy"])],
+        "A probe is a small classifier of frozen frames. One who always "
+        f"names the most frequent class would have: {chances}.",
+        None,
+    )
+
+
+def check_baseline(figures):
+    """Checks that the figure that counts is not below a baseline's.
+
+    Raises:
+        ValueError: if it is.
+    """
+    best = max(value for _, value in figures.baseline)
+    if figures.metric.value < best:
+        raise ValueError(
+            "No model is released whose figure is below that of the baseline. "
+            f"Received: {figures.metric}, the baseline has {best:.3f}"
+        )
+
+
+def latencies(model, seconds):
+    """Measures the time of one clip alone, in TensorFlow and as a file.
+
+    Each format of a file is measured that is installed and that the model
+    can be converted to, with one thread.
+
+    Args:
+        model: an `AudioClassifier`.
+        seconds: float, the length of the clip.
+
+    Returns:
+        List of pairs of a name and the median of `CALLS` calls in ms.
+    """
+    samples = max(1, round(seconds * model.sample_rate_hz))
+    waveform = 0.1 * np.random.default_rng(0).standard_normal((1, samples))
+    inputs = {
+        "waveform": waveform.astype("float32"),
+        "lengths": np.array([samples], "int32"),
+    }
+    engines = {"TensorFlow, all cores": verify.TensorFlowClassifier(model)}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in installed(model):
+            format = formats.FORMATS[name]
+            path = format.write(model, format.place(folder))
+            engines[f"{name}, one thread"] = format.open(path, 1)
+        return [
+            (name, median_ms(engine, inputs))
+            for name, engine in engines.items()
+        ]
+
+
+def installed(model):
+    """Lists the formats of one file that a model can be written in here."""
+    found = []
+    for name, format in formats.FORMATS.items():
+        if not format.suffix or format.refusal(model) is not None:
+            continue
+        try:
+            format.check_installed()
+        except ImportError:
+            continue
+        found.append(name)
+    return found
+
+
+def median_ms(engine, inputs):
+    """Returns the median milliseconds of a call, after some to warm up."""
+    times = []
+    for _ in range(CALLS + 5):
+        start = time.perf_counter()
+        engine(inputs)
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times[5:])
+
+
+def best_epoch(folder, run):
+    """Returns a text on the epoch that was kept, empty if the last was.
+
+    Args:
+        folder: `pathlib.Path` of the run.
+        run: dict of its settings.
+    """
+    monitor, path = run.get("monitor"), folder / "history.csv"
+    if monitor is None or not path.is_file():
+        return ""
+    lines = path.read_text().splitlines()
+    names = lines[0].split(",")
+    if monitor not in names:
+        return ""
+    column = names.index(monitor)
+    values = [float(line.split(",")[column]) for line in lines[1:]]
+    best = metrics.monitor_mode(monitor)
+    place = {"max": np.argmax, "min": np.argmin}[best](values)
+    return (
+        f"epoch {place + 1} of {len(values)}, the best by {monitor}, "
+        f"{values[place]:.4f}"
+    )
+
+
+def run(settings):
+    """Writes the folder of a released preset, and enters it into the index.
+
+    Args:
+        settings: `ReleaseSettings`.
+
+    Returns:
+        The `released.Released`.
+    """
+    folder = pathlib.Path(settings.run)
+    preset = folder / "preset"
+    origin = read_provenance(preset)
+    if origin is None:
+        raise ValueError(
+            f"--run must be a finished run. Received: {folder}, without "
+            "preset/provenance.json"
+        )
+    check_origin(origin)
+    content = saved_run(folder)
+    loader = presets.find(preset)
+    is_classifier = (preset / "task.json").is_file()
+    if is_classifier:
+        model = models.AudioClassifier.from_preset(preset)
+        changes = settings.those_given(("data_dir", "cache_dir"))
+        of_run = TrainSettings.from_json(content, **changes)
+        figures = classifier_figures(settings, of_run, origin, model)
+        times = latencies(model, model.chunk_s or 1.0)
+    else:
+        model = models.AudioBackbone.from_preset(preset)
+        figures, times = encoder_figures(settings), []
+    check_baseline(figures)
+    facts = {
+        "model": keras.saving.get_registered_name(type(model)),
+        "backbone": loader.config["registered_name"],
+        "description": settings.use,
+        "corpus": settings.corpus or origin["settings"]["dataset"],
+        "split": settings.split if is_classifier else "test",
+        "command": without_folders(origin["command"]),
+        "seed": origin["settings"]["seed"],
+        "metric": figures.metric,
+        "licence": settings.licence,
+        "parameters": model.count_params(),
+    }
+    place = pathlib.Path(settings.out, settings.name)
+    with files.whole_folder(place) as new:
+        for path in preset.iterdir():
+            shutil.copy(path, new / path.name)
+        files.write_json(new / "provenance.json", without_folders(origin))
+        card = model_card.write(
+            settings.name,
+            facts,
+            figures,
+            limits=settings.limits,
+            kept=best_epoch(folder, origin["settings"]),
+            machine=f"{os.cpu_count()} cores, {platform.machine()}",
+            origin=without_folders(origin),
+            latency_s=(model.chunk_s or 1.0) if is_classifier else None,
+            latencies=times,
+        )
+        (new / "README.md").write_text(card, encoding="utf-8")
+        # Before it takes the place of an earlier one.
+        released.check_size(new)
+    entry = released.add(place, **facts)
+    print(f"{place}: {figures.metric}, {entry.size_bytes / 1e6:.2f} MB")
+    return entry
+
+
+main = functools.partial(run_by_flags, run, ReleaseSettings, __doc__)

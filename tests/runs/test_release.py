@@ -1,0 +1,337 @@
+"""Runs to released presets, with their cards."""
+
+import csv
+import json
+import re
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+import tiny
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("splits are scored through tf.data", allow_module_level=True)
+
+from scipy import stats
+from sklearn import metrics as sklearn_metrics
+
+from audio_tf import released
+from audio_tf.models import AudioClassifier
+from audio_tf.runs import baseline, model_card, provenance, release, train
+
+NAME = "audio_transformer_tones"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A CSV corpus of two tones."""
+    folder = tmp_path_factory.mktemp("corpus")
+    rows = [["filename", "labels", "split"]]
+    rng = np.random.default_rng(3)
+    for number in range(14):
+        kind = number % 2
+        tone = np.sin((0.24, 1.2)[kind] * np.arange(1_000 + 37 * number))
+        tone = 0.5 * tone + 0.01 * rng.standard_normal(len(tone))
+        soundfile.write(folder / f"{number}.wav", tone, 8_000)
+        split = "test" if number > 6 else "val" if number > 4 else "train"
+        rows.append([f"{number}.wav", ("low", "high")[kind], split])
+    with open(folder / "list.csv", "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return folder / "list.csv"
+
+
+@pytest.fixture(scope="module")
+def finished(corpus, tmp_path_factory):
+    """The folder of a run and of a baseline, which is made to score nothing.
+
+    The model is untrained; the rest is what training leaves, by the functions
+    by which it leaves it.
+    """
+    out = tmp_path_factory.mktemp("run")
+    settings = train.TrainSettings(
+        dataset="csv",
+        data_dir=str(corpus),
+        cache_dir=str(out / "cache"),
+        seed=5,
+    )
+    corpora = settings.load()
+    record = provenance.corpus_record(corpora, settings.file_root())
+    model = AudioClassifier(
+        tiny.backbone(sample_rate_hz=8_000),
+        labels=corpora["train"].vocabulary,
+        chunk_s=0.1,
+    )
+    chunks, _ = train.load_chunks(settings, corpora, model)
+    provenance.begin_run(out, settings, record)
+    train.report(model, chunks["test"], out, {})
+    origin = {
+        **provenance.run_facts(settings),
+        "command": f"audio-tf train --data-dir {corpus} --out=/srv/run/a b",
+        "corpus": provenance.corpus_facts(record),
+        "labels": model.labels,
+    }
+    train.save(model, out, origin)
+    (out / "history.csv").write_text(
+        "epoch,loss,val_mAP\n0,0.9,0.5\n1,0.8,0.75\n2,0.7,0.625\n"
+    )
+    asked = baseline.BaselineSettings(
+        dataset="csv",
+        data_dir=str(corpus),
+        cache_dir=str(out / "cache"),
+        report=str(out / "baseline.json"),
+        sample_rate_hz=8_000,
+        trees=3,
+    )
+    baseline.run(asked)
+    rewrite(out / "baseline.json", beaten)
+    return out
+
+
+def rewrite(path, change):
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def beaten(content):
+    for figures in content["figures"].values():
+        figures["accuracy"]["mean"] = 0.0
+
+
+@pytest.fixture
+def arguments(finished, tmp_path):
+    return {
+        "run": str(finished),
+        "name": NAME,
+        "use": "It tells high tones from low ones.",
+        "licence": "CC BY 4.0",
+        "baseline": str(finished / "baseline.json"),
+        "out": str(tmp_path / "released"),
+    }
+
+
+@pytest.fixture
+def quick(monkeypatch, eager_models):
+    """Neither files of other runtimes nor many draws, which take seconds."""
+    monkeypatch.setattr(release, "installed", lambda model: [])
+    monkeypatch.setattr(release, "DRAWS", 3)
+    monkeypatch.setattr(release, "CALLS", 1)
+
+
+def flags(arguments):
+    return [each for k, v in arguments.items() for each in (f"--{k}", v)]
+
+
+def test_a_run_becomes_a_released_preset(
+    finished, arguments, quick, main, tmp_path, capsys
+):
+    main("release", *flags(arguments))
+    share = json.loads((finished / "test.json").read_text())["accuracy"]
+    assert f"accuracy {share:.3f}" in capsys.readouterr().out
+    (entry,) = released.read_index(arguments["out"]).values()
+    entry.verify()
+    assert (entry.name, entry.split, entry.seed) == (NAME, "test", 5)
+    assert entry.model == "audio_tf>AudioClassifier"
+    assert entry.metric.value == share and entry.metric.clips == 7
+    right = stats.binomtest(round(7 * share), 7)
+    low, high = right.proportion_ci(method="wilson")
+    assert entry.metric.interval == pytest.approx([low, high], abs=1e-4)
+    folder = tmp_path / "released" / NAME
+    for name in ("config.json", "task.json", "model.weights.h5"):
+        before = (finished / "preset" / name).read_bytes()
+        assert (folder / name).read_bytes() == before
+    loaded = AudioClassifier.from_preset(str(folder))
+    assert loaded.count_params() == entry.parameters
+
+    card = (folder / "README.md").read_text()
+    for text in (
+        f"# {NAME}\n\nIt tells high",
+        f'from_preset("{NAME}")',
+        "| licence of the corpus | CC BY 4.0 |",
+        "test 7 files",
+        f"| accuracy | {share:.4f} [",
+        "| forest, 3 seeds, deviation ",
+        "epoch 2 of 3, the best by val_mAP, 0.7500",
+        "| TensorFlow, all cores |",
+        "--data-dir list.csv --out=a b`",
+    ):
+        assert text in card, text
+    counts = re.findall(r"\| (?:high|low) \| (\d) \| (\d) \|", card)
+    (high, not_high), (not_low, low) = [[int(n) for n in row] for row in counts]
+    assert (high + not_high, not_low + low) == (4, 3)
+    assert high + low == round(7 * share)
+    # No path of this machine.
+    for name in ("README.md", "provenance.json"):
+        text = (folder / name).read_text()
+        assert str(finished) not in text and str(tmp_path) not in text
+        assert "/srv" not in text and "list.csv" in text
+
+    with pytest.raises(ValueError, match="released already.*--replace"):
+        release.ReleaseSettings(**arguments)
+    release.run(
+        release.ReleaseSettings(**arguments, replace=True, limits="No birds.")
+    )
+    assert "**Limits.** No birds." in (folder / "README.md").read_text()
+    (entry,) = released.read_index(arguments["out"]).values()
+    entry.verify()
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"licence": None}, "--licence is needed"),
+        ({"licence": "CC BY-NC 3.0"}, "forbids commercial"),
+        ({"licence": "for non-commercial use"}, "forbids commercial"),
+        ({"name": "Tones"}, "lower-case"),
+        ({"name": "audio_transformer_small"}, "--name must not be a size's"),
+        ({"baseline": None}, "--baseline is needed"),
+        ({"split": "train"}, "--split must be one of"),
+    ],
+)
+def test_settings_that_are_refused(change, message, arguments):
+    with pytest.raises(ValueError, match=message):
+        release.ReleaseSettings(**{**arguments, **change})
+
+
+def other_dataset(content):
+    content["settings"]["dataset"] = "esc50"
+
+
+def other_clips(content):
+    content["corpus"]["test"]["sha256"] = "0"
+
+
+def better(content):
+    content["figures"]["forest"]["accuracy"]["mean"] = 1.01
+
+
+def worse(content):
+    content["mAP"] += 0.001
+
+
+@pytest.mark.parametrize(
+    "file, change, message",
+    [
+        ("preset/provenance.json", other_dataset, "esc50 is CC BY-NC"),
+        ("baseline.json", other_clips, "test of the baseline must be"),
+        (
+            "baseline.json preset/provenance.json",
+            other_clips,
+            "test of the corpus must be",
+        ),
+        ("baseline.json", better, "below that of the baseline"),
+        ("test.json", worse, "does not score as .*test.json says"),
+    ],
+)
+def test_runs_that_are_refused(
+    file, change, message, finished, arguments, quick, tmp_path
+):
+    copy = tmp_path / "run"
+    shutil.copytree(finished, copy)
+    for name in file.split():
+        rewrite(copy / name, change)
+    arguments = {
+        **arguments,
+        "run": str(copy),
+        "baseline": str(copy / "baseline.json"),
+    }
+    with pytest.raises(ValueError, match=message):
+        release.run(release.ReleaseSettings(**arguments))
+    assert not (tmp_path / "released").exists()
+
+
+def test_a_model_that_began_with_a_forbidden_one_is_refused(tmp_path):
+    (tmp_path / "provenance.json").write_text(
+        json.dumps(
+            {"settings": {"dataset": "esc50"}, "command": "audio-tf train"}
+        )
+    )
+    origin = {"settings": {"dataset": "csv", "model": str(tmp_path)}}
+    with pytest.raises(ValueError, match="esc50"):
+        release.check_origin({**origin, "command": "audio-tf train"})
+
+
+def test_an_encoder_is_released_with_its_probes(tmp_path):
+    """The intervals are of utterances, the baseline's tasks the same."""
+
+    def write(name, shares, **facts):
+        tasks = {
+            task: {
+                "test_accuracy": share,
+                "chance": 0.25,
+                "utterances": {"test": 40},
+            }
+            for task, share in shares.items()
+        }
+        content = {"tasks": tasks, "corpus": {"test": 1}, **facts}
+        (tmp_path / name).write_text(json.dumps(content))
+        return str(tmp_path / name)
+
+    asked = {
+        "run": str(tmp_path),
+        "name": "speech",
+        "use": "It embeds speech.",
+        "licence": "CC BY 4.0",
+        "out": str(tmp_path / "out"),
+    }
+    plain = write("plain.json", {"speaker": 0.5, "phoneme": 0.9})
+    ours = write("ours.json", {"speaker": 0.75, "phoneme": 0.8})
+    settings = release.ReleaseSettings(**asked, baseline=plain, probes=ours)
+    found = release.encoder_figures(settings)
+    assert found.metric.value == 0.75 and found.metric.clips == 40
+    assert found.baseline == [("plain features", 0.5)]
+    assert [row[0] for row in found.table] == [
+        "accuracy of speaker",
+        "accuracy of phoneme",
+    ]
+    release.check_baseline(found)
+    other = write("other.json", {"phoneme": 0.8})
+    for changes, message in (
+        ({"baseline": other, "probes": ours}, "same tasks"),
+        ({"baseline": plain}, "--probes is needed"),
+    ):
+        settings = release.ReleaseSettings(**asked, **changes)
+        with pytest.raises(ValueError, match=message):
+            release.encoder_figures(settings)
+
+
+def test_confusions_are_those_of_scikit_learn(rng):
+    for classes in (3, 20):
+        labels = [f"label_{number}" for number in range(classes)]
+        scores = rng.uniform(size=(200, classes))
+        true = rng.integers(0, classes, 200)
+        targets = np.eye(classes, dtype=np.int64)[true]
+        expected = sklearn_metrics.confusion_matrix(
+            true, scores.argmax(axis=1), labels=range(classes)
+        )
+        found = model_card.confusion_matrix(targets, scores)
+        np.testing.assert_array_equal(found, expected)
+        text = model_card.confusions(targets, scores, labels)
+        if classes == 3:
+            assert f"| label_1 | {' | '.join(map(str, expected[1]))} |" in text
+            continue
+        rows = re.findall(r"\| label_(\d+) \| label_(\d+) \| (\d+) \|", text)
+        np.fill_diagonal(expected, 0)
+        assert len(rows) == model_card.LISTED
+        for one, other, count in rows:
+            assert expected[int(one), int(other)] == int(count)
+        assert int(rows[0][2]) == expected.max()
+
+
+def test_bootstrap_holds_the_figure(rng):
+    """Of a share, it is near Wilson's interval."""
+    targets = np.eye(2, dtype=np.int64)[rng.integers(0, 2, 400)]
+    scores = np.where(rng.uniform(size=(400, 1)) < 0.8, targets, 1 - targets)
+
+    def figure(targets, scores):
+        return float(np.mean(targets.argmax(1) == scores.argmax(1)))
+
+    share = figure(targets, scores)
+    low, high = release.bootstrap(figure, targets, scores)
+    assert low < share < high
+    np.testing.assert_allclose(
+        (low, high), release.wilson(share, 400), atol=0.015
+    )
+    assert release.bootstrap(lambda *_: None, targets, scores) is None
