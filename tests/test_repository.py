@@ -147,7 +147,7 @@ def test_the_readme_scripts_run(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out.splitlines()
     assert len(ast.literal_eval(printed[0])) == 2
     assert ast.literal_eval(printed[1])["file"] == "sounds/rain/0.wav"
-    assert printed[-1] == "(64,)"
+    assert re.fullmatch(r"\(\d+,\)", printed[-1])
 
 
 def test_released_presets_are_what_the_index_says(files):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from audio_tf import metrics
+
 # Classes of which the whole confusion matrix is still readable.
 MOST_CLASSES = 12
 # Pairs of labels, or single labels, that are listed.
@@ -31,22 +33,6 @@ def cell(text):
     return str(text).replace("|", "\\|").replace("\n", " ")
 
 
-def confusion_matrix(targets, scores):
-    """Counts which label scores highest for the clips of each label.
-
-    Args:
-        targets: array of 0 and 1 `(clips, classes)`, one label a clip.
-        scores: array `(clips, classes)`.
-
-    Returns:
-        Int64 array `(classes, classes)`, a row for each true label.
-    """
-    classes = targets.shape[1]
-    counts = np.zeros((classes, classes), np.int64)
-    np.add.at(counts, (targets.argmax(axis=1), scores.argmax(axis=1)), 1)
-    return counts
-
-
 def confusions(targets, scores, labels):
     """Describes which labels are taken for which.
 
@@ -59,7 +45,7 @@ def confusions(targets, scores, labels):
         Markdown: the confusion matrix, or the most confused pairs where there
         are many labels.
     """
-    counts = confusion_matrix(targets, scores)
+    counts = metrics.confusion(targets, scores)
     if len(labels) <= MOST_CLASSES:
         rows = [
             [label, *map(str, row)]

@@ -335,9 +335,7 @@ def check_figures(settings, report):
     Raises:
         ValueError: if it does not.
     """
-    path = pathlib.Path(settings.run, "test.json")
-    if settings.split != "test" or not path.is_file():
-        return
+    path = pathlib.Path(settings.run, f"{settings.split}.json")
     said = json.loads(path.read_text())
     for name in metrics.METRICS:
         before, now = said[name], report[name]
