@@ -7,8 +7,10 @@
 
 Each row is `audio-tf train` with the settings of --train-config, an attention,
 a seed and a causality: the model has the same layers, heads and widths, and
-trains as long. Commands are printed, each has a process and a folder of its
-own, and what is finished is kept: the same command goes on where it stopped.
+trains as long. --causality yes is of the attentions: none sees a later frame,
+whatever the front end does. Commands are printed, each has a process and a
+folder of its own, and what is finished is kept: the same command goes on where
+it stopped.
 
 --out gets leaderboard.csv and leaderboard.png. A row of the CSV is an
 attention at a causality: the mean of the figure of the split over the seeds
@@ -78,7 +80,7 @@ class CompareSettings(Settings):
         {}, "further arguments by attention, a JSON object of objects"
     )
     causality: list[str] = setting(
-        ["no"], "whether a frame sees later ones: no, yes, or both", CAUSALITIES
+        ["no"], "whether attentions are causal: no, yes, or both", CAUSALITIES
     )
     seeds: list[int] = setting([0, 1, 2], "seeds whose mean counts", check=SEED)
     score_split: str = setting(
@@ -87,7 +89,7 @@ class CompareSettings(Settings):
     turns: int = setting(
         21, "timed turns, of which the median counts", check=POSITIVE
     )
-    baseline: bool = setting(True, "also run audio-tf baseline")
+    baseline_rows: bool = setting(True, "also run audio-tf baseline")
     out: str = shared("out", "runs/compare")
 
     def check(self):
@@ -141,6 +143,11 @@ class CompareSettings(Settings):
                     f"{self.train_config}: {name!r} is that of the rows. "
                     f"Received: {config[name]!r}"
                 )
+        if "causal" in config.get("model_kwargs", {}):
+            raise ValueError(
+                f"{self.train_config}: 'causal' of 'model_kwargs' is that of "
+                f"the rows. Received: {config['model_kwargs']}"
+            )
         places = self.those_given(("data_dir", "cache_dir"))
         return TrainSettings(**{**config, **places})
 
@@ -206,11 +213,13 @@ def train(row, seed, settings):
     out = row.run_folder(seed)
     if row.finished(seed):
         return
-    own = {
-        "attention": row.attention,
-        "causal": CAUSALITIES[row.causal],
-        "seed": seed,
-    }
+    own = {"attention": row.attention, "seed": seed}
+    if CAUSALITIES[row.causal]:
+        # `--causal` would refuse a front end that looks ahead.
+        kwargs = settings.training().model_kwargs
+        own["model_kwargs"] = {**kwargs, "causal": None}
+    else:
+        own["causal"] = False
     if row.attention in settings.kwargs_by_attention:
         own["attention_kwargs"] = settings.kwargs_by_attention[row.attention]
     rows.run(
@@ -572,7 +581,7 @@ def compare(settings):
     check_folder("out", settings.out)
     begin(settings)
     table, measured, failures = table_rows(settings), {}, rows.Failures()
-    if settings.baseline:
+    if settings.baseline_rows:
         with failures.kept():
             run_baseline(settings)
     first = settings.seeds[0]

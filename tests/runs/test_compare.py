@@ -18,7 +18,7 @@ if keras.backend.backend() != "tensorflow":
 import tiny
 
 from audio_tf import models
-from audio_tf.runs import compare, showing
+from audio_tf.runs import compare, flags, rows, showing, train
 
 
 def test_multiply_adds_are_those_of_the_attentions_of_all_blocks():
@@ -123,10 +123,10 @@ def test_a_table_is_trained_measured_drawn_and_goes_on(
     again, new = [line for line in lines if line.startswith("$ ")]
     assert "--attention full" in again and again.endswith("--resume")
     assert "--attention xbox" in new and "--no-causal" in new
-    rows = {row["attention"]: row for row in board(out)}
-    assert len(rows) == 4
+    found = {row["attention"]: row for row in board(out)}
+    assert len(found) == 4
     for name in ("full", "xbox"):
-        row, folder = rows[name], out / "causal_no" / name / "seed_3"
+        row, folder = found[name], out / "causal_no" / name / "seed_3"
         report = json.loads((folder / "val.json").read_text())
         assert float(row["mean"]) == report["accuracy"]
         preset = models.AudioClassifier.from_preset(str(folder / "preset"))
@@ -135,7 +135,7 @@ def test_a_table_is_trained_measured_drawn_and_goes_on(
         ratio = float(row["training_ratio"])
         assert (ratio == 1.0) if name == "full" else ratio > 0.0
         assert float(row["peak_mib"]) >= 0.0
-    assert rows["baseline: forest"]["causal"] == ""
+    assert found["baseline: forest"]["causal"] == ""
 
     before = (out / "leaderboard.csv").read_bytes()
     main(*arguments)
@@ -208,10 +208,35 @@ def test_what_cannot_be_causal_has_no_row(config, tmp_path, capsys):
     assert settings.names()[0] == "full"
 
 
+@pytest.mark.parametrize("causal", ["no", "yes"])
+def test_causality_is_that_of_the_attentions(
+    config, tmp_path, monkeypatch, causal
+):
+    """Also behind a front end whose windows look ahead."""
+    config(model="audio_transformer_mel_small", model_kwargs={"num_layers": 2})
+    settings = compare.CompareSettings(
+        train_config=config.path, causality=[causal], out=tmp_path / "out"
+    )
+    ran = []
+    monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
+    row = compare.table_rows(settings)[1]
+    compare.train(row, 5, settings)
+    (command,) = ran
+    assert command[0] == "train" and row.attention == "shared_qk"
+    asked = flags.parse(train.TrainSettings, "", list(map(str, command[1:])))
+    assert (asked.attention, asked.seed) == ("shared_qk", 5)
+    backbone = models.AudioTransformerBackbone.from_preset(
+        asked.model, **asked.model_options()
+    )
+    assert len(backbone.blocks) == 2 and not backbone.frontend.causal
+    found = {block.attention.causal for block in backbone.blocks}
+    assert found == {causal == "yes"}
+
+
 def test_what_does_not_fit_is_named(config, refusal, tmp_path):
     out = tmp_path / "out"
     given = ["--train-config", config.path, "--out", out]
-    for flags, said in (
+    for arguments, said in (
         (["--out", out], "--train-config is needed"),
         ([*given, "--attentions", "xbox"], "--attentions must name full"),
         ([*given, "--attentions", "fulll"], "did you mean 'full'"),
@@ -220,10 +245,12 @@ def test_what_does_not_fit_is_named(config, refusal, tmp_path):
         ([*given, "--kwargs-by-attention", '{"xbx": {}}'], "'xbx'"),
         ([*given, "--data-dir", tmp_path / "none"], "none"),
     ):
-        line = refusal("compare", *flags)
+        line = refusal("compare", *arguments)
         assert said in line, line
     config(attention="full")
     assert "'attention' is that of the rows" in refusal("compare", *given)
+    config(model_kwargs={"causal": True})
+    assert "'causal' of 'model_kwargs'" in refusal("compare", *given)
     config(val_folds=[1], dataset="folders")
     assert "--val-folds" in refusal("compare", *given)
     assert not out.exists()
