@@ -1,5 +1,6 @@
 # make demo    from nothing to an exported classifier, on synthetic sound
 # make test    linter and tests
+# make zoo     trains the released presets anew; DATA has their corpora
 #
 # Each makes the virtual environment $(VENV) if there is none.
 
@@ -11,7 +12,7 @@ BIN = $(VENV)/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .PHONY: demo test lint test-slow test-jax test-tfio test-serving \
-    test-formats test-wheel test-defects benchmark clean
+    test-formats test-wheel test-defects benchmark zoo clean
 
 demo: $(VENV)/.installed
 	@rm -rf $(DEMO)
@@ -75,6 +76,30 @@ benchmark: $(VENV)/.installed
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/attention_report.py runs/attention.jsonl \
 	    --plot runs/attention.png
+
+DATA ?= data
+ZOO ?= runs/zoo
+# $(1) the config, $(2) the corpus' folder in DATA, $(3) the split that is
+# scored, $(4) the corpus for the baseline, $(5) its licence, $(6) the use.
+define release
+	$(BIN)/audio-tf train --config training/configs/$(1).py \
+	    --data-dir $(DATA)/$(2) --out $(ZOO)/$(1)
+	$(BIN)/audio-tf baseline $(4) --data-dir $(DATA)/$(2) --split $(3) \
+	    --report $(ZOO)/$(1)/baseline.json
+	$(BIN)/audio-tf release --run $(ZOO)/$(1) --split $(3) --replace \
+	    --name audio_transformer_$(1) --baseline $(ZOO)/$(1)/baseline.json \
+	    --licence $(5) --use $(6)
+endef
+
+zoo: $(VENV)/.installed
+	$(call release,arabic_commands,arabic_speech_commands,val,\
+	    --dataset arabic_speech_commands,"CC BY 4.0",\
+	    "It names one of 40 Arabic command words in a second of speech.")
+	$(call release,fsdd_digits,fsdd,val,--dataset fsdd,"CC BY-SA 4.0",\
+	    "It names a digit that is spoken in English.")
+	$(call release,fsdd_speakers,fsdd,val,\
+	    --dataset fsdd --classes speakers,"CC BY-SA 4.0",\
+	    "It tells which of six people speaks a digit.")
 
 EXTRAS ?= test
 $(VENV)/.installed: setup.cfg pyproject.toml

@@ -72,7 +72,7 @@ def voice(sample_rate_hz):
         layers.AdditiveNoise((5.0, 40.0), rate=0.3),
         layers.VocalTractPerturbation((0.84, 1.19), rate=0.9),
         layers.BandMasking(num_masks=2, max_bands=10, fill=0.0),
-        layers.TimeMasking(num_masks=2, max_frames=12, fill=0.0),
+        layers.TimeMasking(12, max_share=0.12, fill=0.0),
     ]
 
 
