@@ -126,6 +126,19 @@ def use(environment, folder):
     expect(str(environment) in where, "audio_tf is the installed one")
     print(audio_tf("--version").strip())
 
+    listed = call(
+        environment / "bin" / "python",
+        "-c",
+        "from audio_tf import released\n"
+        "for name, each in released.read_index(released.ROOT).items():\n"
+        "    print(name, each.model)",
+        cwd=folder,
+    )
+    released = [line.split() for line in listed.splitlines()]
+    shown = audio_tf("presets")
+    for name, _ in released:
+        expect(f"{name} " in shown, f"{name} is listed")
+
     corpus = ("--dataset", "synthetic", "--data-dir", "corpus")
     cache = ("--cache-dir", "cache")
     tiny = json.dumps({**SIZES, "frontend_filters": 16})
@@ -138,11 +151,12 @@ def use(environment, folder):
         *("--report", "report.json"),
     )
     report = json.loads((folder / "report.json").read_text())
-    trained = json.loads((folder / "run" / "test.json").read_text())
-    expect(report["mAP"] == trained["mAP"], "evaluate agrees with train")
+    said = json.loads((folder / "run" / "test.json").read_text())
+    expect(report["mAP"] == said["mAP"], "evaluate agrees with train")
     audio_tf("export", "exported", "--model", "run/preset")
     clips = sorted((folder / "corpus" / "audio").iterdir())[:3]
-    for model in ("run/preset", "run/saved_model", "exported"):
+    trained = [n for n, kind in released if kind.endswith("AudioClassifier")]
+    for model in ("run/preset", "run/saved_model", "exported", *trained):
         said = audio_tf("classify", *clips, "--model", model, "--json")
         lines = [json.loads(line) for line in said.splitlines()]
         expect(len(lines) == 3, f"classify takes {model}")

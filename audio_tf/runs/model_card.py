@@ -15,6 +15,10 @@ LIMITS = (
     "other rooms, microphones and speakers were not tried. It is not meant for "
     "decisions about people."
 )
+CHOSEN = (
+    "The epoch that was kept is the best on this very split: clips that had no "
+    "part in the choice may score lower."
+)
 
 
 def table(titles, rows):
@@ -172,6 +176,7 @@ def write(
         ),
         "The weights are licensed as audio_tf is, Apache-2.0.",
         f"## Measured, split `{facts['split']}`",
+        *([CHOSEN] if kept and facts["split"] == "val" else []),
         f"Figures of {metric.clips} clips with 95 % intervals: Wilson's of "
         "shares, else the bootstrap's over clips.",
         table(

@@ -188,6 +188,7 @@ def test_a_run_becomes_a_released_preset(
         release.ReleaseSettings(**arguments, replace=True, limits="No birds.")
     )
     assert "**Limits.** No birds." in (folder / "README.md").read_text()
+    assert model_card.CHOSEN not in card
     (entry,) = released.read_index(arguments["out"]).values()
     entry.verify()
 
