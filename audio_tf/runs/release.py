@@ -5,7 +5,7 @@
         --licence "CC BY 3.0" --baseline runs/esc10/baseline.json
 
 Scores the split --split of the run's corpus by the preset of the run, and
-writes the preset, its provenance and a model card into the folder --out, beside
+writes the preset, its provenance and a model card into the folder --into, beside
 other released presets, with an entry in index.json. A run of `pretrain` is
 released with the figures of its probes: --probes is the probes.json of the
 encoder, --baseline that of the plain features.
@@ -30,6 +30,7 @@ import keras
 import numpy as np
 
 from audio_tf import files, metrics, models, released
+from audio_tf.corpora.corpus import SPLITS
 from audio_tf.export import formats, verify
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import presets
@@ -86,11 +87,11 @@ class ReleaseSettings(Settings):
         "probes.json of a pre-trained encoder",
         unless_given="the model is a classifier",
     )
-    split: str = setting("test", "split that is scored", ["val", "test"])
+    split: str = setting("test", "split that is scored", SPLITS)
     data_dir: str | None = shared("data_dir", None, unless_given="the run's")
     cache_dir: str | None = shared("cache_dir", None, unless_given="the run's")
     replace: bool = setting(False, "replace an earlier release of the name")
-    out: str = setting(
+    into: str = setting(
         os.fspath(released.ROOT), "folder of all released presets"
     )
 
@@ -99,6 +100,11 @@ class ReleaseSettings(Settings):
         for name in NEEDED:
             if not getattr(self, name):
                 raise ValueError(f"--{name} is needed. Received: none")
+        if self.split == "train":
+            raise ValueError(
+                "--split must be one that the model was not trained on. "
+                "Received: 'train'"
+            )
         check_licence(self.licence)
         released.check_name(self.name)
         self.check_name_is_free()
@@ -109,7 +115,7 @@ class ReleaseSettings(Settings):
         Raises:
             ValueError: if one has it, and is not replaced.
         """
-        here = released.read_index(self.out)
+        here = released.read_index(self.into)
         known = models.list_released().get(self.name)
         elsewhere = known is not None and self.name not in here
         if elsewhere or self.name in models.list_sizes():
@@ -119,7 +125,7 @@ class ReleaseSettings(Settings):
             )
         if self.name in here and not self.replace:
             raise ValueError(
-                f"--name is released already in {self.out}; --replace "
+                f"--name is released already in {self.into}; --replace "
                 f"replaces it. Received: {self.name}"
             )
 
@@ -534,7 +540,7 @@ def run(settings):
         "licence": settings.licence,
         "parameters": model.count_params(),
     }
-    place = pathlib.Path(settings.out, settings.name)
+    place = pathlib.Path(settings.into, settings.name)
     with files.whole_folder(place) as new:
         for path in preset.iterdir():
             shutil.copy(path, new / path.name)

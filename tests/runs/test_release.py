@@ -122,7 +122,7 @@ def arguments(finished, tmp_path):
         "use": "It tells high tones from low ones.",
         "licence": "CC BY 4.0",
         "baseline": str(finished / "baseline.json"),
-        "out": str(tmp_path / "released"),
+        "into": str(tmp_path / "released"),
     }
 
 
@@ -144,7 +144,7 @@ def test_a_run_becomes_a_released_preset(
     main("release", *flags(arguments))
     share = json.loads((finished / "test.json").read_text())["accuracy"]
     assert f"accuracy {share:.3f}" in capsys.readouterr().out
-    (entry,) = released.read_index(arguments["out"]).values()
+    (entry,) = released.read_index(arguments["into"]).values()
     entry.verify()
     assert (entry.name, entry.split, entry.seed) == (NAME, "test", 5)
     assert entry.model == "audio_tf>AudioClassifier"
@@ -189,7 +189,7 @@ def test_a_run_becomes_a_released_preset(
     )
     assert "**Limits.** No birds." in (folder / "README.md").read_text()
     assert model_card.CHOSEN not in card
-    (entry,) = released.read_index(arguments["out"]).values()
+    (entry,) = released.read_index(arguments["into"]).values()
     entry.verify()
 
 
@@ -202,7 +202,7 @@ def test_a_run_becomes_a_released_preset(
         ({"name": "Tones"}, "lower-case"),
         ({"name": "audio_transformer_small"}, "--name must not be a size's"),
         ({"baseline": None}, "--baseline is needed"),
-        ({"split": "train"}, "--split must be one of"),
+        ({"split": "train"}, "--split must be one"),
     ],
 )
 def test_settings_that_are_refused(change, message, arguments):
@@ -289,7 +289,7 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
         "name": "speech",
         "use": "It embeds speech.",
         "licence": "CC BY 4.0",
-        "out": str(tmp_path / "out"),
+        "into": str(tmp_path / "out"),
     }
     plain = write("plain.json", {"speaker": 0.5, "phoneme": 0.9})
     ours = write("ours.json", {"speaker": 0.75, "phoneme": 0.8})
