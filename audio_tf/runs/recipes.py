@@ -20,7 +20,7 @@ RECIPES = {
         "batch_size": 64,
         "epochs": 60,
         "augmentation": "sound",
-        "average_weights": 0.999,
+        "average_share": 0.1,
     },
     # "Audio Transformers" (arXiv 2105.00335), section 4.
     "paper": {
@@ -36,7 +36,7 @@ RECIPES = {
         "batch_size": 32,
         "epochs": 90,
         "augmentation": "none",
-        "average_weights": 0.0,
+        "average_share": 0.0,
     },
 }
 

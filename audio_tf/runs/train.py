@@ -113,10 +113,10 @@ class TrainSettings(ModelSettings, DataSettings):
     clip_norm: float | None = shared(
         "clip_norm", None, unless_given=RECIPES_OWN
     )
-    average_weights: float | None = setting(
+    average_share: float | None = setting(
         None,
-        "share that a running average of the weights keeps in each step; the "
-        "averages are validated and kept. 0: the weights themselves",
+        "share of the run that a running average of the weights reaches back, "
+        "which is validated and kept; 0: the weights themselves",
         check=RATE,
         unless_given=RECIPES_OWN,
     )
@@ -324,9 +324,10 @@ def make_optimizer(settings, steps_per_epoch):
             warmup_steps=warmup_steps,
         )
     options = {"global_clipnorm": settings.clip_norm}
-    if settings.average_weights:
+    if settings.average_share:
+        reach = settings.average_share * settings.epochs * steps_per_epoch
         options["use_ema"] = True
-        options["ema_momentum"] = settings.average_weights
+        options["ema_momentum"] = 1.0 - 1.0 / max(1.0, reach)
     if not settings.weight_decay:
         return keras.optimizers.Adam(learning_rate, **options)
     return optimizers.create(
@@ -392,7 +393,7 @@ def fit(settings, classifier, chunks, out):
                 best, settings.monitor, best_so_far, validation
             ),
         ]
-        if settings.average_weights:
+        if settings.average_share:
             kept = [callbacks.WithAverageWeights(kept)]
         hooks += kept
     hooks += [
@@ -427,7 +428,7 @@ def fit(settings, classifier, chunks, out):
     if best.is_file():
         return keras.saving.load_model(best)
     classifier = keras.saving.load_model(last)
-    if settings.average_weights:
+    if settings.average_share:
         classifier.optimizer.finalize_variable_values(
             classifier.trainable_variables
         )

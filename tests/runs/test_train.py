@@ -261,7 +261,7 @@ def test_killed_and_resumed_equals_unbroken(
     arguments += ["--recipe", "strong", "--augmentation", "voice"]
     arguments += ["--model-kwargs", TINY_MEL, "--chunk-s", "0.1"]
     arguments += ["--epochs", 3, "--dropout", 0.3, "--jitter"]
-    arguments += ["--batch-size", 24, "--average-weights", 0.9]
+    arguments += ["--batch-size", 24, "--average-share", 0.5]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     main("train", *arguments, "--out", whole)
     kill_at(
