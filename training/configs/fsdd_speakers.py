@@ -14,7 +14,7 @@ def get_config():
         "recipe": "strong",
         "model_kwargs": {"sample_rate_hz": 8_000, "frontend_filters": 40},
         "chunk_s": 0.0,
-        "augmentation": "sound",
+        "augmentation": "none",
         "epochs": 40,
         "monitor": "val_accuracy",
     }
