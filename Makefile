@@ -95,6 +95,9 @@ zoo: $(VENV)/.installed
 	$(call release,arabic_commands,arabic_speech_commands,val,\
 	    --dataset arabic_speech_commands,"CC BY 4.0",\
 	    "It names one of 40 Arabic command words in a second of speech.")
+	$(call release,esc10,esc10,test,\
+	    --dataset esc10 --train-folds 1 2 3 --val-folds --test-folds 4,\
+	    "CC BY 3.0","It names one of ten environmental sounds.")
 	$(call release,fsdd_digits,fsdd,val,--dataset fsdd,"CC BY-SA 4.0",\
 	    "It names a digit that is spoken in English.")
 	$(call release,fsdd_speakers,fsdd,val,\
