@@ -247,6 +247,7 @@ def registered():
 
 def parts_alone():
     """Objects of ours whose config is in none of the files."""
+    from audio_tf import batch_metrics
     from audio_tf.analysis import probes
     from audio_tf.attention.gaussian_adaptive import LogNormal
     from audio_tf.layers.frontend import QuadratureFilters, TriangularBands
@@ -255,6 +256,7 @@ def parts_alone():
         LogNormal(),
         QuadratureFilters(),
         TriangularBands(),
+        batch_metrics.BatchAveragePrecision(3),
         layers.FrameNorm(),
         layers.MelFrontend(),
         models.WeightedSum(),

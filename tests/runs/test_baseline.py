@@ -57,6 +57,7 @@ def test_features_are_statistics_of_each_clip_alone(corpus, tmp_path):
         dataset="csv",
         data_dir=str(corpus),
         cache_dir=str(tmp_path),
+        split="val",
         coefficients=3,
         sample_rate_hz=8_000,
     )
