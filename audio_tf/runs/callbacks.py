@@ -230,23 +230,21 @@ class Patience(keras.callbacks.Callback):
         super().__init__()
         self.path = path
         self.monitor = monitor
-        self.better = better(monitor)
         self.patience = patience
 
     def on_epoch_end(self, epoch, logs=None):
-        figures = [
-            float(row[self.monitor]) for row in read_history(self.path)[1]
-        ]
-        best = 0
-        for index, figure in enumerate(figures):
-            if self.better(figure, figures[best]):
-                best = index
-        if len(figures) - 1 - best >= self.patience:
+        if self.is_over():
             print(
                 f"no better {self.monitor} for {self.patience} epochs: "
                 "training ends"
             )
             self.model.stop_training = True
+
+    def is_over(self):
+        """Returns whether the last epochs were no better than the best."""
+        rows = read_history(self.path)[1]
+        best = best_row(rows, self.monitor)
+        return best is not None and len(rows) - 1 - best >= self.patience
 
 
 def better(monitor):
@@ -468,10 +466,24 @@ def rewind_history(path, epoch, monitor=None):
     write_history(path, names, rows)
     if monitor is None:
         return None
-    best = None
-    for row in rows:
+    best = best_row(rows, monitor)
+    return None if best is None else float(rows[best][monitor])
+
+
+def best_row(rows, monitor):
+    """Finds the first of the best epochs of a history.
+
+    Args:
+        rows: list of dicts of strings, as `read_history` returns them.
+        monitor: str, a key of `audio_tf.metrics.monitors()`.
+
+    Returns:
+        int, the place of its row, or `None` if no epoch has that figure.
+    """
+    found, best = None, None
+    for place, row in enumerate(rows):
         figure = float(row.get(monitor) or math.nan)
         if not math.isnan(figure):
-            if best is None or better(monitor)(figure, best):
-                best = figure
-    return best
+            if found is None or better(monitor)(figure, best):
+                found, best = place, figure
+    return found

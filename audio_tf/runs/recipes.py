@@ -27,7 +27,7 @@ RECIPES = {
         "model": "audio_transformer_small",
         "pooling": "mean",
         "loss": "huber",
-        "label_smoothing": 0.0,
+        "label_smoothing": None,
         "weight_decay": 0.0,
         "clip_norm": None,
         "learning_rate": 1e-3,

@@ -34,7 +34,7 @@ from audio_tf.corpora.corpus import SPLITS
 from audio_tf.export import formats, verify
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import presets
-from audio_tf.runs import model_card, provenance
+from audio_tf.runs import callbacks, model_card, provenance
 from audio_tf.runs.evaluate import score_split
 from audio_tf.runs.flags import run_by_flags, saved_run
 from audio_tf.runs.settings import Settings, setting, shared
@@ -480,20 +480,15 @@ def best_epoch(folder, run):
         folder: `pathlib.Path` of the run.
         run: dict of its settings.
     """
-    monitor, path = run.get("monitor"), folder / "history.csv"
-    if monitor is None or not path.is_file():
+    rows = callbacks.read_history(folder / "history.csv")[1]
+    # That of pre-training keeps the last, and monitors nothing.
+    best = callbacks.best_row(rows, run.get("monitor"))
+    if best is None:
         return ""
-    lines = path.read_text().splitlines()
-    names = lines[0].split(",")
-    if monitor not in names:
-        return ""
-    column = names.index(monitor)
-    values = [float(line.split(",")[column]) for line in lines[1:]]
-    best = metrics.monitor_mode(monitor)
-    place = {"max": np.argmax, "min": np.argmin}[best](values)
+    figure = float(rows[best][run["monitor"]])
     return (
-        f"epoch {place + 1} of {len(values)}, the best by {monitor}, "
-        f"{values[place]:.4f}"
+        f"epoch {best + 1} of {len(rows)}, the best by {run['monitor']}, "
+        f"{figure:.4f}"
     )
 
 

@@ -86,8 +86,12 @@ def draw_curves(out, figure, monitor):
     history = {
         name: [float(row[name] or math.nan) for row in rows] for name in names
     }
+    best = callbacks.best_row(rows, monitor)
     drawing = figures.draw_learning_curves(
-        history, figure, best_epoch(history, monitor), run_name(out)
+        history,
+        figure,
+        None if best is None else int(rows[best]["epoch"]),
+        run_name(out),
     )
     figures.save(drawing, out / CURVES)
 
@@ -95,27 +99,6 @@ def draw_curves(out, figure, monitor):
 def run_name(out):
     """Returns the end of the path of a run's folder, for titles."""
     return "/".join(pathlib.Path(out).parts[-3:])
-
-
-def best_epoch(history, monitor):
-    """Returns the first epoch of the best figure, counted from 0.
-
-    Args:
-        history: dict by column of a list of floats, one an epoch.
-        monitor: str, a key of `metrics.monitors()`.
-
-    Returns:
-        int, or `None` where no epoch has that figure.
-    """
-    best, found = None, None
-    for epoch, figure in zip(
-        history["epoch"], history.get(monitor, []), strict=False
-    ):
-        if math.isnan(figure):
-            continue
-        if best is None or callbacks.better(monitor)(figure, best):
-            best, found = figure, int(epoch)
-    return found
 
 
 def show_split(folder, title, corpus, targets, scores):

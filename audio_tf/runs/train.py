@@ -23,6 +23,8 @@ from audio_tf import data, files, metrics, optimizers
 from audio_tf.audio import RESAMPLER
 from audio_tf.export import export
 from audio_tf.models import AudioClassifier, presets
+from audio_tf.models.audio_transformer import FILTERBANKS
+from audio_tf.models.classifier import POOLINGS
 from audio_tf.runs import callbacks, provenance, showing
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.flags import run_by_flags
@@ -76,13 +78,13 @@ class TrainSettings(ModelSettings, DataSettings):
     filterbank: str | None = setting(
         None,
         "front end at first",
-        ["random", "mel", "log_mel", "pcen_mel"],
+        FILTERBANKS,
         unless_given=MODELS_OWN,
     )
     pooling: str | None = setting(
         None,
         "how frames become one vector",
-        ["mean", "statistics", "attention"],
+        POOLINGS,
         unless_given=RECIPES_OWN,
     )
     augmentation: str | None = setting(
@@ -179,8 +181,12 @@ class TrainSettings(ModelSettings, DataSettings):
         for name, value in RECIPES.get(self.recipe, {}).items():
             if name not in self.given:
                 setattr(self, name, value)
+        # What a recipe says goes together with what it is about.
         if "warmup_share" not in self.given and self.schedule == "constant":
             self.warmup_share = None
+        if "label_smoothing" not in self.given:
+            if self.loss not in (None, *SMOOTHING):
+                self.label_smoothing = None
         super().__post_init__()
 
     def check(self):
@@ -195,6 +201,12 @@ class TrainSettings(ModelSettings, DataSettings):
                 f"--label-smoothing applies to --loss {' or '.join(SMOOTHING)} "
                 f"alone. Received: label_smoothing={self.label_smoothing}, "
                 f"loss={self.loss!r}"
+            )
+        if "augmentation" in self.given and "augmentation" in self.model_kwargs:
+            raise ValueError(
+                "--augmentation and --model-kwargs must not say the same. "
+                f"Received: augmentation={self.augmentation!r}, "
+                f"model_kwargs={self.model_kwargs}"
             )
 
     def head_options(self, one_label):
@@ -403,13 +415,15 @@ def fit(settings, classifier, chunks, out):
         showing.LearningCurves(out, figure, settings.monitor),
         *callbacks.progress(figure, settings.monitor, terminal),
     ]
+    is_over = first_epoch >= settings.epochs
     if settings.patience is not None:
-        hooks.append(
-            callbacks.Patience(
-                out / "history.csv", settings.monitor, settings.patience
-            )
+        patience = callbacks.Patience(
+            out / "history.csv", settings.monitor, settings.patience
         )
-    if first_epoch < settings.epochs:
+        hooks.append(patience)
+        # A run that has ended, or was killed as it did, is not trained on.
+        is_over = is_over or patience.is_over()
+    if not is_over:
         classifier.fit(
             chunks["train"].dataset(
                 settings.batch_size,
@@ -472,11 +486,12 @@ def load_chunks(settings, corpora, classifier):
             f"{split}: {len(clips)} clips, {len(chunks[split])} chunks, "
             f"{chunks[split].silent} silent ones left out"
         )
-    if "val" not in chunks and "monitor" in settings.given:
-        raise ValueError(
-            "--monitor needs a validation split. Received: "
-            f"{settings.monitor}, splits {list(chunks)}"
-        )
+    for name in ("monitor", "patience"):
+        if "val" not in chunks and name in settings.given:
+            raise ValueError(
+                f"{flag(name)} needs a validation split. Received: "
+                f"{getattr(settings, name)}, splits {list(chunks)}"
+            )
     return chunks, failures
 
 

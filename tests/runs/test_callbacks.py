@@ -323,3 +323,18 @@ def test_training_ends_when_it_no_longer_gets_better(figures, stops, tmp_path):
     hook.set_model(model)
     hook.on_epoch_end(len(figures) - 1)
     assert model.stop_training is stops
+
+
+def test_the_best_epoch_is_the_first_of_the_best():
+    columns = {
+        "val_mAP": ["", "nan", "0.5", "0.25", "0.5"],
+        "val_loss": ["", "3", "2", "1", "4"],
+    }
+    rows = [
+        dict(zip(columns, cells, strict=True))
+        for cells in zip(*columns.values(), strict=True)
+    ]
+    assert callbacks.best_row(rows, "val_mAP") == 2
+    assert callbacks.best_row(rows, "val_loss") == 3
+    assert callbacks.best_row(rows, "val_accuracy") is None
+    assert callbacks.best_row([], "val_mAP") is None

@@ -84,14 +84,3 @@ def test_curves_of_short_epochs_are_drawn_now_and_then(tmp_path, monkeypatch):
     curves.on_epoch_end(5)
     curves.on_train_end()
     assert drawn == [5.0, 26.1, 30.0, 60.0]
-
-
-def test_the_best_epoch_is_the_first_of_the_best():
-    history = {
-        "epoch": [3.0, 4.0, 5.0, 6.0],
-        "val_mAP": [np.nan, 0.5, 0.25, 0.5],
-        "val_loss": [3.0, 2.0, 1.0, 4.0],
-    }
-    assert showing.best_epoch(history, "val_mAP") == 4
-    assert showing.best_epoch(history, "val_loss") == 5
-    assert showing.best_epoch(history, "loss") is None
