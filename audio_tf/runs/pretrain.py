@@ -436,7 +436,7 @@ def run_on_devices(settings, out):
     provenance.check_corpus(out, record)
     built = provenance.model_facts(model.backbone)
     facts = {
-        **provenance.run_facts(settings),
+        **provenance.run_facts(settings, out),
         "model": built,
         "corpus": provenance.corpus_facts(record),
         "resampler": RESAMPLER,

@@ -458,7 +458,7 @@ def run(asked, out):
         print(describe_failures(failures))
     provenance.begin_run(out, asked, record, model=model)
     origin = {
-        **provenance.run_facts(settings),
+        **provenance.run_facts(settings, out),
         "corpus": provenance.corpus_facts(record),
         "resampler": RESAMPLER,
         "files_left_out": len(failures),

@@ -25,18 +25,20 @@ NAMES_SHOWN = 3
 MISSING = "missing"
 
 
-def run_facts(settings):
+def run_facts(settings, out=None):
     """Describes a run by its command, its settings and its machine.
 
     Args:
         settings: `audio_tf.runs.settings.Settings` of a script.
+        out: the folder that `begin_run` has made, where a run that goes on
+            finds the command it began with; `None` without a folder.
 
     Returns:
         Dict that JSON can hold.
     """
     backend = keras.backend.backend()
     return {
-        "command": command_line(),
+        "command": command_line() if out is None else first_command(out),
         **settings.to_json(),
         "versions": {
             "audio_tf": __version__,
@@ -49,6 +51,18 @@ def run_facts(settings):
         "cores": os.cpu_count(),
         "date": datetime.date.today().isoformat(),
     }
+
+
+def first_command(out):
+    """Returns the command that the run of a folder began with.
+
+    Args:
+        out: the folder; without `config.json`, this process' command counts.
+    """
+    path = pathlib.Path(out, "config.json")
+    if not path.is_file():
+        return command_line()
+    return json.loads(path.read_text()).get("command", command_line())
 
 
 def command_line():
@@ -71,13 +85,13 @@ def model_facts(backbone):
         backbone: an `AudioBackbone`.
 
     Returns:
-        Dict that JSON can hold: `class`, `attention`, `attention_kwargs`,
-        `causal` (whether no frame depends on a later sample),
-        `made_for_frames` and `parameters`.
+        Dict that JSON can hold: `class`, `attention` and `attention_kwargs`
+        (lists where each block has its own), `causal` (whether no frame
+        depends on a later sample), `made_for_frames` and `parameters`.
     """
     return {
         "class": type(backbone).__name__,
-        "attention": backbone.blocks[0].attention_name,
+        "attention": backbone.attention,
         "attention_kwargs": backbone.attention_kwargs,
         "causal": backbone.causal,
         "made_for_frames": backbone.made_for_frames,
@@ -282,8 +296,9 @@ def begin_run(out, settings, record, **facts):
     out = pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
     files.write_json(out / "corpus.json", record)
+    facts = {**settings.to_json(), "command": first_command(out), **facts}
     # Last: what has it is a run.
-    files.write_json(out / "config.json", {**settings.to_json(), **facts})
+    files.write_json(out / "config.json", facts)
 
 
 def column_order(labels, vocabulary, num_classes):

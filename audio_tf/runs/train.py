@@ -579,7 +579,7 @@ def run(settings, out):
 
     figures = report(classifier, chunks, out, {"causal": model["causal"]})
     origin = {
-        **provenance.run_facts(settings),
+        **provenance.run_facts(settings, out),
         "model": model,
         "corpus": provenance.corpus_facts(record),
         "resampler": RESAMPLER,

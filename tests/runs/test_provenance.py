@@ -25,3 +25,12 @@ def test_the_command_is_what_one_would_type(monkeypatch):
         found = provenance.run_facts(DataSettings(seed=3))
         assert found["command"] == f"{command} --out 'a b'"
         assert found["given"] == ["seed"] and found["settings"]["seed"] == 3
+
+
+def test_a_run_that_goes_on_keeps_its_first_command(monkeypatch, tmp_path):
+    settings = DataSettings()
+    for further in ([], ["--resume"]):
+        monkeypatch.setattr(sys, "argv", ["audio-tf", "train", *further])
+        provenance.begin_run(tmp_path, settings, {"splits": {}})
+        facts = provenance.run_facts(settings, tmp_path)
+        assert facts["command"] == "audio-tf train"
