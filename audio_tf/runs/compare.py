@@ -506,7 +506,7 @@ def draw(settings, table):
         settings: `CompareSettings`.
         table: list of dicts by `COLUMNS`.
     """
-    from audio_tf.analysis import figures
+    from audio_tf.analysis import charts, figures
     from audio_tf.runs import showing
 
     timed = [row for row in table if "inference_ratio" in row]
@@ -514,7 +514,7 @@ def draw(settings, table):
     if timed and showing.can_draw():
         out = pathlib.Path(settings.out)
         figures.save(
-            figures.draw_tradeoff(timed, baselines, out.name),
+            charts.draw_tradeoff(timed, baselines, out.name),
             out / "leaderboard.png",
         )
 

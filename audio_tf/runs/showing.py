@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from audio_tf import files, metrics
-from audio_tf.analysis import figures, mistakes
+from audio_tf.analysis import charts, figures, mistakes
 from audio_tf.runs import callbacks
 
 CURVES = "learning_curves.png"
@@ -87,7 +87,7 @@ def draw_curves(out, figure, monitor):
         name: [float(row[name] or math.nan) for row in rows] for name in names
     }
     best = callbacks.best_row(rows, monitor)
-    drawing = figures.draw_learning_curves(
+    drawing = charts.draw_learning_curves(
         history,
         figure,
         None if best is None else int(rows[best]["epoch"]),
@@ -128,7 +128,7 @@ def show_split(folder, title, corpus, targets, scores):
     title += f": {len(targets)} clips, {name} "
     title += "undefined" if figure is None else f"{figure:.4f}"
     figures.save(
-        figures.draw_classes(
+        charts.draw_classes(
             mistakes.class_figures(targets, scores),
             labels,
             clips.astype(int),
@@ -139,7 +139,7 @@ def show_split(folder, title, corpus, targets, scores):
     if name == "accuracy":
         counts = metrics.confusion(targets, scores)
         figures.save(
-            figures.draw_confusion(counts, labels, title),
+            charts.draw_confusion(counts, labels, title),
             folder / "confusion.png",
         )
 

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from audio_tf.analysis import figures
+from audio_tf.analysis import charts, figures
 
 
 def boxes(figure, texts):
@@ -41,7 +41,7 @@ def test_learning_curves_mark_the_best_epoch(tmp_path):
         "accuracy": [0.2, np.nan, 0.9],
         "val_accuracy": [0.1, 0.6, 0.5],
     }
-    figure = figures.draw_learning_curves(history, "accuracy", 1, "$run_$")
+    figure = charts.draw_learning_curves(history, "accuracy", 1, "$run_$")
     loss, accuracy = figure.axes
     assert loss.get_yscale() == "log"
     (curve,) = (line for line in loss.lines if line.get_label() == "training")
@@ -58,7 +58,7 @@ def test_a_confusion_matrix_is_readable(classes, rng):
     counts = rng.integers(0, 9, (classes, classes))
     counts[0] = 0
     labels = [f"a long name of class {number}" for number in range(classes)]
-    figure = figures.draw_confusion(counts, labels, "title")
+    figure = charts.draw_confusion(counts, labels, "title")
     panel = figure.axes[0]
     shares = np.array(panel.images[0].get_array())
     np.testing.assert_allclose(shares[1], counts[1] / counts[1].sum())
@@ -76,7 +76,7 @@ def test_of_many_classes_the_most_confused_are_drawn():
     counts = np.diag(np.full(200, 5))
     counts[[7, 150], [150, 9]] = 3
     labels = [f"${number}" for number in range(200)]
-    figure = figures.draw_confusion(counts, labels, "title")
+    figure = charts.draw_confusion(counts, labels, "title")
     panel = figure.axes[0]
     names = [label.get_text() for label in panel.get_yticklabels()]
     assert {"$7 (8)", "$9 (5)", "$150 (8)"} <= set(names)
@@ -88,7 +88,7 @@ def test_of_many_classes_the_most_confused_are_drawn():
 def test_bars_are_sorted_and_readable(classes, rng):
     values = rng.random(classes)
     values[1] = np.nan
-    figure = figures.draw_classes(
+    figure = charts.draw_classes(
         {"recall": values, "precision": rng.random(classes)},
         [f"class {number}" for number in range(classes)],
         np.arange(classes),
@@ -128,7 +128,7 @@ def test_names_of_a_tradeoff_never_overlap(rng):
         for number in range(20)
     ]
     baselines = [{"attention": "baseline: forest", "mean": 0.85}]
-    figure = figures.draw_tradeoff(rows, baselines, "title")
+    figure = charts.draw_tradeoff(rows, baselines, "title")
     assert len(figure.axes) == 4
     canvas(figure).draw_without_rendering()
     renderer = figure.canvas.get_renderer()
@@ -149,10 +149,10 @@ def test_places_move_apart_as_little_as_may_be():
     """Those that are far enough apart stay."""
     places = [0.1, 0.5, 0.5, 0.5, 0.9]
     np.testing.assert_allclose(
-        figures.spread(places), [0.1, 0.4375, 0.5, 0.5625, 0.9]
+        charts.spread(places), [0.1, 0.4375, 0.5, 0.5625, 0.9]
     )
-    np.testing.assert_allclose(figures.spread([0.0, 0.0]), [0.0, 1 / 16])
-    np.testing.assert_allclose(figures.spread([1.0, 1.0]), [15 / 16, 1.0])
-    np.testing.assert_allclose(figures.spread([0.5]), [0.5])
-    crowd = figures.spread([0.3] * 33)
+    np.testing.assert_allclose(charts.spread([0.0, 0.0]), [0.0, 1 / 16])
+    np.testing.assert_allclose(charts.spread([1.0, 1.0]), [15 / 16, 1.0])
+    np.testing.assert_allclose(charts.spread([0.5]), [0.5])
+    crowd = charts.spread([0.3] * 33)
     np.testing.assert_allclose(crowd, np.linspace(0.0, 1.0, 33))
