@@ -208,6 +208,36 @@ def test_what_diverges_is_not_kept(corpus, tmp_path, monkeypatch):
     assert not (tmp_path / "last.keras").exists()
 
 
+def test_figures_of_validation_need_its_split(corpus, tmp_path):
+    for options in ({"patience": 2}, {"monitor": "val_loss"}):
+        settings, classifier, _ = built(corpus, tmp_path, **options)
+        corpora = {"train": settings.load()["train"]}
+        (name,) = options
+        with pytest.raises(ValueError, match=f"--{name} needs a validation"):
+            train.load_chunks(settings, corpora, classifier)
+
+
+def test_a_run_that_patience_ended_is_not_trained_on(
+    corpus, tmp_path, monkeypatch
+):
+    settings, classifier, chunks = built(corpus, tmp_path, patience=1, epochs=9)
+    train.compile(classifier, settings, 1, False)
+    last = callbacks.LastCheckpoint(tmp_path / "last.keras")
+    last.set_model(classifier)
+    last.on_epoch_end(1)
+    fitted = []
+    monkeypatch.setattr(classifier, "fit", lambda *_, **__: fitted.append(1))
+    for second, goes_on in ((0.4, False), (0.6, True)):
+        rows = [
+            {"epoch": 0, "val_mAP": 0.5},
+            {"epoch": 1, "val_mAP": second},
+        ]
+        names = ["epoch", "val_mAP"]
+        callbacks.write_history(tmp_path / "history.csv", names, rows)
+        train.fit(settings, classifier, chunks, tmp_path)
+        assert bool(fitted) is goes_on
+
+
 def test_an_epoch_of_one_batch_is_a_step_of_adam(
     corpus, tmp_path, eager_models
 ):
