@@ -139,8 +139,9 @@ class Augmentation(RandomLayer):
     """The base of augmentations that leave some clips as they are.
 
     Attributes:
-        domain: `"waveform"`, `"spectrum"` (the power of every bin) or
-            `"features"` (of frames), what the layer is meant to augment.
+        domain: what the layer is meant to augment: `"waveform"`,
+            `"spectrum"` (the power of every bin), `"features"` (of frames) or
+            `"batch"` (waveforms together with their targets).
 
     Args:
         rate: float, share of clips that are augmented, each with this
@@ -151,7 +152,7 @@ class Augmentation(RandomLayer):
         ValueError: if an argument is out of range.
     """
 
-    domain = "waveform"
+    domain = None
 
     def __init__(self, rate=1.0, **kwargs):
         super().__init__(**kwargs)
@@ -185,6 +186,8 @@ class WaveformAugmentation(Augmentation):
         Pair of the waveform, `(batch, samples)` of the dtype it came in, and
         the lengths, int32 `(batch,)`.
     """
+
+    domain = "waveform"
 
     def call(self, waveform, lengths=None, training=None):
         return self.apply(waveform, lengths, training)

@@ -4,9 +4,10 @@ import keras
 from keras import ops
 
 from audio_tf.layers import mel
+from audio_tf.layers.augment import Augmentation
 from audio_tf.layers.compression import PCEN, LogCompression
 from audio_tf.layers.spectral import Spectrogram
-from audio_tf.ops import blocks, checks, masks
+from audio_tf.ops import blocks, checks, masks, statistics
 from audio_tf.ops.layer import Layer
 
 # Brings logarithms of energies to a deviation of about 1.
@@ -34,9 +35,16 @@ def check_augmentation(layers, domains):
         domains: list of str, what is there to be augmented.
 
     Raises:
+        TypeError: if something is no `Augmentation`, as a layer that mixes
+            targets too is none.
         ValueError: if a layer is for something else; it names the layer.
     """
     for layer in layers:
+        if not isinstance(layer, Augmentation):
+            raise TypeError(
+                "`augmentation` must be a list of augmentations of "
+                f"`audio_tf.layers`. Received: {layer!r}"
+            )
         if layer.domain not in domains:
             raise ValueError(
                 f"{type(layer).__name__} augments the {layer.domain}, which "
@@ -196,9 +204,8 @@ class MelFrontend(Layer):
         x = self.augmented(x, mask, "spectrum", training)
         x = self.compression(ops.matmul(x, self.filters), mask=mask)
         if self.subtract_mean:
-            count = ops.sum(ops.cast(mask, x.dtype), axis=1)
-            count = ops.reshape(ops.maximum(count, 1.0), (-1, 1, 1))
-            x = x - ops.sum(x, axis=1, keepdims=True) / count
+            mean, _ = statistics.moments(x, 1, ops.expand_dims(mask, -1))
+            x = x - mean
         x = self.augmented(x, mask, "features", training)
         x = masks.zero_padding(x, mask)
         width = self.stack_size * self.num_mel_bins

@@ -82,6 +82,8 @@ class PairMixing(augment.Augmentation):
         `(batch,)`; a mix is as long as the longer of its two clips.
     """
 
+    domain = "batch"
+
     def call(self, waveform, targets, lengths=None, training=None):
         waveform = ops.convert_to_tensor(waveform)
         targets = ops.convert_to_tensor(targets)

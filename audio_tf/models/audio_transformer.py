@@ -424,6 +424,7 @@ def make_frontend(
             **options_of(filterbank, dense_options, mel_options),
             **kwargs,
         )
+    check_augmentation(augmentation, ["waveform", "spectrum", "features"])
     return MelFrontend(
         num_mel_bins=filters,
         compression=FILTERBANKS[filterbank],

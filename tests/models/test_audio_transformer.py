@@ -106,6 +106,14 @@ def test_what_does_not_fit_a_front_end_is_refused(kwargs, message):
         transformer(**kwargs)
 
 
+@pytest.mark.parametrize("make", [transformer, mel])
+def test_what_is_no_augmentation_of_clips_is_refused(make):
+    with pytest.raises(ValueError, match="Mixup augments the batch"):
+        make(augmentation=[layers.Mixup()])
+    with pytest.raises(TypeError, match="must be a list of augmentations"):
+        make(augmentation=[3])
+
+
 def test_the_papers_front_end_at_its_own_scale():
     """Keras' own Glorot: the largest weight is at most its limit."""
     kernel = transformer(frontend_gain=1.0).frontend.filter_dense.kernel
