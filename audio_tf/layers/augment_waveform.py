@@ -137,39 +137,57 @@ class TimeShift(augment.WaveformAugmentation):
 class AdditiveNoise(augment.WaveformAugmentation):
     """A layer that adds noise at a random ratio of signal to noise.
 
-    The noise is white and Gaussian, or it is read from a random row of a
-    bank, from a random sample on; a row that ends goes on from its beginning.
-    A silent clip stays silent.
+    The noise is Gaussian, or it is read from a random row of a bank, from a
+    random sample on; a row that ends goes on from its beginning. A silent
+    clip stays silent.
 
     Args:
         snr_db: pair of floats, the range from which a ratio in dB is drawn
             evenly.
+        color: pair of floats, the range from which the exponent `a` of
+            Gaussian noise is drawn evenly, whose power falls as `1 / f^a`:
+            0 is white noise, 1 pink, 2 brown. Rooms and microphones are
+            between the first and the last.
         **kwargs: arguments of `Augmentation`.
 
     Call arguments:
         waveform: floating tensor `(batch, samples)`.
         lengths: integer `(batch,)` or `None`.
         bank: floating tensor `(recordings, bank_samples)`, all of it real, or
-            `None` for white noise.
+            `None` for Gaussian noise.
         training: bool; without it nothing is changed.
     """
 
-    def __init__(self, snr_db=(0.0, 30.0), **kwargs):
+    def __init__(self, snr_db=(0.0, 30.0), color=(0.0, 0.0), **kwargs):
         super().__init__(**kwargs)
         self.snr_db = augment.check_range("snr_db", snr_db)
+        self.color = augment.check_range("color", color)
 
     def call(self, waveform, lengths=None, bank=None, training=None):
         return self.apply(waveform, lengths, training, bank)
 
     def augment(self, waveform, lengths, bank):
         if bank is None:
-            noise = keras.random.normal(
-                ops.shape(waveform), dtype="float32", seed=self.seed_generator
-            )
+            noise = self.gaussian(waveform)
         else:
             noise = self.pieces(waveform, ops.cast(bank, "float32"))
         snr_db = self.uniform(waveform, *self.snr_db)
         return add_noise(waveform, lengths, noise, snr_db), lengths
+
+    def gaussian(self, waveform):
+        """Draws noise of a color for each clip, `(batch, samples)`."""
+        noise = keras.random.normal(
+            ops.shape(waveform), dtype="float32", seed=self.seed_generator
+        )
+        if not any(self.color):
+            return noise
+        samples = ops.shape(waveform)[1]
+        real, imaginary = ops.rfft(noise)
+        # The mean is as strong as the lowest frequency.
+        bins = ops.maximum(ops.arange(samples // 2 + 1), 1)
+        octaves = ops.log(ops.cast(bins, "float32"))
+        weight = ops.exp(-0.5 * self.uniform(waveform, *self.color) * octaves)
+        return ops.irfft((weight * real, weight * imaginary), samples)
 
     def pieces(self, waveform, bank):
         """Draws a piece of a recording for each clip, `(batch, samples)`."""
@@ -186,7 +204,11 @@ class AdditiveNoise(augment.WaveformAugmentation):
         return super().compute_output_spec(waveform, lengths, training)
 
     def get_config(self):
-        return {**super().get_config(), "snr_db": self.snr_db}
+        return {
+            **super().get_config(),
+            "snr_db": self.snr_db,
+            "color": self.color,
+        }
 
 
 @keras.saving.register_keras_serializable("audio_tf")

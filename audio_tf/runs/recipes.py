@@ -69,7 +69,7 @@ def voice(sample_rate_hz):
         layers.SpeedPerturbation((0.8, 1.25), rate=0.9),
         layers.TimeShift(0.1, sample_rate_hz),
         layers.RandomGain((-6.0, 6.0)),
-        layers.AdditiveNoise((5.0, 40.0), rate=0.3),
+        layers.AdditiveNoise((5.0, 40.0), color=(0.0, 2.0), rate=0.5),
         layers.VocalTractPerturbation((0.84, 1.19), rate=0.9),
         layers.BandMasking(num_masks=2, max_bands=10, fill=0.0),
         layers.TimeMasking(12, max_share=0.12, fill=0.0),

@@ -22,6 +22,7 @@ WAVEFORM = {
     "shift": lambda **k: layers.TimeShift(0.05, RATE_HZ, **k),
     "wrap": lambda **k: layers.TimeShift(0.05, RATE_HZ, wrap=True, **k),
     "noise": lambda **k: layers.AdditiveNoise((0.0, 9.0), **k),
+    "color": lambda **k: layers.AdditiveNoise((0.0, 9.0), (0.5, 2.0), **k),
     "linear": lambda **k: layers.SpeedPerturbation((0.7, 1.4), **k),
     "sinc": lambda **k: layers.SpeedPerturbation((0.7, 1.0), "sinc", **k),
     "crop": lambda **k: layers.RandomCrop(0.13, RATE_HZ, **k),
@@ -335,6 +336,17 @@ def test_noise_has_the_ratio_it_was_asked_for(rng):
     assert (np.abs(np.asarray(quiet)) < 1e-12).all()
 
 
+@pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("samples", [256, 255])
+def test_colored_noise_falls_by_its_exponent(exponent, samples):
+    layer = layers.AdditiveNoise(color=(exponent, exponent), seed=1)
+    noise = layer.gaussian(np.zeros((2_000, samples), "float32"))
+    power = np.mean(np.abs(np.fft.rfft(noise)) ** 2, axis=0)[1:-1]
+    bins = np.arange(1, len(power) + 1)
+    slope, _ = np.polyfit(np.log(bins), np.log(power), 1)
+    assert slope == pytest.approx(-exponent, abs=0.02)
+
+
 def test_a_bank_gives_pieces_of_its_rows_that_go_round():
     bank = np.array([[1, 2, 3, 5, 8], [13, 21, 34, 55, 89]], "float32")
     x = np.ones((300, 7), "float32")
@@ -519,6 +531,7 @@ def test_arguments_out_of_range_are_named():
         (lambda: layers.RandomGain(rate=1.5), "rate"),
         (lambda: layers.TimeShift(-0.1), "max_shift_s"),
         (lambda: layers.AdditiveNoise((0.0, float("inf"))), "snr_db"),
+        (lambda: layers.AdditiveNoise(color=(2.0, 1.0)), "color"),
         (lambda: layers.SpeedPerturbation((0.0, 1.0)), "speed"),
         (lambda: layers.SpeedPerturbation(interpolation="cubic"), "cubic"),
         (lambda: layers.RandomCrop(0.0), "crop_s"),
