@@ -16,6 +16,10 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 demo: $(VENV)/.installed
 	@rm -rf $(DEMO)
+	@$(BIN)/python -c "from audio_tf.corpora import synthetic; \
+	    synthetic.write_synthetic_corpus('$(DEMO)/corpus')"
+	$(BIN)/audio-tf classify $(DEMO)/corpus/audio/test_00599.wav \
+	    --model audio_transformer_synthetic_events
 	$(BIN)/python training/train.py --config training/configs/demo.py \
 	    --data-dir $(DEMO)/corpus --cache-dir $(DEMO)/cache --out $(DEMO)/run
 	$(BIN)/audio-tf classify $(DEMO)/corpus/audio/test_00599.wav \
@@ -92,6 +96,9 @@ define release
 endef
 
 zoo: $(VENV)/.installed
+	$(call release,synthetic_events,synthetic,test,--dataset synthetic,\
+	    "Apache-2.0",\
+	    "It names the sound events of the corpus that this library writes.")
 	$(call release,arabic_commands,arabic_speech_commands,val,\
 	    --dataset arabic_speech_commands,"CC BY 4.0",\
 	    "It names one of 40 Arabic command words in a second of speech.")
