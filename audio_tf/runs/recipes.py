@@ -61,13 +61,14 @@ def voice(sample_rate_hz):
     """Makes layers that give a speaker other voices, for few speakers.
 
     Speed moves pitch, formants and rate together, and the vocal tract the
-    formants alone; noise and masks hide what a voice could be known by.
+    formants alone; noise and masks hide what a voice could be known by, and
+    shifts cut words at an end, as recordings do.
     """
     from audio_tf import layers
 
     return [
         layers.SpeedPerturbation((0.8, 1.25), rate=0.9),
-        layers.TimeShift(0.1, sample_rate_hz),
+        layers.TimeShift(0.2, sample_rate_hz),
         layers.RandomGain((-6.0, 6.0)),
         layers.AdditiveNoise((5.0, 40.0), color=(0.0, 2.0), rate=0.5),
         layers.VocalTractPerturbation((0.84, 1.19), rate=0.9),
