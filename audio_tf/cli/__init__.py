@@ -20,6 +20,7 @@ COMMANDS = {
     "query": "classify by a server, TensorFlow Serving's REST or gRPC",
     "export": "write a SavedModel or a file for another runtime",
     "inspect": "draw and sort the attention maps of a checkpoint",
+    "gather": "link the training clips of several corpora into one folder",
     "presets": "list released presets, and the sizes of models",
     "attentions": "list the attentions and what they cost",
 }

@@ -435,6 +435,8 @@ def wrong(arguments, capsys):
         ("classify a.wav --model m --strct", "did you mean '--strict'"),
         ("classify a.wav --mod m", "required: --model"),
         ("clasify a.wav", "no command 'clasify'; did you mean 'classify'"),
+        ("gather out esc10", "Expected DATASET=DIR. Received: 'esc10'"),
+        ("gather out esc1=a", "did you mean 'esc10'"),
         ("presets all", "audio-tf presets: takes no 'all'"),
         ("query http://h a.wav --batch-size -1", "--batch-size: must be"),
         ("query http://h a.wav --timeout 0", "--timeout: must be positive"),
@@ -481,6 +483,27 @@ def test_wrong_flags_are_one_line_that_names_them(
     (tmp_path / "a.wav").write_bytes(b"")
     assert message in wrong(flags, capsys)
     assert [file.name for file in tmp_path.iterdir()] == ["a.wav"]
+
+
+def test_gather_links_what_is_trained_on(tmp_path, clip, capsys):
+    rows = ["filename,labels,split"]
+    for split in ("train", "val", "test"):
+        (tmp_path / "corpus" / split).mkdir(parents=True)
+        (tmp_path / "corpus" / split / "a.wav").write_bytes(clip.read_bytes())
+        rows.append(f"{split}/a.wav,dog,{split}")
+    listed = tmp_path / "corpus" / "list.csv"
+    listed.write_text("\n".join(rows) + "\n")
+    command = ["gather", tmp_path / "all", f"csv={listed}"]
+    for _ in range(2):
+        assert cli.main(command) == 0
+    (link,) = audio_below(tmp_path / "all")
+    assert link.resolve() == tmp_path / "corpus" / "train" / "a.wav"
+    assert link.parent.name == "csv"
+    assert "1 clips of the split train" in capsys.readouterr().out
+    link.unlink()
+    link.write_bytes(b"")
+    assert cli.main(command) == 2
+    assert "is there and is no link to" in capsys.readouterr().err
 
 
 def test_attentions_are_listed_with_their_cost(capsys):

@@ -1,0 +1,62 @@
+"""Link the training clips of several corpora into one folder.
+
+    audio-tf gather speech fsdd=free-spoken-digit-dataset \\
+        arabic_speech_commands=arabic-speech-commands-dataset
+    audio-tf pretrain --dataset folder --data-dir speech --out runs/speech
+
+FOLDER/DATASET/ gets a link to each file of the split train. Clips of the other
+splits are left out, so that an encoder has heard nothing of what it is tested
+on.
+"""
+
+import os
+import pathlib
+
+
+def add(parser):
+    """Adds the flags of the command."""
+    parser.add_argument(
+        "folder", metavar="FOLDER", help="where the links are made"
+    )
+    parser.add_argument(
+        "corpora",
+        nargs="+",
+        metavar="DATASET=DIR",
+        help="a layout, as audio-tf train --dataset has it, and its folder",
+    )
+
+
+def run(arguments):
+    """Makes the links and returns the exit status."""
+    from audio_tf import corpora
+
+    for given in arguments.corpora:
+        dataset, equals, data_dir = given.partition("=")
+        if not equals:
+            raise ValueError(f"Expected DATASET=DIR. Received: {given!r}")
+        files = corpora.load_corpus(dataset, data_dir)["train"].files
+        place = pathlib.Path(arguments.folder, dataset)
+        place.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            link_to(file, data_dir, place)
+        print(f"{place}: {len(files)} clips of the split train")
+    return 0
+
+
+def link_to(file, data_dir, place):
+    """Links a file, under a name that holds the folders it lies in.
+
+    Raises:
+        FileExistsError: if something else has the name.
+    """
+    file = pathlib.Path(file).resolve()
+    root = pathlib.Path(data_dir).resolve()
+    name = "_".join(pathlib.Path(os.path.relpath(file, root)).parts)
+    link = place / name
+    if link.is_symlink() and link.resolve() == file:
+        return
+    if link.exists() or link.is_symlink():
+        raise FileExistsError(
+            f"{link} is there and is no link to {file}; choose another folder"
+        )
+    link.symlink_to(file)
