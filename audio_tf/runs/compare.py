@@ -134,7 +134,7 @@ class CompareSettings(Settings):
         Raises:
             ValueError: if they say what the rows say.
         """
-        from audio_tf.runs.train import TrainSettings
+        from audio_tf.runs.train_settings import TrainSettings
 
         config = read_config(self.train_config, TrainSettings)
         for name in OWN:

@@ -38,7 +38,7 @@ from audio_tf.runs import callbacks, model_card, provenance
 from audio_tf.runs.evaluate import score_split
 from audio_tf.runs.flags import run_by_flags, saved_run
 from audio_tf.runs.settings import Settings, setting, shared
-from audio_tf.runs.train import TrainSettings
+from audio_tf.runs.train_settings import TrainSettings
 
 # Corpora whose clips are not all free for commercial use.
 NOT_COMMERCIAL = {"esc50": "CC BY-NC 3.0"}

@@ -1,0 +1,63 @@
+"""The optimizer of training, with its schedule, and the loss."""
+
+import keras
+
+from audio_tf import optimizers
+from audio_tf.runs import callbacks
+
+# Decay is for products: the scale of a norm has no reason to go to zero.
+NO_DECAY = ("bias", "gamma", "beta", "log_", "slope", "logit_")
+
+
+def make_optimizer(settings, steps_per_epoch):
+    """Makes the optimizer of a new model, with its schedule.
+
+    Args:
+        settings: `TrainSettings`.
+        steps_per_epoch: int, batches of an epoch.
+
+    Returns:
+        `keras.optimizers.Optimizer`.
+    """
+    learning_rate = settings.learning_rate
+    if settings.schedule == "cosine":
+        steps = settings.epochs * steps_per_epoch
+        warmup_steps = round(settings.warmup_share * steps)
+        learning_rate = keras.optimizers.schedules.CosineDecay(
+            initial_learning_rate=learning_rate / max(1, warmup_steps),
+            decay_steps=steps - warmup_steps,
+            alpha=0.001,
+            warmup_target=learning_rate,
+            warmup_steps=warmup_steps,
+        )
+    options = {"global_clipnorm": settings.clip_norm}
+    if settings.average_share:
+        reach = settings.average_share * settings.epochs * steps_per_epoch
+        options["use_ema"] = True
+        options["ema_momentum"] = 1.0 - 1.0 / max(1.0, reach)
+    if not settings.weight_decay:
+        return keras.optimizers.Adam(learning_rate, **options)
+    return optimizers.create(
+        "adamw",
+        learning_rate,
+        weight_decay=settings.weight_decay,
+        exclude_from_weight_decay=NO_DECAY,
+        **options,
+    )
+
+
+def compile(classifier, settings, steps_per_epoch, one_label):
+    """Gives a new classifier its loss and its optimizer.
+
+    Args:
+        classifier: `AudioClassifier`.
+        settings: `TrainSettings`.
+        steps_per_epoch: int, batches of an epoch.
+        one_label: bool, whether each clip of the corpus has one label.
+    """
+    classifier.compile(
+        make_optimizer(settings, steps_per_epoch),
+        settings.loss_function(one_label),
+        metrics=callbacks.training_metrics(one_label, classifier.num_classes),
+        jit_compile=settings.jit_compile,
+    )
