@@ -19,7 +19,9 @@ MOST_CONFUSED = 60
 MOST_BARS = 50
 
 
-def draw_learning_curves(history, figure_name, best_epoch=None, title=""):
+def draw_learning_curves(
+    history, figure_name, best_epoch=None, title="", training="training"
+):
     """Draws loss and a figure of both splits over the epochs.
 
     Args:
@@ -29,6 +31,7 @@ def draw_learning_curves(history, figure_name, best_epoch=None, title=""):
             have `val_` before the name.
         best_epoch: int, the epoch to mark, counted from 0, or `None`.
         title: str, the title of the figure.
+        training: str, what the curves of training are called.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -38,7 +41,7 @@ def draw_learning_curves(history, figure_name, best_epoch=None, title=""):
     for panel, name in zip(panels, ("loss", figure_name), strict=True):
         drawn = []
         for column, label, colour in (
-            (name, "training", TRAINING_COLOUR),
+            (name, training, TRAINING_COLOUR),
             (f"val_{name}", "validation", VALIDATION_COLOUR),
         ):
             values = np.asarray(history.get(column, []), "float64")

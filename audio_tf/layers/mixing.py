@@ -62,6 +62,23 @@ def between_class_mix(waveform, other, share):
     return (share * waveform + (1.0 - share) * other) / norm
 
 
+def mix_targets(targets, partner, ratio):
+    """Mixes targets as clips were mixed, `r t1 + (1 - r) t2`.
+
+    Args:
+        targets: floating tensor `(batch, classes)`, one-hot or multi-hot.
+        partner: int32 `(batch,)`, the row of the clip that each is mixed with.
+        ratio: float32 `(batch, 1)`, the share `r` of each first clip.
+
+    Returns:
+        Tensor of the shape and dtype of `targets`.
+    """
+    targets = ops.convert_to_tensor(targets)
+    t = ops.cast(targets, "float32")
+    mixed = ratio * t + (1.0 - ratio) * ops.take(t, partner, axis=0)
+    return ops.cast(mixed, targets.dtype)
+
+
 class PairMixing(augment.Augmentation):
     """The base of layers that mix each clip of a batch with another one.
 
@@ -85,13 +102,28 @@ class PairMixing(augment.Augmentation):
     domain = "batch"
 
     def call(self, waveform, targets, lengths=None, training=None):
+        waveform, lengths, pairs = self.mix_clips(waveform, lengths, training)
+        return waveform, mix_targets(targets, **pairs), lengths
+
+    def mix_clips(self, waveform, lengths=None, training=None):
+        """Mixes clips, and tells how, for targets that are elsewhere.
+
+        Args:
+            waveform: floating tensor `(batch, samples)`.
+            lengths: integer `(batch,)`, or `None` where all samples are real.
+            training: bool; without it nothing is changed.
+
+        Returns:
+            Triple of the waveform and the lengths as `call` returns them, and
+            a dict of the arguments of `mix_targets` beyond the targets.
+        """
         waveform = ops.convert_to_tensor(waveform)
-        targets = ops.convert_to_tensor(targets)
         lengths = masks.real_lengths(waveform, lengths)
         if not training:
-            return waveform, targets, lengths
+            rows = ops.arange(ops.shape(waveform)[0], dtype="int32")
+            ratio = ops.ones((ops.shape(waveform)[0], 1), "float32")
+            return waveform, lengths, {"partner": rows, "ratio": ratio}
         x = masks.zero_beyond(ops.cast(waveform, "float32"), lengths)
-        t = ops.cast(targets, "float32")
         partner = ops.squeeze(ops.argsort(self.uniform(x), axis=0), 1)
         other, other_lengths = (
             ops.take(x, partner, axis=0),
@@ -100,16 +132,13 @@ class PairMixing(augment.Augmentation):
         ratio = self.draw_ratio(x)
         ratio = ops.where(self.chosen(x), ratio, 1.0)
         mixed = self.mix(x, lengths, other, other_lengths, ratio)
-        targets_mixed = ratio * t + (1.0 - ratio) * ops.take(t, partner, axis=0)
         alone = ratio >= 1.0
         lengths = ops.where(
             ops.squeeze(alone, 1), lengths, ops.maximum(lengths, other_lengths)
         )
-        return (
-            ops.cast(ops.where(alone, x, mixed), waveform.dtype),
-            ops.cast(targets_mixed, targets.dtype),
-            lengths,
-        )
+        mixed = ops.cast(ops.where(alone, x, mixed), waveform.dtype)
+        pairs = {"partner": ops.cast(partner, "int32"), "ratio": ratio}
+        return mixed, lengths, pairs
 
     def draw_ratio(self, waveform):
         """Draws the share of each first clip, float32 `(batch, 1)`."""

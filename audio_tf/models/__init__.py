@@ -16,6 +16,7 @@ from audio_tf.models.presets import (
     register_released,
 )
 from audio_tf.models.speech_encoder import SpeechEncoder
+from audio_tf.models.training import ClassifierTraining
 
 BACKBONES = {
     "audio_transformer": AudioTransformerBackbone,
@@ -30,6 +31,7 @@ __all__ = [
     "AudioBackbone",
     "AudioClassifier",
     "AudioTransformerBackbone",
+    "ClassifierTraining",
     "MaskedAcousticModel",
     "SpeechEncoder",
     "WeightedSum",

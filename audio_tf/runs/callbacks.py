@@ -214,6 +214,29 @@ class WithAverageWeights(keras.callbacks.Callback):
                 variable.assign(value)
 
 
+class OnModel(keras.callbacks.Callback):
+    """Runs other callbacks at an epoch's end on a model of their own.
+
+    It is the model that is kept, where another one trains it: they share
+    their weights.
+
+    Args:
+        model: `keras.Model`.
+        callbacks: list of `keras.callbacks.Callback`, of which only
+            `on_epoch_end` is called.
+    """
+
+    def __init__(self, model, callbacks):
+        super().__init__()
+        self.callbacks = callbacks
+        for callback in callbacks:
+            callback.set_model(model)
+
+    def on_epoch_end(self, epoch, logs=None):
+        for callback in self.callbacks:
+            callback.on_epoch_end(epoch, logs)
+
+
 class Patience(keras.callbacks.Callback):
     """Ends training once so many epochs have not been better than the best.
 

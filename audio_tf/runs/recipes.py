@@ -20,6 +20,7 @@ RECIPES = {
         "batch_size": 64,
         "epochs": 60,
         "augmentation": "sound",
+        "mixing": "none",
         "average_share": 0.1,
     },
     # "Audio Transformers" (arXiv 2105.00335), section 4.
@@ -36,6 +37,7 @@ RECIPES = {
         "batch_size": 32,
         "epochs": 90,
         "augmentation": "none",
+        "mixing": "none",
         "average_share": 0.0,
     },
 }
@@ -82,4 +84,31 @@ AUGMENTATIONS = {
     "none": no_augmentation,
     "sound": sound,
     "voice": voice,
+}
+
+
+def no_mixing(sample_rate_hz):
+    """Makes no layer: each clip is heard alone."""
+    return None
+
+
+def mixup(sample_rate_hz):
+    """Makes a layer that adds clips up as it does their labels."""
+    from audio_tf import layers
+
+    return layers.Mixup()
+
+
+def between_class(sample_rate_hz):
+    """Makes a layer that mixes clips as loud as their labels say."""
+    from audio_tf import layers
+
+    return layers.BetweenClassMixing(sample_rate_hz)
+
+
+# Functions of the sample rate to a layer, or to `None`, by name.
+MIXINGS = {
+    "none": no_mixing,
+    "mixup": mixup,
+    "between_class": between_class,
 }

@@ -43,14 +43,23 @@ class LearningCurves(keras.callbacks.Callback):
         out: folder of the run.
         figure: str, the figure beside the loss, a key of `metrics.METRICS`.
         monitor: str, a key of `metrics.monitors()`, the best epoch's figure.
+        training: str, what the curves of training are called.
         clock: function that returns seconds.
     """
 
-    def __init__(self, out, figure, monitor, clock=time.monotonic):
+    def __init__(
+        self,
+        out,
+        figure,
+        monitor,
+        training="training",
+        clock=time.monotonic,
+    ):
         super().__init__()
         self.out = pathlib.Path(out)
         self.figure = figure
         self.monitor = monitor
+        self.training = training
         self.clock = clock
         self.next_at = -math.inf
         self.left_out = False
@@ -67,18 +76,19 @@ class LearningCurves(keras.callbacks.Callback):
     def draw(self):
         """Draws the curves of all epochs so far."""
         start = self.clock()
-        draw_curves(self.out, self.figure, self.monitor)
+        draw_curves(self.out, self.figure, self.monitor, self.training)
         end = self.clock()
         self.next_at = end + (end - start) / MOST_DRAWING
 
 
-def draw_curves(out, figure, monitor):
+def draw_curves(out, figure, monitor, training="training"):
     """Draws the learning curves of a run's `history.csv`, if there is one.
 
     Args:
         out: `pathlib.Path`, the folder of the run.
         figure: str, the figure beside the loss.
         monitor: str, the figure that the best epoch is the best of.
+        training: str, what the curves of training are called.
     """
     names, rows = callbacks.read_history(out / "history.csv")
     if not rows or not can_draw():
@@ -92,6 +102,7 @@ def draw_curves(out, figure, monitor):
         figure,
         None if best is None else int(rows[best]["epoch"]),
         run_name(out),
+        training,
     )
     figures.save(drawing, out / CURVES)
 

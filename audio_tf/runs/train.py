@@ -26,6 +26,7 @@ from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.optimizing import compile
 from audio_tf.runs.recipes import AUGMENTATIONS
 from audio_tf.runs.settings import flag
+from audio_tf.runs.teaching import make_training, training_name
 from audio_tf.runs.train_settings import TrainSettings
 from audio_tf.terminal import describe_failures
 
@@ -97,9 +98,10 @@ def fit(settings, classifier, chunks, out):
     last, best = out / "last.keras", out / "best.keras"
     terminal = sys.stdout.isatty()
     figure = metrics.headline(chunks["train"].targets)
+    one_label = chunks["train"].clips.corpus.has_one_label()
     if not last.is_file():
-        one_label = chunks["train"].clips.corpus.has_one_label()
         compile(classifier, settings, steps, one_label)
+    training = make_training(settings, classifier, one_label)
     first_epoch = callbacks.epochs_done(last)
     best_so_far = callbacks.rewind_history(
         out / "history.csv", first_epoch, settings.monitor
@@ -119,12 +121,14 @@ def fit(settings, classifier, chunks, out):
         ]
         if settings.average_share:
             kept = [callbacks.WithAverageWeights(kept)]
-        hooks += kept
+        hooks.append(callbacks.OnModel(classifier, kept))
     hooks += [
         keras.callbacks.TensorBoard(out / "logs", write_graph=False),
         callbacks.History(out / "history.csv"),
-        callbacks.LastCheckpoint(last),
-        showing.LearningCurves(out, figure, settings.monitor),
+        callbacks.OnModel(classifier, [callbacks.LastCheckpoint(last)]),
+        showing.LearningCurves(
+            out, figure, settings.monitor, training_name(settings)
+        ),
         *callbacks.progress(figure, settings.monitor, terminal),
     ]
     is_over = first_epoch >= settings.epochs
@@ -136,7 +140,7 @@ def fit(settings, classifier, chunks, out):
         # A run that has ended, or was killed as it did, is not trained on.
         is_over = is_over or patience.is_over()
     if not is_over:
-        classifier.fit(
+        training.fit(
             chunks["train"].dataset(
                 settings.batch_size,
                 shuffle=True,

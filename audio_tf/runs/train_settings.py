@@ -10,7 +10,7 @@ from audio_tf.models.audio_transformer import FILTERBANKS
 from audio_tf.models.classifier import POOLINGS
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.model_settings import MODELS_OWN, ModelSettings
-from audio_tf.runs.recipes import AUGMENTATIONS, RECIPES
+from audio_tf.runs.recipes import AUGMENTATIONS, MIXINGS, RECIPES
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
     NOT_POSITIVE,
@@ -68,6 +68,13 @@ class TrainSettings(ModelSettings, DataSettings):
         "what training changes in clips",
         AUGMENTATIONS,
         unless_given="that of a preset; of a new model the recipe's",
+    )
+    mixing: str | None = setting(
+        None,
+        "how training mixes the clips of a batch in pairs, and their labels; "
+        "its loss and figures are then those of mixes",
+        MIXINGS,
+        unless_given=RECIPES_OWN,
     )
     loss: str | None = setting(
         None,

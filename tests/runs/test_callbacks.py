@@ -303,6 +303,21 @@ def test_averages_are_validated_and_the_weights_come_back(rng):
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(bias), values[-1])
 
 
+def test_what_is_kept_is_not_the_model_that_fits():
+    """Callbacks within see their own model, and fill the same logs."""
+    kept, fitted, seen = classifier(), classifier(), {}
+
+    class Looks(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            logs["looked"] = self.model is kept
+            seen[epoch] = logs
+
+    logs = {"loss": 0.5}
+    hooks = [callbacks.OnModel(kept, [Looks()])]
+    keras.callbacks.CallbackList(hooks, model=fitted).on_epoch_end(3, logs)
+    assert seen == {3: {"loss": 0.5, "looked": True}}
+
+
 @pytest.mark.parametrize(
     "figures, stops",
     [

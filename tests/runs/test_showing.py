@@ -67,7 +67,7 @@ def test_curves_of_short_epochs_are_drawn_now_and_then(tmp_path, monkeypatch):
     """Each takes a second here, and so may stand every 20 s; the last does."""
     now, drawn = [0.0], []
 
-    def draw(out, figure, monitor):
+    def draw(out, figure, monitor, training):
         drawn.append(now[0])
         now[0] += 1.0
 

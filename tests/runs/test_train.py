@@ -25,7 +25,7 @@ from scripts import TRAINING, kill_at
 from audio_tf import layers, models
 from audio_tf.corpora import read_fsd50k
 from audio_tf.models import AudioClassifier
-from audio_tf.runs import callbacks, train
+from audio_tf.runs import callbacks, recipes, teaching, train
 from audio_tf.runs.flags import read_config
 
 TINY = json.dumps(
@@ -192,6 +192,27 @@ def built(corpus, tmp_path, **options):
     return settings, classifier, chunks
 
 
+def test_every_mixing_is_of_the_models_rate_and_trains_its_weights(
+    corpus, tmp_path
+):
+    settings, classifier, _ = built(corpus, tmp_path)
+    train.compile(classifier, settings, 1, True)
+    for name, make in recipes.MIXINGS.items():
+        training = teaching.make_training(
+            settings.replace(mixing=name), classifier, True
+        )
+        if make(8_000) is None:
+            assert name == "none" and training is classifier
+            continue
+        assert training.mixing.get_config() == {
+            **make(8_000).get_config(),
+            "name": training.mixing.name,
+        }
+        assert training.optimizer is classifier.optimizer
+        assert training.loss == "huber"
+    assert training.mixing.sample_rate_hz == 8_000
+
+
 def test_what_diverges_is_not_kept(corpus, tmp_path, monkeypatch):
     """The callbacks that training is given end it before its checkpoint."""
     settings, classifier, chunks = built(corpus, tmp_path)
@@ -292,6 +313,7 @@ def test_killed_and_resumed_equals_unbroken(
     arguments += ["--model-kwargs", TINY_MEL, "--chunk-s", "0.1"]
     arguments += ["--epochs", 3, "--dropout", 0.3, "--jitter"]
     arguments += ["--batch-size", 24, "--average-share", 0.5]
+    arguments += ["--mixing", "between_class"]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     main("train", *arguments, "--out", whole)
     kill_at(

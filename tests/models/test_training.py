@@ -1,0 +1,119 @@
+"""Training on mixed clips: what is heard, and what it is compared with."""
+
+import keras
+import numpy as np
+import pytest
+import tiny
+from keras import ops
+
+from audio_tf import layers
+from audio_tf.models import AudioClassifier, ClassifierTraining
+
+B, SAMPLES, C = 5, 130, 3
+
+
+def softmax_classifier(**kwargs):
+    return AudioClassifier(
+        tiny.backbone(**kwargs), num_classes=C, activation="softmax"
+    )
+
+
+def padded(rng):
+    """Clips of several lengths, with something behind their ends."""
+    return {
+        "waveform": rng.standard_normal((B, SAMPLES)).astype("float32"),
+        "lengths": np.array([130, 40, 77, 0, 101], "int32"),
+    }
+
+
+@pytest.fixture(scope="module")
+def training():
+    mixing = layers.Mixup(1.0, rate=0.8, seed=3)
+    training = ClassifierTraining(softmax_classifier(), mixing)
+    training.compile(
+        keras.optimizers.SGD(0.5),
+        keras.losses.CategoricalCrossentropy(label_smoothing=0.1),
+        metrics=[keras.metrics.CategoricalAccuracy(name="accuracy")],
+    )
+    return tiny.eager(training)
+
+
+def mixed_by_hand(inputs, targets, outputs):
+    """What each mix is of, row by row."""
+    partner = ops.convert_to_numpy(outputs["partner"])
+    ratio = ops.convert_to_numpy(outputs["ratio"])[:, 0]
+    waveform, lengths = np.zeros((B, SAMPLES)), np.zeros(B, "int32")
+    mixed = np.zeros((B, C))
+    for row, other, r in zip(range(B), partner, ratio, strict=True):
+        for each, share in ((row, r), (other, 1.0 - r)):
+            if share == 0.0:
+                continue
+            size = inputs["lengths"][each]
+            waveform[row, :size] += share * inputs["waveform"][each, :size]
+            lengths[row] = max(lengths[row], size)
+            mixed[row] += share * targets[each]
+    return {"waveform": waveform.astype("float32"), "lengths": lengths}, mixed
+
+
+def test_what_is_heard_is_mixed_as_its_targets(training, rng):
+    inputs, targets = padded(rng), np.eye(C, dtype="float32")[[0, 1, 2, 0, 1]]
+    outputs = training(inputs, training=True)
+    heard, mixed = mixed_by_hand(inputs, targets, outputs)
+    assert ((mixed > 0).sum(axis=1) > 1).any()
+    expected = training.classifier(heard)
+    np.testing.assert_allclose(outputs["scores"], expected, atol=1e-5)
+
+    scores = ops.convert_to_numpy(expected).astype("float64")
+    smooth = 0.9 * mixed + 0.1 / C
+    loss = training.compute_loss(inputs, targets, outputs)
+    by_hand = -(smooth * np.log(scores)).sum(axis=1).mean()
+    assert float(loss) == pytest.approx(by_hand, rel=1e-4)
+    figures = training.compute_metrics(inputs, targets, outputs)
+    hits = (mixed.argmax(axis=1) == scores.argmax(axis=1)).mean()
+    assert float(figures["accuracy"]) == pytest.approx(hits)
+    training.reset_metrics()
+
+
+def test_a_step_follows_the_loss_of_the_mixes(training, rng):
+    """Down its gradient by the bias of the scores, which is known by hand."""
+    inputs = padded(rng)
+    targets = np.eye(C, dtype="float32")[[0, 1, 2, 0, 1]]
+    bias = training.classifier.output_dense.bias
+    before = ops.convert_to_numpy(bias)
+    state = training.mixing.seed_generator.state
+    drawn = ops.convert_to_numpy(state)
+    outputs = training(inputs, training=True)
+    _, mixed = mixed_by_hand(inputs, targets, outputs)
+    scores = ops.convert_to_numpy(outputs["scores"])
+    state.assign(drawn)
+    training.train_on_batch(inputs, targets)
+    gradient = (scores - (0.9 * mixed + 0.1 / C)).mean(axis=0)
+    after = ops.convert_to_numpy(bias)
+    np.testing.assert_allclose(after - before, -0.5 * gradient, atol=1e-5)
+
+
+def test_evaluation_mixes_nothing(training, rng):
+    inputs, targets = padded(rng), np.eye(C, dtype="float32")[[0, 1, 2, 0, 1]]
+    classifier = training.classifier
+    outputs = training(inputs)
+    np.testing.assert_allclose(outputs["scores"], classifier(inputs), atol=1e-6)
+    mixed = training.targets_of(targets, outputs)
+    np.testing.assert_array_equal(mixed, targets)
+
+
+def test_without_mixing_the_classifier_hears_what_it_is_given(rng):
+    classifier = softmax_classifier(dropout=0.0)
+    inputs = padded(rng)
+    outputs = ClassifierTraining(classifier)(inputs, training=True)
+    assert list(outputs) == ["scores"]
+    np.testing.assert_allclose(outputs["scores"], classifier(inputs), atol=1e-6)
+
+
+def test_what_cannot_be_mixed_is_refused(training, rng):
+    with pytest.raises(ValueError, match="RandomGain.*the waveform"):
+        ClassifierTraining(training.classifier, layers.RandomGain())
+    inputs = padded(rng)
+    outputs = training(inputs, training=True)
+    for targets in (np.arange(B), np.zeros((B, C + 1), "float32")):
+        with pytest.raises(ValueError, match=rf"\(batch, {C}\)"):
+            training.targets_of(ops.convert_to_tensor(targets), outputs)
