@@ -54,29 +54,27 @@ def check_augmentation(layers, domains):
             )
 
 
-@keras.saving.register_keras_serializable("audio_tf")
-class MelFrontend(Layer):
-    """A layer that embeds a waveform by a compressed mel spectrogram.
+class MelBands(Layer):
+    """A layer that computes the mel bands of a waveform, compressed.
 
-    `(batch, samples)` -> `(batch, frames, hidden_dim)` with
-    `frames = ceil(samples / frame_size)`. The energies of mel bands of
-    overlapping windows are compressed by a function that is learned with the
-    model, by default a logarithm, then `stack_size` neighbours make a frame,
-    which a dense layer embeds. There is no convolution: the Fourier
-    transform is a product with a matrix.
+    `(batch, samples)` -> `(batch, windows, num_mel_bins)` with
+    `windows = stack_size * ceil(samples / frame_size)`. The energies of mel
+    bands of overlapping windows are compressed by a function that is learned
+    with the model, by default a logarithm. There is no convolution: the
+    Fourier transform is a product with a matrix.
 
-    A window ends where its hop ends, so that no frame depends on samples of
-    later ones; what comes before the clip is silence.
+    A window ends where its hop ends, so that none depends on samples of later
+    ones; what comes before the clip is silence.
 
-    Computed in float32 up to the dense layer, whatever the policy.
+    Computed in float32, whatever the policy.
 
     Args:
-        hidden_dim: int, the width of a frame.
         num_mel_bins: int, the number of mel bands.
         window_s: float, the length of the windows in seconds.
         hop_s: float, the time from one window to the next in seconds, at most
             `window_s`.
-        stack_size: int, windows of a frame.
+        stack_size: int, windows that will make a frame: there are always
+            whole frames of them.
         sample_rate_hz: int, the rate of the waveform.
         compression: `"log"` for `LogCompression`, which begins as the
             logarithm of log-mel, or `"pcen"` for `PCEN`.
@@ -104,11 +102,10 @@ class MelFrontend(Layer):
 
     def __init__(
         self,
-        hidden_dim=64,
         num_mel_bins=64,
         window_s=0.025,
         hop_s=0.01,
-        stack_size=4,
+        stack_size=1,
         sample_rate_hz=16_000,
         compression="log",
         subtract_mean=True,
@@ -117,11 +114,7 @@ class MelFrontend(Layer):
     ):
         # A waveform in half precision would lose its quiet parts.
         super().__init__(autocast=False, **kwargs)
-        checks.check_sizes(
-            hidden_dim=hidden_dim,
-            num_mel_bins=num_mel_bins,
-            stack_size=stack_size,
-        )
+        checks.check_sizes(num_mel_bins=num_mel_bins, stack_size=stack_size)
         checks.check_flags(subtract_mean=subtract_mean)
         if compression not in COMPRESSIONS:
             raise ValueError(
@@ -143,7 +136,6 @@ class MelFrontend(Layer):
             dtype="float32",
             name="spectrogram",
         )
-        self.hidden_dim = hidden_dim
         self.num_mel_bins = num_mel_bins
         self.window_s = window_s
         self.hop_s = hop_s
@@ -154,9 +146,6 @@ class MelFrontend(Layer):
         self.augmentation = list(augmentation)
         self.hop_size = self.spectrogram.hop_size
         self.compression = COMPRESSIONS[compression]()
-        self.embedding_dense = keras.layers.Dense(
-            hidden_dim, dtype=self.dtype_policy, name="embedding"
-        )
         filters = mel.filters(
             num_mel_bins,
             self.spectrogram.fft_length,
@@ -189,13 +178,23 @@ class MelFrontend(Layer):
 
     def build(self, input_shape):
         self.spectrogram.build(input_shape)
-        bands = (None, None, self.num_mel_bins)
-        self.compression.build(bands)
-        self.embedding_dense.build(
-            (None, None, self.stack_size * self.num_mel_bins)
-        )
+        self.compression.build((None, None, self.num_mel_bins))
 
     def call(self, waveform, lengths=None, training=None):
+        x = self.bands(waveform, lengths, training)
+        return ops.cast(x, self.compute_dtype)
+
+    def bands(self, waveform, lengths, training):
+        """Computes compressed mel bands, zeros behind the end of a clip.
+
+        Args:
+            waveform: floating tensor `(batch, samples)`.
+            lengths: integer `(batch,)` or `None`.
+            training: bool.
+
+        Returns:
+            Float32 tensor `(batch, windows, num_mel_bins)`.
+        """
         lengths = masks.real_lengths(waveform, lengths)
         x = masks.zero_beyond(ops.cast(waveform, "float32"), lengths)
         rows = self.stack_size * blocks.count(ops.shape(x)[1], self.frame_size)
@@ -207,10 +206,7 @@ class MelFrontend(Layer):
             mean, _ = statistics.moments(x, 1, ops.expand_dims(mask, -1))
             x = x - mean
         x = self.augmented(x, mask, "features", training)
-        x = masks.zero_padding(x, mask)
-        width = self.stack_size * self.num_mel_bins
-        x = ops.reshape(x, (ops.shape(x)[0], rows // self.stack_size, width))
-        return self.embedding_dense(ops.cast(x, self.compute_dtype))
+        return masks.zero_padding(x, mask)
 
     def windows(self, waveform, rows):
         """Cuts windows without their first sample, whose weight is 0.
@@ -251,14 +247,14 @@ class MelFrontend(Layer):
     def compute_output_spec(self, waveform, lengths=None, training=None):
         batch, samples = waveform.shape
         frames = None if samples is None else -(-samples // self.frame_size)
+        windows = None if frames is None else frames * self.stack_size
         return keras.KerasTensor(
-            (batch, frames, self.hidden_dim), dtype=self.compute_dtype
+            (batch, windows, self.num_mel_bins), dtype=self.compute_dtype
         )
 
     def get_config(self):
         return {
             **super().get_config(),
-            "hidden_dim": self.hidden_dim,
             "num_mel_bins": self.num_mel_bins,
             "window_s": self.window_s,
             "hop_s": self.hop_s,
@@ -278,3 +274,72 @@ class MelFrontend(Layer):
             keras.saving.deserialize_keras_object, config["augmentation"]
         )
         return super().from_config({**config, "augmentation": list(layers)})
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class MelFrontend(MelBands):
+    """A layer that embeds a waveform by its compressed mel bands.
+
+    `(batch, samples)` -> `(batch, frames, hidden_dim)` with
+    `frames = ceil(samples / frame_size)`: `stack_size` neighbours of
+    `MelBands` make a frame, which a dense layer embeds.
+
+    Computed in float32 up to the dense layer, whatever the policy.
+
+    Args:
+        hidden_dim: int, the width of a frame.
+        num_mel_bins: int, as `MelBands` takes it.
+        window_s: float, as `MelBands` takes it.
+        hop_s: float, as `MelBands` takes it.
+        stack_size: int, windows of a frame.
+        **kwargs: further arguments of `MelBands`.
+
+    Call arguments:
+        waveform: floating tensor `(batch, samples)`, full scale 1.
+        lengths: integer `(batch,)`, real samples of each clip, or `None`
+            where all are real. Samples behind the end of a clip are taken
+            as silence.
+        training: bool, whether augmentation applies.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        hidden_dim=64,
+        num_mel_bins=64,
+        window_s=0.025,
+        hop_s=0.01,
+        stack_size=4,
+        **kwargs,
+    ):
+        super().__init__(num_mel_bins, window_s, hop_s, stack_size, **kwargs)
+        checks.check_sizes(hidden_dim=hidden_dim)
+        self.hidden_dim = hidden_dim
+        self.embedding_dense = keras.layers.Dense(
+            hidden_dim, dtype=self.dtype_policy, name="embedding"
+        )
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        self.embedding_dense.build(
+            (None, None, self.stack_size * self.num_mel_bins)
+        )
+
+    def call(self, waveform, lengths=None, training=None):
+        x = self.bands(waveform, lengths, training)
+        frames = ops.shape(x)[1] // self.stack_size
+        width = self.stack_size * self.num_mel_bins
+        x = ops.reshape(x, (ops.shape(x)[0], frames, width))
+        return self.embedding_dense(ops.cast(x, self.compute_dtype))
+
+    def compute_output_spec(self, waveform, lengths=None, training=None):
+        batch, samples = waveform.shape
+        frames = None if samples is None else -(-samples // self.frame_size)
+        return keras.KerasTensor(
+            (batch, frames, self.hidden_dim), dtype=self.compute_dtype
+        )
+
+    def get_config(self):
+        return {**super().get_config(), "hidden_dim": self.hidden_dim}

@@ -7,7 +7,7 @@ import scipy.signal
 from keras import ops
 
 from audio_tf import layers
-from audio_tf.layers import mel
+from audio_tf.layers import mel, mel_frontend
 
 RATE_HZ = 1_100
 SIZES = {
@@ -29,8 +29,8 @@ def built(**kwargs):
     return layer
 
 
-def naive(clip, subtract_mean=True):
-    """Frames of one clip by NumPy alone, window after window."""
+def naive_bands(clip, subtract_mean=True):
+    """Mel bands of one clip by NumPy alone, window after window."""
     hops = -(-len(clip) // HOP)
     padded = np.concatenate([np.zeros(WINDOW - HOP), clip, np.zeros(HOP)])
     window = scipy.signal.get_window("hann", WINDOW, fftbins=True)
@@ -46,7 +46,12 @@ def naive(clip, subtract_mean=True):
         bands = bands - bands.mean(axis=0)
     if hops % 2:
         bands = np.concatenate([bands, np.zeros((1, 7))])
-    return bands.reshape(-1, 14) @ KERNEL
+    return bands
+
+
+def naive(clip, subtract_mean=True):
+    """Frames of one clip, two windows each."""
+    return naive_bands(clip, subtract_mean).reshape(-1, 14) @ KERNEL
 
 
 @pytest.mark.parametrize("subtract_mean", [True, False])
@@ -67,6 +72,21 @@ def test_frames_equal_windows_cut_one_by_one(subtract_mean, rng):
             np.testing.assert_allclose(frames[:count], expected, atol=2e-4)
         # Zeros behind the clip, which the bias alone would move.
         np.testing.assert_array_equal(frames[count:], 0.0)
+
+
+def test_bands_come_without_an_embedding(rng):
+    sizes = {name: value for name, value in SIZES.items() if name[0] != "h"}
+    layer = mel_frontend.MelBands(hop_s=0.01, **sizes)
+    x = rng.standard_normal((2, 57)).astype("float32")
+    found = ops.convert_to_numpy(layer(x, np.array([57, 25], "int32")))
+    assert found.shape == (2, 6, 7)
+    np.testing.assert_allclose(found[0], naive_bands(x[0]), atol=1e-4)
+    np.testing.assert_allclose(found[1, :4], naive_bands(x[1, :25]), atol=1e-4)
+    assert (found[1, 4:] == 0).all()
+    again = mel_frontend.MelBands.from_config(layer.get_config())
+    np.testing.assert_array_equal(again(x), layer(x))
+    spec = layer.compute_output_spec(keras.KerasTensor((2, 57)))
+    assert spec.shape == (2, 6, 7)
 
 
 def test_later_samples_move_no_earlier_frame(rng):
