@@ -9,7 +9,7 @@ from audio_tf.attention import functional
 from audio_tf.attention.costs import Cost
 from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_dropout, check_flags, check_sizes
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import Dropout, Layer
 
 # Of longer inputs, only so many rows of the map are formed at a time.
 LONG_INPUT = 8192
@@ -320,7 +320,7 @@ class SelfAttention(HasProjections, Attention):
         heads_shape = (*input_shape[:-1], self.num_heads * self.key_dim)
         self.value_dense = self.dense(self.value_dim, "value", input_shape)
         self.output_dense = self.dense(input_shape[-1], "output", heads_shape)
-        self.weight_dropout = keras.layers.Dropout(
+        self.weight_dropout = Dropout(
             self.dropout, dtype=self.dtype_policy, name="weight_dropout"
         )
         self.build_projections(input_shape)

@@ -7,6 +7,7 @@ from audio_tf.attention.base import Attention
 from audio_tf.attention.costs import Cost
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_positive
+from audio_tf.ops.layer import Dropout
 
 # Of equation 8, in the experiments of "Gaussian Adaptive Attention".
 EPSILON = 1e-5
@@ -101,7 +102,7 @@ class GaussianAttention(Attention):
             dim //= self.num_heads
         else:
             self.length = input_shape[1]
-        self.weight_dropout = keras.layers.Dropout(
+        self.weight_dropout = Dropout(
             self.dropout, dtype=self.dtype_policy, name="weight_dropout"
         )
         self.build_gaussian((self.num_heads, dim))

@@ -16,7 +16,7 @@ from audio_tf.ops.checks import (
     check_positive,
     check_sizes,
 )
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import Dropout, Layer
 
 # Keras' default of 1e-3 drowns quiet clips.
 LAYER_NORM_EPSILON = 1e-5
@@ -175,7 +175,7 @@ class FeedForward(Layer):
             self.dense(units, f"hidden_{index}")
             for index, units in enumerate(self.intermediate_dims)
         ]
-        self.output_dropout = keras.layers.Dropout(
+        self.output_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="output_dropout"
         )
 
@@ -323,7 +323,7 @@ class TransformerBlock(Stage, Layer):
             dtype=self.dtype_policy,
             name="attention",
         )
-        self.attention_dropout = keras.layers.Dropout(
+        self.attention_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="attention_dropout"
         )
         self.attention_norm = keras.layers.LayerNormalization(

@@ -9,7 +9,7 @@ from audio_tf.models import inputs as model_inputs
 from audio_tf.models.backbone import AudioBackbone
 from audio_tf.ops import masks
 from audio_tf.ops.checks import check_sizes
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import Dropout, Layer
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -163,7 +163,7 @@ class AudioAlbertBackbone(AudioBackbone):
             keras.layers.LayerNormalization(
                 epsilon=layer_norm_epsilon, dtype=dtype, name="input_norm"
             ),
-            keras.layers.Dropout(dropout, dtype=dtype, name="input_dropout"),
+            Dropout(dropout, dtype=dtype, name="input_dropout"),
         ]
         blocks = [
             TransformerBlock(

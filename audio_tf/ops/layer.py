@@ -1,4 +1,4 @@
-"""The base of every layer of the package."""
+"""The base of every layer of the package, and its dropout."""
 
 import keras
 
@@ -31,3 +31,14 @@ class Layer(keras.layers.Layer):
         # Without this method, Keras would take the constructor's arguments
         # for the configuration, and fail if one is a dtype policy.
         return super().get_config()
+
+
+class Dropout(keras.layers.Dropout):
+    """A dropout that rests where it is frozen.
+
+    In training a frozen model has then the outputs of inference, as
+    Keras' `BatchNormalization` has. It is never saved by itself.
+    """
+
+    def call(self, inputs, training=False):
+        return super().call(inputs, training=training and self.trainable)

@@ -63,8 +63,17 @@ def build(settings, corpus):
 
     Returns:
         `AudioClassifier`, not compiled.
+
+    Raises:
+        ValueError: if the head alone is to be trained, on random weights.
     """
     labels = corpus.vocabulary
+    head_alone = settings.trainable == "head"
+    if head_alone and settings.model in presets.list_sizes():
+        raise ValueError(
+            "--trainable head needs a preset, whose weights are trained "
+            f"already. Received: the size {settings.model!r}"
+        )
     with settings.naming_flags():
         classifier = AudioClassifier.from_preset(
             settings.model,
@@ -76,6 +85,8 @@ def build(settings, corpus):
             },
             **settings.head_options(corpus.has_one_label()),
         )
+    if head_alone:
+        classifier.backbone.trainable = False
     classifier.summary()
     print(f"a new head for {len(labels)} labels: {provenance.shown(labels)}")
     return classifier
@@ -292,6 +303,9 @@ def run(settings, out):
     provenance.begin_run(out, settings, record, model=model)
 
     classifier = fit(settings, classifier, chunks, out)
+    # A preset that was frozen for this run is not for the next one.
+    if settings.trainable == "head":
+        classifier.backbone.trainable = True
 
     figures = report(classifier, chunks, out, {"causal": model["causal"]})
     origin = {

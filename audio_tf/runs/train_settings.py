@@ -27,6 +27,7 @@ LOSSES = [
     if isinstance(loss, types.FunctionType)
     and name not in ("deserialize", "get", "serialize")
 ]
+TRAINABLE = ("all", "head")
 RECIPES_OWN = "the recipe's"
 # Losses that share a label among classes.
 SMOOTHING = {
@@ -51,6 +52,12 @@ class TrainSettings(ModelSettings, DataSettings):
         RECIPES,
     )
     model: str | None = shared("model", None, unless_given=RECIPES_OWN)
+    trainable: str = setting(
+        "all",
+        "what training changes: the whole model, or its head alone, on a "
+        "preset whose weights then stay as they are and do not drop out",
+        TRAINABLE,
+    )
     filterbank: str | None = setting(
         None,
         "front end at first",
@@ -184,6 +191,11 @@ class TrainSettings(ModelSettings, DataSettings):
                 f"--label-smoothing applies to --loss {' or '.join(SMOOTHING)} "
                 f"alone. Received: label_smoothing={self.label_smoothing}, "
                 f"loss={self.loss!r}"
+            )
+        if "dropout" in self.given and self.trainable == "head":
+            raise ValueError(
+                "--dropout is the backbone's, which rests with --trainable "
+                f"head. Received: dropout={self.dropout}"
             )
         if "augmentation" in self.given and "augmentation" in self.model_kwargs:
             raise ValueError(

@@ -434,6 +434,24 @@ def test_frozen_weights_stay(name):
 
 
 @every_backbone
+def test_a_frozen_backbone_drops_nothing_out(name, rng):
+    backbone = SMALL[name](dropout=0.5, num_layers=1)
+    x, _ = batch(backbone, rng)
+
+    def frames(training=True):
+        outputs = backbone(x, training=training)
+        return as_arrays(outputs["sequence_output"])[0]
+
+    told, in_training = frames(training=False), frames
+
+    assert np.abs(in_training() - told).max() > 0.01
+    backbone.trainable = False
+    np.testing.assert_allclose(in_training(), told, atol=1e-6)
+    backbone.trainable = True
+    assert np.abs(in_training() - told).max() > 0.01
+
+
+@every_backbone
 def test_lengths_become_a_mask_once(name, rng, monkeypatch):
     """A model around a backbone takes the mask that the backbone made."""
     backbone, calls = built(name), []

@@ -475,6 +475,42 @@ def test_a_preset_stays_what_it_is(untrained, main, refusal, corpus, tmp_path):
     assert "do not fit" in line
 
 
+def test_the_head_alone_is_trained(
+    main, refusal, corpus, tmp_path, eager_models
+):
+    """And the preset that comes of it is not frozen."""
+    kwargs = {**json.loads(TINY_MEL), "filterbank": "log_mel", "dropout": 0.5}
+    backbone = models.AudioTransformerBackbone(
+        **kwargs,
+        norm_first=True,
+        causal=False,
+        augmentation=[layers.RandomGain(), layers.TimeMasking(2)],
+    )
+    preset, out = tmp_path / "preset", tmp_path / "run"
+    AudioClassifier(backbone, num_classes=7, chunk_s=0.1).save_to_preset(
+        str(preset)
+    )
+    tuning = ["train", "--dataset", "csv", "--data-dir", corpus]
+    tuning += ["--trainable", "head", "--epochs", 1, "--batch-size", 99]
+    main(*tuning, "--model", preset, "--out", out)
+    last = keras.saving.load_model(out / "last.keras")
+    assert equal_weights(last.backbone, backbone)
+    assert len(last.trainable_weights) == 2
+    # An epoch is a step, with two moments and an average of either weight.
+    assert int(last.optimizer.iterations) == 1
+    moved = [np.abs(each).max() for each in last.output_dense.get_weights()]
+    assert moved[1] > 0.0
+    tuned = AudioClassifier.from_preset(str(out / "preset"))
+    assert len(tuned.trainable_weights) == 2 + len(backbone.trainable_weights)
+    assert tuned.backbone.dropout == 0.5
+
+    # What the weights would not feel.
+    line = refusal(*tuning, "--model", preset, "--dropout", 0.1, "--out", "x")
+    assert "--dropout" in line and "--trainable head" in line
+    line = refusal(*tuning, *COMMON[:-2], "--out", "x")
+    assert "--trainable head needs a preset" in line
+
+
 def test_what_a_backbone_does_not_take_is_named_by_its_flag(
     untrained, refusal, main, corpus, tmp_path
 ):
