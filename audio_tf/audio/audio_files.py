@@ -4,6 +4,8 @@ import glob
 import os
 import pathlib
 
+from audio_tf.audio import packed
+
 AUDIO_SUFFIXES = {".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff"}
 
 
@@ -23,13 +25,20 @@ def audio_below(data_dir):
         FileNotFoundError: if there is no such folder.
     """
     data_dir = pathlib.Path(data_dir)
-    if not data_dir.is_dir():
-        raise FileNotFoundError(f"{data_dir}: no such folder")
+    # A build has lists of its corpus as files, and its clips packed.
+    found = packed.below(data_dir)
+    if found is None:
+        if not data_dir.is_dir():
+            raise FileNotFoundError(f"{data_dir}: no such folder")
+        found = data_dir.rglob("*")
     return sorted(
-        file
-        for file in data_dir.rglob("*")
-        if file.suffix.lower() in AUDIO_SUFFIXES
+        file for file in found if file.suffix.lower() in AUDIO_SUFFIXES
     )
+
+
+def is_folder(path):
+    """Returns whether there is a folder, or audio packed as if in one."""
+    return os.path.isdir(path) or packed.below(path) is not None
 
 
 def list_files(paths):

@@ -6,6 +6,7 @@ import os
 import numpy as np
 import soundfile
 
+from audio_tf.audio import packed
 from audio_tf.audio.resampling import resample
 
 # Writers that cannot seek back leave one of these as the size of WAV data.
@@ -58,7 +59,7 @@ def read_audio(path, content=None):
     bad file is an error that names it; nothing of it is returned.
 
     Args:
-        path: path of the file.
+        path: path of the file, which may lie within another, see `packed`.
         content: bytes of the file, or `None` to read it. With them, `path` is
             a name for messages alone.
 
@@ -73,6 +74,8 @@ def read_audio(path, content=None):
     """
     path = os.fspath(path)
     try:
+        if content is None and not os.path.lexists(path):
+            content = read_packed(path)
         if content is None:
             check_file(path)
             source, file = os.fsencode(path), open(path, "rb")
@@ -94,6 +97,19 @@ def read_audio(path, content=None):
     if not len(audio):
         raise AudioError(path, "holds no samples")
     return audio, rate_hz
+
+
+def read_packed(path):
+    """Returns the bytes of a file within another, or `None` if it is none.
+
+    Raises:
+        AudioError: if what it is in is damaged.
+    """
+    try:
+        found = packed.find(path)
+        return found and found.read()
+    except packed.PackError as error:
+        raise AudioError(path, str(error)) from error
 
 
 def check_file(path):

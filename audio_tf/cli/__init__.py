@@ -22,6 +22,7 @@ COMMANDS = {
     "inspect": "draw and sort the attention maps of a checkpoint",
     "gather": "link the training clips of several corpora into one folder",
     "presets": "list released presets, and the sizes of models",
+    "build": "write a corpus as files that TensorFlow Datasets reads",
     "attentions": "list the attentions and what they cost",
 }
 

@@ -42,22 +42,7 @@ def read_esc(data_dir, folds, only_esc10=False):
             has two targets.
     """
     data_dir = pathlib.Path(data_dir)
-    names = ["meta/esc50.csv", "esc50.csv"]
-    if only_esc10:
-        names.insert(0, "esc10.csv")
-    found = [data_dir / name for name in names if (data_dir / name).is_file()]
-    if not found:
-        raise FileNotFoundError(f"{data_dir}: none of {', '.join(names)} there")
-    path = found[0]
-    rows = read_rows(path, ["filename", "fold", "target", "category"])
-    if only_esc10 and path.name != "esc10.csv":
-        header = rows[0][1]
-        if "esc10" not in header:
-            raise ValueError(
-                f"{path}: no column tells what is in ESC-10"
-                f"{closest('esc10', header)}. Received: {list(header)}"
-            )
-        rows = [pair for pair in rows if pair[1]["esc10"].lower() == "true"]
+    path, rows = find_esc(data_dir, only_esc10)
     order, clips = {}, []
     for number, row in rows:
         if not row["fold"].isdecimal() or not row["target"].isdecimal():
@@ -92,3 +77,38 @@ def read_esc(data_dir, folds, only_esc10=False):
             vocabulary,
         )
     return check_splits(path, corpora)
+
+
+def find_esc(data_dir, only_esc10=False):
+    """Finds the list of ESC-50 or ESC-10 and reads its rows.
+
+    Args:
+        data_dir: `pathlib.Path` of the folder that holds `audio/`.
+        only_esc10: bool, whether to keep the rows of ESC-10 alone.
+
+    Returns:
+        Pair of the path of the list and a list of pairs of the line number
+        and a dict by column.
+
+    Raises:
+        FileNotFoundError: if there is no such list.
+        ValueError: if a row does not fit, or the list does not tell what is
+            in ESC-10.
+    """
+    names = ["meta/esc50.csv", "esc50.csv"]
+    if only_esc10:
+        names.insert(0, "esc10.csv")
+    found = [data_dir / name for name in names if (data_dir / name).is_file()]
+    if not found:
+        raise FileNotFoundError(f"{data_dir}: none of {', '.join(names)} there")
+    path = found[0]
+    rows = read_rows(path, ["filename", "fold", "target", "category"])
+    if only_esc10 and path.name != "esc10.csv":
+        header = rows[0][1]
+        if "esc10" not in header:
+            raise ValueError(
+                f"{path}: no column tells what is in ESC-10"
+                f"{closest('esc10', header)}. Received: {list(header)}"
+            )
+        rows = [pair for pair in rows if pair[1]["esc10"].lower() == "true"]
+    return path, rows

@@ -6,8 +6,11 @@ texts and the check of what was given are all made from it.
 
 import dataclasses
 import inspect
+import pathlib
 import typing
 
+from audio_tf.audio import packed
+from audio_tf.audio.audio_files import is_folder
 from audio_tf.ops.checks import closest, reject_unknown
 
 
@@ -21,16 +24,27 @@ class Layout:
         meaning: str, what lies where, in a few words for help texts.
         makes_its_own: bool, whether `read` writes the corpus where it is
             missing, so that nobody has to name a folder.
+        marks: tuple of paths in the folder, any of which tells that a folder
+            has this layout; empty if none does.
     """
 
     read: typing.Callable
     meaning: str
     makes_its_own: bool = False
+    marks: tuple = ()
 
     @property
     def takes(self):
         """The names of the options of `read`, a tuple of all but its first."""
         return tuple(inspect.signature(self.read).parameters)[1:]
+
+    def marked(self, data_dir):
+        """Returns whether a folder has a mark of this layout in it."""
+        return any(
+            (pathlib.Path(data_dir) / mark).exists()
+            or is_folder(pathlib.Path(data_dir) / mark)
+            for mark in self.marks
+        )
 
 
 def find(layouts, dataset):
@@ -45,6 +59,55 @@ def find(layouts, dataset):
             f"{closest(dataset, layouts)}. Received: dataset={dataset!r}"
         )
     return layouts[dataset]
+
+
+def detect(layouts, data_dir):
+    """Returns the name of the layout that a folder has, by its marks.
+
+    Args:
+        layouts: dict of `Layout` by name.
+        data_dir: path of the folder, or of a build for TFDS, see `resolve`.
+
+    Raises:
+        FileNotFoundError: if there is no such folder.
+        ValueError: if it has the marks of none.
+    """
+    data_dir = pathlib.Path(data_dir)
+    if not data_dir.is_dir():
+        raise FileNotFoundError(f"{data_dir}: no such folder")
+    for name, layout in layouts.items():
+        if layout.marked(data_dir):
+            return name
+    build = packed.find_build(data_dir)
+    of_build = packed.open_build(build).facts["layouts"] if build else ()
+    for name in of_build:
+        if name in layouts:
+            return name
+    raise ValueError(
+        f"{data_dir}: the folder has no layout of {list(layouts)} that can be "
+        "told by its lists and folders; name it as `dataset`"
+    )
+
+
+def resolve(layouts, dataset, data_dir):
+    """Returns the folder that the reader of a layout is given.
+
+    Args:
+        layouts: dict of `Layout` by name.
+        dataset: str, the name.
+        data_dir: path of the folder, or of the file where the layout is one.
+            If it is a corpus that `audio-tf build` built, or holds such and
+            not the release, the release's lists in there are what is read.
+
+    Returns:
+        `pathlib.Path`.
+    """
+    data_dir = pathlib.Path(data_dir)
+    layout = find(layouts, dataset)
+    if not layout.marks or not data_dir.is_dir() or layout.marked(data_dir):
+        return data_dir
+    build = packed.find_build(data_dir, dataset)
+    return data_dir if build is None else build / packed.RELEASE
 
 
 def takers(layouts, option):
@@ -65,7 +128,8 @@ def load(layouts, dataset, data_dir, options):
     Args:
         layouts: dict of `Layout` by name.
         dataset: str, the name.
-        data_dir: path of the folder, or of the file where the layout is one.
+        data_dir: path of the folder, or of the file where the layout is one;
+            see `resolve`.
         options: dict of further arguments of the layout's reader.
 
     Returns:
@@ -85,4 +149,4 @@ def load(layouts, dataset, data_dir, options):
                 f"`{name}` does not apply to the layout {dataset!r}, but to "
                 f"{takers(layouts, name)}. Received: {name}={value!r}"
             )
-    return layout.read(data_dir, **options)
+    return layout.read(resolve(layouts, dataset, data_dir), **options)

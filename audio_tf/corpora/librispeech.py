@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-from audio_tf.audio.audio_files import audio_below
+from audio_tf.audio.audio_files import audio_below, is_folder
 from audio_tf.corpora import phones
 from audio_tf.corpora.corpus import check_splits
 from audio_tf.corpora.speech_corpus import SpeechCorpus, collect
@@ -65,10 +65,10 @@ def read_librispeech(
     """
     data_dir = pathlib.Path(data_dir)
     inner = data_dir / "LibriSpeech"
-    root = inner if inner.is_dir() else data_dir
+    root = inner if is_folder(inner) else data_dir
     if subsets is None:
         subsets = [
-            each for each in LIBRISPEECH_SUBSETS if (root / each).is_dir()
+            each for each in LIBRISPEECH_SUBSETS if is_folder(root / each)
         ]
     splits = {} if isinstance(subsets, str) else subsets_by_split(subsets)
     named = [each for group in splits.values() for each in group]

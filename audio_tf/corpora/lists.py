@@ -1,8 +1,10 @@
 """Text files that list something: rows of a CSV, lines of fields."""
 
 import csv
+import io
 import pathlib
 
+from audio_tf.audio import packed
 from audio_tf.ops.checks import closest
 
 
@@ -23,19 +25,31 @@ def read_fields(path):
         FileNotFoundError: if there is no such file.
         ValueError: if it is no CSV.
     """
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    with open(
-        path, newline="", encoding="utf-8-sig", errors="surrogateescape"
-    ) as file:
-        reader = csv.reader(file)
-        try:
-            return [(reader.line_num, fields) for fields in reader if fields]
-        except csv.Error as error:
-            raise ValueError(
-                f"{path}, row {reader.line_num}: not CSV ({error})"
-            ) from error
+    content = read_list(path)
+    text = content.decode("utf-8-sig", errors="surrogateescape")
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        return [(reader.line_num, fields) for fields in reader if fields]
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}, row {reader.line_num}: not CSV ({error})"
+        ) from error
+
+
+def read_list(path):
+    """Returns the bytes of a list, which may be in the release's archive.
+
+    Args:
+        path: the file.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is in an archive that is damaged.
+    """
+    try:
+        return packed.read_bytes(path)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        raise FileNotFoundError(f"{path}: no such file") from None
 
 
 def read_rows(path, columns, optional=None):

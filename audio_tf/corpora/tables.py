@@ -17,7 +17,7 @@ from audio_tf.corpora.emodb import read_emodb
 from audio_tf.corpora.esc import read_esc10, read_esc50
 from audio_tf.corpora.fsd50k import read_fsd50k
 from audio_tf.corpora.layouts import Layout
-from audio_tf.corpora.librispeech import read_librispeech
+from audio_tf.corpora.librispeech import LIBRISPEECH_SUBSETS, read_librispeech
 from audio_tf.corpora.speech_commands import read_speech_commands
 from audio_tf.corpora.speech_folder import read_speech_folder
 from audio_tf.corpora.spoken_digits import read_fsdd, read_fsdd_clips
@@ -31,18 +31,36 @@ CORPORA = {
         "sounds that are made here, to try everything",
         makes_its_own=True,
     ),
-    "fsd50k": Layout(read_fsd50k, "the folders of FSD50K as released"),
-    "esc10": Layout(read_esc10, "ESC-10, alone or within ESC-50"),
-    "esc50": Layout(read_esc50, "ESC-50 as released"),
+    "fsd50k": Layout(
+        read_fsd50k,
+        "FSD50K as released, its folders or their archives",
+        marks=("FSD50K.ground_truth",),
+    ),
+    "esc10": Layout(
+        read_esc10, "ESC-10, alone or within ESC-50", marks=("esc10.csv",)
+    ),
+    "esc50": Layout(
+        read_esc50,
+        "ESC-50 as released",
+        marks=("meta/esc50.csv", "esc50.csv"),
+    ),
     "arabic_speech_commands": Layout(
-        read_arabic_speech_commands, "Arabic Speech Commands as released"
+        read_arabic_speech_commands,
+        "Arabic Speech Commands as released",
+        marks=("train.csv",),
     ),
     "speech_commands": Layout(
-        read_speech_commands, "Google Speech Commands as released, all words"
+        read_speech_commands,
+        "Google Speech Commands as released, all words",
+        marks=("validation_list.txt",),
     ),
-    "emodb": Layout(read_emodb, "EmoDB's files, split by speaker"),
+    "emodb": Layout(
+        read_emodb, "EmoDB's files, split by speaker", marks=("wav",)
+    ),
     "fsdd": Layout(
-        read_fsdd_clips, "spoken digits, split by index or by speaker"
+        read_fsdd_clips,
+        "spoken digits, split by index or by speaker",
+        marks=("recordings",),
     ),
     "folders": Layout(read_folders, "a folder per class, or splits of such"),
     "csv": Layout(read_csv, "a file with the header filename,labels[,split]"),
@@ -51,12 +69,18 @@ CORPORA = {
 # Utterances with speakers and phones, for pre-training and probes.
 SPEECH = {
     "librispeech": Layout(
-        read_librispeech, "the folders of LibriSpeech as released"
+        read_librispeech,
+        "the folders of LibriSpeech as released",
+        marks=("LibriSpeech", *LIBRISPEECH_SUBSETS),
     ),
     "tfds_librispeech": Layout(
         read_tfds_librispeech, "LibriSpeech that TFDS has prepared"
     ),
-    "fsdd": Layout(read_fsdd, "spoken digits, with splits of their own"),
+    "fsdd": Layout(
+        read_fsdd,
+        "spoken digits, with splits of their own",
+        marks=("recordings",),
+    ),
     "folder": Layout(read_speech_folder, "all audio in a folder and below"),
 }
 

@@ -7,11 +7,13 @@ from audio_tf.data.clips import Clips, limit_lengths, prepare
 from audio_tf.data.decoding import decode_dataset
 from audio_tf.data.feature_cache import cache_features
 from audio_tf.data.frame_labels import PADDING_LABEL, Frames, align_labels
+from audio_tf.data.loading import TASKS, load
 from audio_tf.data.utterances import Utterances
 
 __all__ = [
     "DECODERS",
     "PADDING_LABEL",
+    "TASKS",
     "AudioCache",
     "Chunks",
     "Clips",
@@ -22,6 +24,7 @@ __all__ = [
     "decode_dataset",
     "default_cache_dir",
     "limit_lengths",
+    "load",
     "prepare",
     "score_clips",
 ]

@@ -17,6 +17,7 @@ import zlib
 
 import numpy as np
 
+from audio_tf.audio import packed
 from audio_tf.audio.resampling import RESAMPLER
 
 # The header has the magic, whose entry it is, how many values follow, their
@@ -84,9 +85,9 @@ class AudioCache:
             FileNotFoundError: if there is no such source.
         """
         source = os.path.abspath(source)
-        status = os.stat(source)
+        size, modified_ns = packed.status(source)
         name = hashlib.sha1(os.fsencode(source)).hexdigest()
-        version = f"{status.st_size:x}-{status.st_mtime_ns:x}"
+        version = f"{size:x}-{modified_ns:x}"
         return self.directory / name[:2] / f"{name}-{version}.f32"
 
     def owner(self, entry):

@@ -7,6 +7,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from audio_tf.audio.decode import AudioError
+from audio_tf.audio.packed import PackError
 from audio_tf.data.cache import (
     AudioCache,
     read_entry,
@@ -137,6 +138,8 @@ def prepare(
             entries[row] = cache.entry(file)
         except FileNotFoundError:
             fail(row, "no such file")
+        except PackError as error:
+            fail(row, str(error))
         except (OSError, ValueError) as error:
             fail(row, f"not a file name ({error})")
     found = cache.check_all(list(entries.values()))

@@ -83,7 +83,7 @@ class AudioSettings(Settings):
 
     def file_root(self):
         """Returns the folder that names of files are relative to."""
-        folder = self.corpus_dir()
+        folder = layouts.resolve(self.layouts, self.dataset, self.corpus_dir())
         return folder.parent if folder.is_file() else folder
 
     def taken(self, options):

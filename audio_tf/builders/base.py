@@ -1,0 +1,413 @@
+"""The base of every builder: TFDS' contract, checks, resume, an index."""
+
+import contextlib
+import csv
+import fcntl
+import functools
+import io
+import json
+import math
+import os
+import pathlib
+import shutil
+import types
+
+import numpy as np
+import tensorflow_datasets as tfds
+from tensorflow_datasets.core import dataset_builder
+from tqdm.auto import tqdm
+
+from audio_tf.audio import packed
+from audio_tf.audio.decode import AudioError
+from audio_tf.builders import release as releases
+from audio_tf.builders import shards
+
+# Enough to tell how large the samples of a corpus are.
+CLIPS_LOOKED_AT = 20
+
+
+class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
+    """A TFDS builder of a corpus that was downloaded before.
+
+    ```python
+    builder = Esc(source="ESC-50-master", config="esc50")
+    builder.download_and_prepare()
+    tfds.load("esc/esc50", split="fold1+fold2+fold3")
+    ```
+
+    An example has `audio`, samples of one channel at the corpus' own rate
+    (`info.features["audio"].sample_rate`): int16 as they are in files of 16
+    bits, else float32; `file`, the clip's path in the release; and what the
+    subclass adds. Beside TFDS' files are `release/`, the lists of the
+    release, and `clips.csv`, where each clip is: readers of audio_tf take the
+    folder as they take the release itself, see `audio.packed`.
+
+    It writes one file of records after the other, see `shards`, into a folder
+    of its own, and moves all of them when they are complete. A build that was
+    killed goes on there.
+
+    Args:
+        source: path of the release's folder. It may be left out to read what
+            was built.
+        partial: bool, whether there may be fewer clips than published.
+        skip_bad: bool, whether clips that are missing or cannot be read are
+            left out, else the first is an error.
+        shard_bytes: int, bytes of a file of records, about.
+        workers: int, threads that decode; `None` for one a core.
+        progress: bool, whether to show progress bars.
+        beam_options: list of str, flags of Apache Beam that is to write the
+            files; `None` to write them here.
+        **kwargs: TFDS' own: `data_dir`, `config`, `version`.
+
+    Attributes:
+        SUMMARY: str, the corpus in a sentence.
+        HOMEPAGE: str, where it comes from.
+        LICENCE: str.
+        CITATION: str, BibTeX.
+        LAYOUTS: dict by configuration of the layouts of `corpora` that read
+            its lists; the key is `None` without configurations.
+        COUNTS: dict by configuration of the published count of clips by
+            split.
+        CHECKSUMS: dict of the published MD5 by name of a downloaded file.
+    """
+
+    # TFDS would look for it in a package, which takes a further package.
+    code_path = None
+
+    SUMMARY = HOMEPAGE = LICENCE = CITATION = ""
+    LAYOUTS = {}
+    COUNTS = {}
+    CHECKSUMS = {}
+
+    def __init__(
+        self,
+        *,
+        source=None,
+        partial=False,
+        skip_bad=False,
+        shard_bytes=shards.SHARD_BYTES,
+        workers=None,
+        progress=True,
+        beam_options=None,
+        **kwargs,
+    ):
+        self.source = source and pathlib.Path(source)
+        self.partial = partial
+        self.skip_bad = skip_bad
+        self.shard_bytes = shard_bytes
+        self.workers = workers or os.cpu_count()
+        self.progress = progress
+        self.beam_options = beam_options
+        super().__init__(**kwargs)
+
+    def read_release(self):
+        """Reads the lists of `source`, and decodes nothing.
+
+        Returns:
+            `Release`.
+
+        Raises:
+            FileNotFoundError: if a list is missing.
+            ValueError: if lists contradict each other.
+        """
+        raise NotImplementedError
+
+    @functools.cached_property
+    def release(self):
+        """The `Release`, read when it is asked for."""
+        if self.source is None:
+            raise ValueError(
+                f"{self.name} must be downloaded first, from {self.HOMEPAGE}; "
+                "then `source` is its folder. Received: source=None"
+            )
+        if not self.source.is_dir():
+            raise FileNotFoundError(f"{self.source}: no such folder")
+        return self.read_release()
+
+    @functools.cached_property
+    def audio_format(self):
+        """The `AudioFormat` of the first clip that is there."""
+        for clip in self.release.clips():
+            with contextlib.suppress(AudioError):
+                return shards.detect_format(clip)
+        raise releases.ReleaseError(
+            f"{self.source}: none of {len(self.release.clips())} clips is there"
+        )
+
+    @property
+    def config_name(self):
+        """The name of the configuration, or `None` if there are none."""
+        return self.builder_config and self.builder_config.name
+
+    def _info(self):
+        features = None
+        if self.source is not None:
+            features = tfds.features.FeaturesDict(
+                {
+                    "audio": tfds.features.Audio(
+                        dtype=np.dtype(self.audio_format.dtype).type,
+                        sample_rate=self.audio_format.sample_rate_hz,
+                        encoding=tfds.features.Encoding.BYTES,
+                    ),
+                    "file": tfds.features.Text(),
+                    **self.release.features,
+                }
+            )
+        return tfds.core.DatasetInfo(
+            builder=self,
+            description=self.SUMMARY,
+            features=features,
+            homepage=self.HOMEPAGE,
+            citation=self.CITATION,
+            license=self.LICENCE,
+        )
+
+    @property
+    def pieces(self):
+        """The folder of the files that are complete, until all are."""
+        folder = pathlib.Path(self.data_dir)
+        return folder.with_name(f".{folder.name}.pieces")
+
+    def download_and_prepare(self, **kwargs):
+        """Builds the corpus, unless it is built; see TFDS.
+
+        Raises:
+            BlockingIOError: if another process is building it.
+            ValueError: if the release is not as published.
+            AudioError: if a clip is bad, unless `skip_bad`.
+        """
+        folder, pieces = pathlib.Path(self.data_dir), self.pieces
+        if folder.exists():
+            shutil.rmtree(pieces, ignore_errors=True)
+            return
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with only_one(folder.with_name(f".{folder.name}.lock")):
+            for rest in folder.parent.glob(f"incomplete.*_{folder.name}"):
+                shutil.rmtree(rest)
+            # It is moved below, so it is asked for while the name is its own.
+            self.kept = pieces
+            kwargs.setdefault(
+                "download_config",
+                tfds.download.DownloadConfig(try_download_gcs=False),
+            )
+            super().download_and_prepare(**kwargs)
+            shutil.rmtree(pieces)
+
+    def _make_download_manager(self, download_dir, download_config):
+        # TFDS would make a folder for what is never downloaded.
+        return types.SimpleNamespace(downloaded_size=0)
+
+    def _log_download_bytes(self):
+        """Says nothing of a download."""
+
+    _log_download_done = _log_download_bytes
+
+    def _download_and_prepare(self, dl_manager, download_config=None):
+        release = self.release
+        sums = releases.check_sums(self.source, self.CHECKSUMS, self.progress)
+        complete = releases.check_counts(
+            release, self.COUNTS[self.config_name], self.partial
+        )
+        found, missing = releases.check_files(release, self.skip_bad)
+        splits = {
+            split: [clip for clip in clips if clip.name in found]
+            for split, clips in release.splits.items()
+        }
+        splits = {split: clips for split, clips in splits.items() if clips}
+        planned = self.write(splits, found)
+        notes = [shards.read_note(shard, self.kept) for shard in planned]
+        for note in notes:
+            missing.update(note["failures"])
+        self.write_index(planned, notes, found, complete, missing, sums)
+        self.info.set_splits(self.split_infos(splits, planned, notes))
+
+    def write(self, splits, found):
+        """Writes the files of records that are not there; returns all."""
+        features = self.info.features
+        encode = functools.partial(
+            shards.encode, audio_format=self.audio_format, features=features
+        )
+        growth = self.growth(splits, found)
+        templates = {
+            split: self._get_filename_template(split_name=split)
+            for split in splits
+        }
+        planned = shards.plan(
+            splits,
+            found,
+            growth,
+            lambda split, index, count: (
+                templates[split]
+                .sharded_filepath(shard_index=index, num_shards=count)
+                .name
+            ),
+            self.shard_bytes,
+        )
+        spec = json.dumps(features.to_json())
+        mark = shards.fingerprint(planned, found, self.audio_format, spec)
+        shards.keep_or_clear(self.kept, mark)
+        if self.beam_options is not None:
+            tasks = [
+                shards.ShardTask(
+                    shard,
+                    os.fspath(self.kept),
+                    self.audio_format,
+                    spec,
+                    self.skip_bad,
+                )
+                for shard in planned
+                if shards.read_note(shard, self.kept) is None
+            ]
+            shards.write_by_beam(tasks, self.beam_options)
+            return planned
+        with tqdm(
+            desc=f"building {self.name}",
+            total=sum(map(len, splits.values())),
+            unit="clip",
+            disable=None if self.progress else True,
+        ) as bar:
+            shards.write_missing(
+                planned, self.kept, encode, self.workers, self.skip_bad, bar
+            )
+        return planned
+
+    def growth(self, splits, found):
+        """Returns how many bytes of samples a byte of a clip's file makes."""
+        clips = [clip for clips in splits.values() for clip in clips]
+        made = read = 1
+        for clip in clips[:: math.ceil(len(clips) / CLIPS_LOOKED_AT)]:
+            with contextlib.suppress(AudioError):
+                samples = shards.read_samples(clip.file, self.audio_format)
+                made += samples.nbytes
+                read += found[clip.name][0]
+        return made / read
+
+    def split_infos(self, splits, planned, notes):
+        """Returns TFDS' description of the splits."""
+        infos = []
+        for split in splits:
+            mine = [
+                note
+                for shard, note in zip(planned, notes, strict=True)
+                if shard.split == split
+            ]
+            infos.append(
+                tfds.core.SplitInfo(
+                    name=split,
+                    shard_lengths=[len(note["rows"]) for note in mine],
+                    num_bytes=sum(note["bytes"] for note in mine),
+                    filename_template=self._get_filename_template(split),
+                )
+            )
+        return tfds.core.splits.SplitDict(infos)
+
+    def write_index(self, planned, notes, found, complete, left_out, sums):
+        """Moves the files of records and writes what lies beside them."""
+        folder = pathlib.Path(self.data_dir)
+        text = io.StringIO(newline="")
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerow(packed.COLUMNS)
+        for shard, note in zip(planned, notes, strict=True):
+            for name, place, size, checksum in note["rows"]:
+                source_bytes = found[name][0]
+                rows.writerow(
+                    [name, shard.name, place, size, checksum, source_bytes]
+                )
+            link(self.kept / shard.name, folder / shard.name)
+        (folder / packed.CLIPS).write_text(text.getvalue(), "utf-8")
+        for name in self.release.lists:
+            path = folder / packed.RELEASE / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(packed.read_bytes(self.source / name))
+        (folder / packed.RELEASE).mkdir(exist_ok=True)
+        default = self.get_default_builder_config()
+        facts = {
+            "dataset": self.name,
+            "config": self.config_name,
+            "version": str(self.version),
+            "default": not default or default.name == self.config_name,
+            "layouts": list(self.LAYOUTS[self.config_name]),
+            "sample_rate_hz": self.audio_format.sample_rate_hz,
+            "dtype": self.audio_format.dtype,
+            "complete": complete and not left_out,
+            "left_out": left_out,
+            "checksums": sums,
+        }
+        (folder / packed.BUILD).write_text(json.dumps(facts, indent=2), "utf-8")
+
+    def verify(self):
+        """Reads what was built through TFDS, and compares it with the source.
+
+        Every sample must be equal to that of the clip's file, and all that
+        was listed must be there.
+
+        Returns:
+            Dict by split of how many clips are equal.
+
+        Raises:
+            ReleaseError: if one is not; it names the clip.
+        """
+        build = packed.open_build(pathlib.Path(self.data_dir))
+        plain = tfds.builder_from_directory(self.data_dir)
+        left_out, counts = set(build.facts["left_out"]), {}
+        for split, clips in self.release.splits.items():
+            wanted = {clip.name: clip for clip in clips}
+            wanted = {
+                name: clip
+                for name, clip in wanted.items()
+                if name not in left_out
+            }
+            counts[split] = len(wanted)
+            if not wanted:
+                continue
+            examples = plain.as_dataset(split=split).as_numpy_iterator()
+            for example in tqdm(
+                examples,
+                desc=f"verifying {split}",
+                total=len(wanted),
+                unit="clip",
+                disable=None if self.progress else True,
+            ):
+                name = example["file"].decode()
+                clip = wanted.pop(name, None)
+                same = clip is not None and (
+                    shards.read_samples(clip.file, self.audio_format)
+                    == example["audio"]
+                )
+                if not (clip and same.all()):
+                    raise releases.ReleaseError(
+                        f"{self.data_dir}: {name} of {split} is not what "
+                        f"{self.source} has"
+                    )
+            if wanted:
+                raise releases.ReleaseError(
+                    f"{self.data_dir}: {len(wanted)} clips of {split} are not "
+                    f"in it. Received: {releases.first(wanted)}"
+                )
+        return counts
+
+
+def link(source, target):
+    """Gives a file a second name, or copies it where files have one only."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+@contextlib.contextmanager
+def only_one(path):
+    """Holds a lock while the block runs, which ends with the process.
+
+    Raises:
+        BlockingIOError: if another process holds it.
+    """
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BlockingIOError(
+                error.errno, "another process is building this corpus", path
+            ) from error
+        yield
+        path.unlink(missing_ok=True)

@@ -1,0 +1,416 @@
+"""Clips to TFRecord files: each written whole or not at all, in any order.
+
+Which clip is in which file depends on the clips alone. A file is a piece of
+work that any process or machine may do, and that is done once: a build that
+was killed goes on with the files that are missing.
+"""
+
+import collections
+import concurrent.futures
+import dataclasses
+import functools
+import hashlib
+import io
+import json
+import math
+import os
+import pathlib
+import secrets
+import typing
+import zlib
+
+import numpy as np
+import soundfile
+
+from audio_tf import files
+from audio_tf.audio import packed
+from audio_tf.audio.decode import AudioError, read_audio
+
+# What `tfds.load` reads best is 64 MiB and more.
+SHARD_BYTES = 2**26
+
+# The bytes of a record of TFRecord before and after its content: length and
+# checksum of the length, and the checksum of the content.
+HEAD, TAIL = 12, 4
+
+# Subtypes of soundfile whose samples 16 bits hold.
+SIXTEEN_BITS = {"PCM_16", "PCM_S8", "PCM_U8"}
+
+
+class AudioFormat(typing.NamedTuple):
+    """The rate and type of samples that a corpus is stored with.
+
+    Attributes:
+        sample_rate_hz: int.
+        dtype: str, `"int16"` for files of one channel with 16 bits, which are
+            kept as they are; `"float32"` for all others, of which the
+            channels are averaged.
+    """
+
+    sample_rate_hz: int
+    dtype: str
+
+
+class Encoded(typing.NamedTuple):
+    """A clip as a record.
+
+    Attributes:
+        record: bytes of the `tf.train.Example`.
+        place: int, the byte in it where the samples begin.
+        size: int, the bytes of the samples.
+        checksum: int, CRC-32 of these.
+    """
+
+    record: bytes
+    place: int
+    size: int
+    checksum: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """A file of records, to be written.
+
+    Attributes:
+        split: str.
+        name: str, the name of the file.
+        clips: tuple of `Clip`, in their order in the file.
+    """
+
+    split: str
+    name: str
+    clips: tuple
+
+
+def detect_format(clip):
+    """Returns the `AudioFormat` of a corpus by one of its clips.
+
+    Raises:
+        AudioError: if the clip is not audio.
+    """
+    try:
+        content = packed.read_bytes(clip.file)
+        found = soundfile.info(io.BytesIO(content))
+    except (OSError, packed.PackError, soundfile.LibsndfileError) as error:
+        raise AudioError(clip.file, f"not readable ({error})") from error
+    as_it_is = found.subtype in SIXTEEN_BITS and found.channels == 1
+    return AudioFormat(found.samplerate, "int16" if as_it_is else "float32")
+
+
+def read_samples(file, audio_format):
+    """Reads a clip as a corpus of this format stores it.
+
+    Args:
+        file: path of the clip.
+        audio_format: `AudioFormat`.
+
+    Returns:
+        Array `(samples,)` of that dtype.
+
+    Raises:
+        AudioError: if the clip cannot be read, or has another rate or more
+            than 16 bits.
+    """
+    samples, rate_hz = read_audio(file)
+    if rate_hz != audio_format.sample_rate_hz:
+        raise AudioError(
+            file,
+            f"the corpus is at {audio_format.sample_rate_hz} Hz, this clip at "
+            f"{rate_hz} Hz",
+        )
+    if audio_format.dtype == "float32":
+        return samples
+    whole = np.rint(samples * 2.0**15)
+    if not np.array_equal(whole, samples * 2.0**15) or whole.max() >= 2**15:
+        raise AudioError(
+            file, "more than 16 bits or one channel, unlike the first clip"
+        )
+    return whole.astype("int16")
+
+
+def encode(clip, audio_format, features):
+    """Returns a clip as an `Encoded` record.
+
+    Args:
+        clip: `Clip`.
+        audio_format: `AudioFormat`.
+        features: TFDS' `FeaturesDict`, with `audio` and `file` and those of
+            the clip.
+
+    Raises:
+        AudioError: if the clip cannot be read.
+    """
+    samples = read_samples(clip.file, audio_format)
+    raw = samples.astype(samples.dtype.newbyteorder("<")).tobytes()
+    # TFDS' `Audio` takes arrays as they are to be stored.
+    record = features.serialize_example(
+        {"audio": np.array(raw, object), "file": clip.name, **clip.features}
+    )
+    return Encoded(record, record.index(raw), len(raw), zlib.crc32(raw))
+
+
+def plan(splits, found, growth, name_of, shard_bytes=SHARD_BYTES):
+    """Says which clip goes into which file.
+
+    Clips are in the order of a hash of their names, so that those of one
+    label do not stand together, and whoever plans the same clips has the same
+    files.
+
+    Args:
+        splits: dict by split of lists of `Clip`.
+        found: dict by name of the size and the time of change of each clip's
+            file.
+        growth: float, bytes of a record by bytes of its clip's file.
+        name_of: function of the split, the number of the file and their count
+            to the file's name.
+        shard_bytes: int, bytes of a file, about.
+
+    Returns:
+        List of `Shard`.
+    """
+    shards = []
+    for split, clips in splits.items():
+        ordered = sorted(clips, key=lambda clip: hashed(clip.name))
+        total = growth * sum(found[clip.name][0] for clip in clips)
+        count = min(max(1, math.ceil(total / shard_bytes)), len(clips))
+        for index, rows in enumerate(np.array_split(range(len(clips)), count)):
+            chosen = tuple(ordered[row] for row in rows)
+            shards.append(Shard(split, name_of(split, index, count), chosen))
+    return shards
+
+
+def hashed(name):
+    """Returns the SHA-256 of a name, hexadecimal."""
+    return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def write_shard(shard, folder, encoded, skip_bad=False):
+    """Writes a file of records and beside it what is in it.
+
+    Args:
+        shard: `Shard`.
+        folder: `pathlib.Path` that both are written to.
+        encoded: iterable of pairs of a `Clip` of the shard and its `Encoded`,
+            or the `AudioError` that says why it has none.
+        skip_bad: bool, whether clips that cannot be read are left out.
+
+    Raises:
+        AudioError: if a clip cannot be read, unless `skip_bad`.
+    """
+    import tensorflow as tf
+
+    rows, failures, place = [], {}, 0
+    # Two machines may write one file at once; the first whole one stays.
+    path = folder / f".{shard.name}.{secrets.token_hex(8)}"
+    try:
+        with tf.io.TFRecordWriter(os.fspath(path)) as writer:
+            for clip, each in encoded:
+                if isinstance(each, AudioError):
+                    if not skip_bad:
+                        raise each
+                    failures[clip.name] = each.reason
+                    continue
+                writer.write(each.record)
+                begin = place + HEAD + each.place
+                rows.append([clip.name, begin, each.size, each.checksum])
+                place += HEAD + len(each.record) + TAIL
+        os.replace(path, folder / shard.name)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    note = {"rows": rows, "failures": failures, "bytes": place}
+    # The note is last: a file with a note is whole.
+    path.write_text(json.dumps(note), "utf-8")
+    os.replace(path, note_of(shard, folder))
+
+
+def note_of(shard, folder):
+    """Returns the path of what `write_shard` writes beside a file."""
+    return folder / f"{shard.name}.json"
+
+
+def read_note(shard, folder):
+    """Returns what is in a file, if it was written whole, else `None`.
+
+    Returns:
+        Dict of `rows`, lists of a clip's name, first byte, bytes and CRC-32
+        of its samples; `failures`, reasons by the names of the clips that were
+        left out; and `bytes`, the size of the file.
+    """
+    try:
+        note = json.loads(note_of(shard, folder).read_text("utf-8"))
+        there = (folder / shard.name).stat().st_size
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return note if there == note["bytes"] else None
+
+
+def encode_ahead(clips, encode_one, workers):
+    """Encodes clips by threads, a few ahead of what is asked for, in order.
+
+    Memory does not grow with their number.
+
+    Args:
+        clips: list of `Clip`.
+        encode_one: function of a `Clip` to its `Encoded`.
+        workers: int, how many threads.
+
+    Yields:
+        Pairs of a `Clip` and its `Encoded`, or its `AudioError`.
+    """
+
+    def attempt(clip):
+        try:
+            return clip, encode_one(clip)
+        except AudioError as error:
+            return clip, error
+
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        ahead = collections.deque()
+        try:
+            for clip in clips:
+                ahead.append(pool.submit(attempt, clip))
+                if len(ahead) > workers + 1:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def write_missing(shards, folder, encode_one, workers, skip_bad, bar):
+    """Writes the files that are not there yet, by all cores.
+
+    Args:
+        shards: list of `Shard`.
+        folder: `pathlib.Path`.
+        encode_one: function of a `Clip` to its `Encoded`.
+        workers: int, how many threads.
+        skip_bad: bool, see `write_shard`.
+        bar: progress bar of tqdm, that counts clips.
+    """
+    for shard in shards:
+        if read_note(shard, folder) is not None:
+            bar.update(len(shard.clips))
+            continue
+
+        def counted(encoded):
+            for each in encoded:
+                yield each
+                bar.update()
+
+        encoded = encode_ahead(shard.clips, encode_one, workers)
+        write_shard(shard, folder, counted(encoded), skip_bad)
+
+
+class ShardTask(typing.NamedTuple):
+    """The writing of one file, with everything that a machine needs for it.
+
+    Attributes:
+        shard: `Shard`; its clips' paths must be those of that machine.
+        folder: str, where the file goes, seen by all machines.
+        audio_format: `AudioFormat`.
+        features: str, TFDS' features as JSON.
+        skip_bad: bool, see `write_shard`.
+    """
+
+    shard: Shard
+    folder: str
+    audio_format: AudioFormat
+    features: str
+    skip_bad: bool
+
+    def run(self):
+        """Writes the file and returns its name."""
+        features = features_from_json(self.features)
+        write_shard(
+            self.shard,
+            pathlib.Path(self.folder),
+            ((clip, self.attempt(clip, features)) for clip in self.shard.clips),
+            self.skip_bad,
+        )
+        return self.shard.name
+
+    def attempt(self, clip, features):
+        """Returns the `Encoded` of a clip, or its `AudioError`."""
+        try:
+            return encode(clip, self.audio_format, features)
+        except AudioError as error:
+            return error
+
+
+@functools.lru_cache(maxsize=4)
+def features_from_json(text):
+    """Returns TFDS' features of what `to_json` made of them."""
+    import tensorflow_datasets as tfds
+
+    return tfds.features.FeatureConnector.from_json(json.loads(text))
+
+
+def write_by_beam(tasks, options):
+    """Writes files on Apache Beam.
+
+    Args:
+        tasks: list of `ShardTask`.
+        options: list of str, Beam's own flags, for example
+            `["--runner=FlinkRunner"]`.
+
+    Raises:
+        ImportError: if Beam is not installed.
+    """
+    try:
+        import apache_beam as beam
+        from apache_beam.options.pipeline_options import PipelineOptions
+    except ImportError as error:
+        raise ImportError(
+            f"--beam needs Apache Beam: pip install 'audio_tf[beam]' ({error})"
+        ) from error
+    with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
+        _ = (
+            pipeline
+            | "shards" >> beam.Create(tasks)
+            | "spread" >> beam.Reshuffle()
+            | "write" >> beam.Map(run_task)
+        )
+
+
+def run_task(task):
+    """Does a `ShardTask`; a function of a module, which Beam can send."""
+    return ShardTask(*task).run()
+
+
+def fingerprint(shards, found, audio_format, features):
+    """Returns a checksum of all that says what the files hold.
+
+    Files of another fingerprint are none of this build.
+
+    Args:
+        shards: list of `Shard`.
+        found: dict by name of the size and the time of change of each clip's
+            file.
+        audio_format: `AudioFormat`.
+        features: str, TFDS' features as JSON.
+    """
+    digest = hashlib.sha256(f"{audio_format}{features}".encode())
+    for shard in shards:
+        for clip in shard.clips:
+            facts = [shard.name, clip.name, *found[clip.name], clip.features]
+            digest.update(json.dumps(facts).encode())
+    return digest.hexdigest()
+
+
+def keep_or_clear(folder, mark):
+    """Makes a folder for the files of a build, without those of another.
+
+    Args:
+        folder: `pathlib.Path`.
+        mark: str, the `fingerprint` of the build.
+    """
+    path = folder / "fingerprint"
+    if path.is_file() and path.read_text("utf-8") == mark:
+        return
+    if folder.exists():
+        for rest in folder.iterdir():
+            rest.unlink()
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write_text(path, mark)

@@ -1,0 +1,227 @@
+"""One door to a corpus: its release's folder, or what was built for TFDS."""
+
+import dataclasses
+import os
+import pathlib
+import typing
+import warnings
+
+import numpy as np
+import tensorflow as tf
+
+from audio_tf.audio import packed
+from audio_tf.audio.decode import AudioError, read_audio
+from audio_tf.corpora import CORPORA, SPEECH, layouts
+from audio_tf.data.cache import default_cache_dir
+from audio_tf.data.clips import prepare
+from audio_tf.ops.checks import closest
+from audio_tf.terminal import describe_failures
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """The corpora and the targets that belong to a task.
+
+    Attributes:
+        layouts: dict of the layouts of corpora that answer it.
+        targets: function of a corpus to the list of its clips' targets, or
+            `None` where clips have none.
+        dtype: type of the targets.
+        shape: function of a corpus to the shape of one clip's targets.
+    """
+
+    layouts: dict
+    targets: typing.Callable | None
+    dtype: object = tf.float32
+    shape: typing.Callable | None = None
+
+
+TASKS = {
+    "labels": Task(
+        CORPORA,
+        lambda corpus: corpus.targets(),
+        tf.float32,
+        lambda corpus: (len(corpus.vocabulary),),
+    ),
+    "speaker": Task(
+        SPEECH, lambda corpus: corpus.speakers, tf.int32, lambda _: ()
+    ),
+    "phones": Task(
+        SPEECH, lambda corpus: corpus.frame_labels, tf.int32, lambda _: (None,)
+    ),
+    "audio": Task({**SPEECH, **CORPORA}, None),
+}
+
+
+def load(
+    name_or_folder,
+    split="train",
+    task="labels",
+    data_dir=None,
+    sample_rate_hz=None,
+    cache_dir=None,
+    strict=False,
+    progress=True,
+    with_info=False,
+    **options,
+):
+    """Loads a split of a corpus as clips with what they are labelled with.
+
+    ```python
+    clips, info = audio_tf.data.load("ESC-50-master", with_info=True)
+    for waveform, targets in clips:
+        print(waveform.shape, info.corpus.vocabulary[targets.numpy().argmax()])
+    ```
+
+    The elements are the same whether the folder is the release itself or what
+    `audio-tf build` made of it. Clips are decoded once, into the cache.
+
+    Args:
+        name_or_folder: path of a folder in the layout of its release, or of a
+            build, whose layout is told by what is in it; or the name of a
+            layout, a key of `CORPORA` or `SPEECH`, of which there is a build
+            in TFDS' folder or in `data_dir`.
+        split: str, a split of the layout's reader, such as `"train"`.
+        task: str, a key of `TASKS`. `"labels"`: all labels of the clip, float32
+            `(classes,)`, 1 or 0. `"speaker"`: the speaker's index, int32.
+            `"phones"`: the phone of each frame, int32 `(labels,)`, at
+            `info.corpus.label_rate_hz`. `"audio"`: no targets, so that an
+            element is the waveform alone.
+        data_dir: folder of the corpus whose layout `name_or_folder` names; if
+            `None`, TFDS' own: `$TFDS_DATA_DIR`, or `~/tensorflow_datasets`.
+        sample_rate_hz: int, the rate of the waveforms, or `None` for the rate
+            of the corpus' first clip.
+        cache_dir: folder of the `AudioCache`, or `None` for the default.
+        strict: bool. If True, a bad file is an error; else it is left out,
+            and a warning counts such files.
+        progress: bool, whether to show a progress bar.
+        with_info: bool, whether to return the `Clips` too.
+        **options: further arguments of the layout's reader, see
+            `corpora.load_corpus`.
+
+    Returns:
+        `tf.data.Dataset` of `(waveform, targets)`, in the corpus' order, with
+        float32 waveforms `(samples,)`, mono, full scale 1; or a pair of it and
+        the `Clips`, whose `corpus` has files, labels and vocabulary.
+
+    Raises:
+        FileNotFoundError: if there is no such folder, or no build of a name.
+        ValueError: if there is no such task or split, the folder has no known
+            layout, or clips lack what the task asks for.
+    """
+    if task not in TASKS:
+        raise ValueError(
+            f"`task` must be one of {list(TASKS)}{closest(task, TASKS)}. "
+            f"Received: task={task!r}"
+        )
+    chosen = TASKS[task]
+    dataset, folder = locate(name_or_folder, data_dir, chosen.layouts)
+    splits = layouts.load(chosen.layouts, dataset, folder, options)
+    if split not in splits:
+        raise ValueError(
+            f"`split` must be one of {list(splits)}{closest(split, splits)}. "
+            f"Received: split={split!r}"
+        )
+    corpus = splits[split]
+    if not len(corpus):
+        filled = [each for each in splits if len(splits[each])]
+        raise ValueError(
+            f"{folder}: the split {split} has no clips; {filled} have"
+        )
+    clips = prepare(
+        corpus,
+        sample_rate_hz or first_rate(corpus),
+        cache_dir or default_cache_dir(),
+        strict=strict,
+        progress=progress,
+        name=split,
+    )
+    if clips.failures:
+        warnings.warn(
+            f"{folder}: {len(clips.failures)} of {len(corpus)} clips are left "
+            f"out. {describe_failures(clips.failures)}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    elements = as_dataset(clips, task, chosen)
+    return (elements, clips) if with_info else elements
+
+
+def locate(name_or_folder, data_dir, known):
+    """Finds the folder of a corpus and its layout.
+
+    Args:
+        name_or_folder: see `load`.
+        data_dir: see `load`.
+        known: dict of `Layout` by name.
+
+    Returns:
+        Pair of the name of the layout and the path of the folder.
+    """
+    if data_dir is None and os.path.isdir(name_or_folder):
+        return layouts.detect(known, name_or_folder), name_or_folder
+    if name_or_folder not in known:
+        raise FileNotFoundError(
+            f"{name_or_folder}: no such folder, and no layout of "
+            f"{list(known)}{closest(name_or_folder, known)}"
+        )
+    if data_dir is not None or known[name_or_folder].makes_its_own:
+        return name_or_folder, data_dir or default_cache_dir()
+    root = pathlib.Path(
+        os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+    ).expanduser()
+    if packed.find_build(root, name_or_folder) is None:
+        raise FileNotFoundError(
+            f"{root}: nothing is built there that the layout "
+            f"{name_or_folder!r} reads; `audio-tf build` does, or `data_dir` "
+            "names the folder of the release"
+        )
+    return name_or_folder, root
+
+
+def first_rate(corpus):
+    """Returns the rate of the first clip that can be read, in Hz."""
+    reasons = {}
+    for file in corpus.files:
+        try:
+            return read_audio(file)[1]
+        except AudioError as error:
+            reasons[str(file)] = error.reason
+    raise ValueError(
+        f"None of {len(corpus)} files is usable. {describe_failures(reasons)}"
+    )
+
+
+def as_dataset(clips, task, chosen):
+    """Returns the elements of `load` of the clips of a corpus."""
+
+    def read(row):
+        waveform = tf.numpy_function(clips.read, [row], tf.float32)
+        return tf.ensure_shape(waveform, (None,))
+
+    waveforms = tf.data.Dataset.range(len(clips)).map(read, tf.data.AUTOTUNE)
+    if chosen.targets is None:
+        return waveforms.prefetch(tf.data.AUTOTUNE)
+    found = chosen.targets(clips.corpus)
+    lacking = [
+        row
+        for row in range(len(clips))
+        if found is None or found[row] is None or np.min(found[row]) < 0
+    ]
+    if lacking:
+        raise ValueError(
+            f"{len(lacking)} of {len(clips)} clips lack what "
+            f"task={task!r} asks for. Received: "
+            f"{clips.corpus.files[lacking[0]]}"
+        )
+
+    def target(row):
+        value = tf.numpy_function(
+            lambda row: np.asarray(found[row], chosen.dtype.as_numpy_dtype),
+            [row],
+            chosen.dtype,
+        )
+        return tf.ensure_shape(value, chosen.shape(clips.corpus))
+
+    targets = tf.data.Dataset.range(len(clips)).map(target, tf.data.AUTOTUNE)
+    return tf.data.Dataset.zip(waveforms, targets).prefetch(tf.data.AUTOTUNE)

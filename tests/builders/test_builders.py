@@ -1,0 +1,337 @@
+"""Corpora built for TFDS: read by TFDS alone, resumed, refused."""
+
+import importlib.util
+import io
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import soundfile
+from releases import RELEASES, write_clip, write_esc
+
+from audio_tf import builders, data
+from audio_tf.audio import packed
+from audio_tf.cli import main
+
+tfds = pytest.importorskip(
+    "tensorflow_datasets", reason="NO BUILDER IS TESTED: no TFDS"
+)
+
+DATASETS = pathlib.Path(__file__).resolve().parents[2] / "datasets"
+
+
+def make(name, source, data_dir, **kwargs):
+    """A builder of a small part of a release."""
+    name, _, config = name.partition("/")
+    kwargs = {"partial": True, "progress": False, "workers": 2, **kwargs}
+    return builders.find(name)(
+        source=source, data_dir=data_dir, config=config or None, **kwargs
+    )
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Dict by name of the release's folder, TFDS' folder and the builder."""
+    root = tmp_path_factory.mktemp("built")
+    found = {}
+    for name, write in RELEASES.items():
+        source = write(root / "releases" / name)
+        builder = make(name, source, root / "tfds", shard_bytes=400)
+        builder.download_and_prepare()
+        found[name] = source, root / "tfds", builder
+    return found
+
+
+def contents(folder):
+    """Dict by relative path of the bytes of all files of a build."""
+    folder = pathlib.Path(folder)
+    return {
+        file.relative_to(folder).as_posix(): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+def test_every_builder_is_tested():
+    assert {name.split("/")[0] for name in RELEASES} == {*builders.BUILDERS}
+
+
+QUICK = ("esc/esc50", "fsdd/speakers")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+        for name in RELEASES
+    ],
+)
+def test_tfds_reads_each_sample_of_the_source(built, name):
+    source, data_dir, builder = built[name]
+    seen = set()
+    for split in builder.info.splits:
+        dataset = tfds.load(name, split=split, data_dir=data_dir)
+        for example in dataset.as_numpy_iterator():
+            file = example["file"].decode()
+            audio, rate_hz = soundfile.read(source / file, dtype="int16")
+            np.testing.assert_array_equal(example["audio"], audio)
+            assert example["audio"].dtype == np.int16
+            assert rate_hz == builder.info.features["audio"].sample_rate
+            seen.add(file)
+    listed = {clip.name for clip in builder.release.clips()}
+    assert seen == listed and len(seen) > 2
+    assert sum(builder.verify().values()) == len(seen)
+    assert not list(data_dir.rglob(".*pieces")), "what was kept is gone"
+
+
+def test_labels_and_splits_are_those_of_the_lists(built):
+    _, data_dir, builder = built["esc/esc50"]
+    assert {
+        split: info.num_examples for split, info in builder.info.splits.items()
+    } == {"fold1": 3, "fold2": 2, "fold4": 2}
+    label = builder.info.features["label"]
+    for example in builder.as_dataset(split="fold1+fold4").as_numpy_iterator():
+        fold, number, _ = example["file"].decode()[6:].split("-")
+        assert (
+            label.int2str(example["label"]) == ("rain", "dog")[int(number) % 2]
+        )
+        assert example["fold"] == int(fold)
+    ten = built["esc/esc10"][2].info.splits
+    assert [ten[split].num_examples for split in ten] == [1, 1, 1]
+    _, _, digits = built["fsdd/official"]
+    assert digits.info.splits["test"].num_examples == 2
+    who = built["fsdd/speakers"][2]
+    for example in who.as_dataset(split="theo").as_numpy_iterator():
+        speaker = who.info.features["speaker"].int2str(example["speaker"])
+        digit = who.info.features["digit"].int2str(example["digit"])
+        name = f"recordings/{digit}_{speaker}_{example['index']}.wav"
+        assert speaker == "theo" and example["file"].decode() == name
+    assert not json.loads(
+        (pathlib.Path(who.data_dir) / "build.json").read_text()
+    )["complete"]
+
+
+@pytest.mark.parametrize(
+    "name, dataset, options",
+    [
+        (
+            "esc/esc50",
+            "esc50",
+            {"folds": {"train": [1], "val": [2], "test": [4]}},
+        ),
+        ("fsdd/speakers", "fsdd", {"classes": "speakers"}),
+        ("arabic_speech_commands", "arabic_speech_commands", {}),
+    ],
+)
+def test_load_gives_the_same_from_the_release_and_from_the_build(
+    built, name, dataset, options, tmp_path
+):
+    source, data_dir, builder = built[name]
+    kwargs = {"cache_dir": tmp_path, "progress": False, "with_info": True}
+    kwargs |= options
+    places = [
+        (source, {}),
+        (builder.data_dir, {}),
+        (dataset, {"data_dir": data_dir}),
+    ]
+    found = []
+    for place, more in places:
+        elements, clips = data.load(place, split="train", **kwargs, **more)
+        found.append(
+            (
+                list(elements.as_numpy_iterator()),
+                clips.sizes.tolist(),
+                clips.checksums.tolist(),
+                [pathlib.Path(file).name for file in clips.corpus.files],
+            )
+        )
+    for elements, *facts in found[1:]:
+        assert facts == list(found[0][1:])
+        for one, two in zip(elements, found[0][0], strict=True):
+            np.testing.assert_array_equal(one[0], two[0])
+            np.testing.assert_array_equal(one[1], two[1])
+    raw = data.load(source, split="train", task="audio", **kwargs)[0]
+    assert len(list(raw)) == len(found[0][0])
+
+
+def test_load_names_what_it_does_not_know(built, tmp_path, monkeypatch):
+    source, _, _ = built["fsdd/official"]
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    with pytest.raises(ValueError, match="did you mean 'labels'"):
+        data.load(source, task="label")
+    with pytest.raises(ValueError, match="did you mean 'train'"):
+        data.load(source, split="trian")
+    with pytest.raises(FileNotFoundError, match="did you mean 'fsdd'"):
+        data.load("fsd")
+    with pytest.raises(FileNotFoundError, match="nothing is built there"):
+        data.load("fsdd")
+    with pytest.raises(ValueError, match="name it as `dataset`"):
+        data.load(tmp_path)
+    speakers, clips = data.load(
+        "fsdd",
+        data_dir=source,
+        split="train",
+        task="speaker",
+        splits={"train": [0, 12], "test": [4]},
+        cache_dir=tmp_path,
+        progress=False,
+        with_info=True,
+    )
+    assert [int(who) for _, who in speakers] == [0, 0]
+    with pytest.raises(ValueError, match="2 of 2 clips lack"):
+        data.load(
+            "fsdd",
+            data_dir=source,
+            task="phones",
+            splits={"train": [0, 12], "test": [4]},
+            cache_dir=tmp_path,
+            progress=False,
+        )
+
+
+@pytest.mark.parametrize("call", [1, 2, 5])
+def test_a_build_that_was_stopped_ends_with_the_same_files(
+    built, tmp_path, monkeypatch, call
+):
+    source, _, whole = built["esc/esc50"]
+    from audio_tf.builders import shards
+
+    calls, encoded = [], []
+    write, encode = shards.write_shard, shards.encode
+
+    def stop(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return write(*args, **kwargs)
+
+    def count(clip, **kwargs):
+        encoded.append(clip.name)
+        return encode(clip, **kwargs)
+
+    monkeypatch.setattr(shards, "write_shard", stop)
+    monkeypatch.setattr(shards, "encode", count)
+    with pytest.raises(KeyboardInterrupt):
+        make(
+            "esc/esc50", source, tmp_path, shard_bytes=400
+        ).download_and_prepare()
+    done = {path.name for path in tmp_path.rglob("*.json")}
+    encoded.clear()
+    builder = make("esc/esc50", source, tmp_path, shard_bytes=400)
+    builder.download_and_prepare()
+    assert contents(builder.data_dir) == contents(whole.data_dir)
+    shards_in_all = sum(info.num_shards for info in whole.info.splits.values())
+    assert len([name for name in done if "tfrecord" in name]) == call - 1
+    assert len(set(encoded)) < 7 or call == 1
+    assert shards_in_all > 5
+    assert not [path for path in tmp_path.rglob("incomplete*")]
+
+
+def test_what_does_not_fit_is_named(tmp_path):
+    source = write_esc(tmp_path / "esc")
+    to = tmp_path / "tfds"
+
+    def build(**kwargs):
+        make("esc/esc50", source, to, **kwargs).download_and_prepare()
+
+    with pytest.raises(ValueError, match="'fold1': 400.*Received: .*: 3"):
+        build(partial=False)
+    lost = source / "audio" / "2-3-A.wav"
+    kept = lost.read_bytes()
+    lost.unlink()
+    with pytest.raises(ValueError, match="1 of 7 clips .*audio/2-3-A.wav"):
+        build()
+    lost.write_bytes(kept[:-9])
+    with pytest.raises(ValueError, match="2-3-A.wav: cut off"):
+        build()
+    build(skip_bad=True)
+    facts = json.loads(
+        (to / "esc" / "esc50" / "1.0.0" / "build.json").read_text()
+    )
+    assert facts["left_out"] == {"audio/2-3-A.wav": "cut off after 209 samples"}
+    shutil.rmtree(to)
+    lost.write_bytes(kept)
+    write_clip(lost, 3, rate_hz=16_000)
+    with pytest.raises(ValueError, match="at 8000 Hz, this clip at 16000 Hz"):
+        build()
+    write_clip(lost, 3, subtype="PCM_24")
+    build()
+    shutil.rmtree(to)
+    lost.write_bytes(kept)
+    write_clip(source / "audio" / "5-9-A.wav", 9)
+    with pytest.raises(ValueError, match="1 audio files .*audio/5-9-A.wav"):
+        build()
+    assert not list(to.rglob("clips.csv"))
+    with pytest.raises(ValueError, match="source=None"):
+        builders.find("esc")(data_dir=to).download_and_prepare()
+    with pytest.raises(ValueError, match="did you mean 'esc'"):
+        builders.find("esk")
+
+
+def test_a_damaged_record_is_named(built, tmp_path):
+    _, _, builder = built["fsdd/official"]
+    folder = shutil.copytree(builder.data_dir, tmp_path / "copy")
+    path = folder / "release" / "recordings" / "0_jackson_0.wav"
+    row = packed.open_build(folder).rows["recordings/0_jackson_0.wav"]
+    samples, rate_hz = soundfile.read(
+        io.BytesIO(packed.read_bytes(path)), dtype="int16"
+    )
+    assert rate_hz == 8_000 and len(samples) == int(row["bytes"]) // 2
+    shard = folder / row["shard"]
+    content = bytearray(shard.read_bytes())
+    content[int(row["offset"]) + 3] ^= 1
+    shard.write_bytes(content)
+    with pytest.raises(packed.PackError, match=f"{row['shard']}: damaged"):
+        packed.read_bytes(path)
+
+
+def test_the_command(tmp_path, capsys):
+    source = RELEASES["fsdd/official"](tmp_path / "fsdd")
+    flags = ["build", "fsdd", "--source", source, "--data-dir", tmp_path / "to"]
+    assert main(flags) == 2
+    assert "published counts" in capsys.readouterr().err
+    assert main([*flags, "--partial", "--verify"]) == 0
+    printed = capsys.readouterr().out
+    assert "train: 3 clips equal to the source" in printed
+    assert "test: 2 clips in 1 files" in printed
+    assert "a part of the release" in printed
+    assert main(flags) == 0
+    assert "is there already" in capsys.readouterr().out
+    assert main(["build", "fsdd/off", "--source", source]) == 2
+    assert "['official', 'speakers']" in capsys.readouterr().err
+    assert main(["build", "esc", "--data-dir", tmp_path / "to"]) == 2
+    assert "--source is needed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", builders.BUILDERS)
+def test_the_folder_of_a_builder_fits_its_class(name):
+    folder = DATASETS / name
+    spec = importlib.util.spec_from_file_location(
+        f"{name}_dataset_builder", folder / f"{name}_dataset_builder.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    builder = builders.find(name)
+    assert getattr(module, builder.__name__) is builder
+    metadata = builder.get_metadata()
+    assert metadata.citation == builder.CITATION
+    assert metadata.description.startswith(f"# {name}:")
+    assert metadata.tags and set(metadata.tags) <= set(valid_tags())
+    sums = folder / "checksums.md5"
+    lines = sums.read_text().splitlines() if sums.exists() else []
+    assert [line.split() for line in lines] == [
+        [value, file] for file, value in builder.CHECKSUMS.items()
+    ]
+    assert {*builder.LAYOUTS} == {*builder.COUNTS}
+
+
+def valid_tags():
+    from tensorflow_datasets.core.dataset_metadata import valid_tags
+
+    return valid_tags()
+
+
+def test_datasets_is_no_package():
+    assert DATASETS.is_dir() and not list(DATASETS.rglob("__init__.py"))
