@@ -9,6 +9,7 @@ from audio_tf.models.audio_albert import AudioAlbertBackbone, WeightedSum
 from audio_tf.models.audio_transformer import AudioTransformerBackbone
 from audio_tf.models.backbone import AudioBackbone
 from audio_tf.models.classifier import AudioClassifier
+from audio_tf.models.distillation import Distiller
 from audio_tf.models.masked_acoustic_model import MaskedAcousticModel
 from audio_tf.models.presets import (
     list_released,
@@ -32,6 +33,7 @@ __all__ = [
     "AudioClassifier",
     "AudioTransformerBackbone",
     "ClassifierTraining",
+    "Distiller",
     "MaskedAcousticModel",
     "SpeechEncoder",
     "WeightedSum",

@@ -261,6 +261,7 @@ class AudioTransformerBackbone(AudioBackbone):
         for layer in augmentation:
             if layer.domain == "waveform":
                 waveform, lengths = layer(waveform, lengths)
+        heard = {"waveform": waveform, "lengths": lengths}
         x = positions(frontend(waveform, lengths))
         mask = frame_mask(waveform, lengths)
         for stage in stages:
@@ -307,6 +308,11 @@ class AudioTransformerBackbone(AudioBackbone):
         self.norm_first = norm_first
         self.frontend_gain = frontend_gain
         self.augmentation = augmentation
+        self.augmented = heard
+
+    @property
+    def heard(self):
+        return self.augmented
 
     @property
     def embeds_pieces(self):

@@ -47,6 +47,10 @@ class AudioBackbone(
             it: behind its `output_frame_size` samples.
         streams: bool, whether the model can be run piece by piece, by
             `embed_next` and the stages; a causal one can.
+        heard: dict of the symbolic `waveform` and `lengths` (of features: as
+            the inputs are) that frames are made of, behind all that training
+            changes in the samples; the inputs, unless a subclass says
+            otherwise.
 
     Call arguments:
         inputs: floating waveform `(batch, samples)`, full scale 1, or
@@ -119,6 +123,10 @@ class AudioBackbone(
             if limit is not None:
                 limits.append(limit * self._frames_at(index))
         return min(limits, default=None)
+
+    @property
+    def heard(self):
+        return self.input
 
     def _frames_at(self, index):
         """Returns how many of the first block's frames make one at a stage."""

@@ -179,8 +179,23 @@ class AudioClassifier(
         Returns:
             Float32 tensor `(batch, num_classes)`.
         """
+        return self.output_activation(self.clip_logits(frames, mask))
+
+    def clip_logits(self, frames, mask, training=None):
+        """Computes what the scores of clips are the activation of.
+
+        Args:
+            frames: as `score_clips` takes them.
+            mask: as `score_clips` takes it.
+            training: bool, whether dropout applies; `None` for what is asked
+                of the model that calls this.
+
+        Returns:
+            Tensor `(batch, num_classes)` of the dtype of the head.
+        """
         x = self.pooler(frames, mask=mask)
-        return self.output_activation(self.output_dense(self.output_dropout(x)))
+        x = self.output_dropout(x, training=training)
+        return self.output_dense(x)
 
     def score_frames(self, frames):
         """Scores each frame for itself, as a clip of that frame alone.

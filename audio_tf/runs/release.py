@@ -148,8 +148,8 @@ def check_origin(origin):
 
     Args:
         origin: dict that training has left as `provenance.json`. The preset
-            that it says the training began with is looked at, too, if it is
-            there.
+            that it says the training began with and its teachers are looked
+            at, too, if they are there.
 
     Raises:
         ValueError: if a corpus does.
@@ -161,10 +161,11 @@ def check_origin(origin):
             f"use: {dataset} is {NOT_COMMERCIAL[dataset]}. Received: a run "
             f"with the command {origin['command']!r}"
         )
-    model = origin["settings"].get("model")
-    earlier = None if model is None else read_provenance(model)
-    if earlier is not None:
-        check_origin(earlier)
+    settings = origin["settings"]
+    for preset in (settings.get("model"), *settings.get("teachers", ())):
+        earlier = None if preset is None else read_provenance(preset)
+        if earlier is not None:
+            check_origin(earlier)
 
 
 def without_folders(value):

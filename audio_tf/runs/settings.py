@@ -33,6 +33,7 @@ POSITIVE = Check("positive", lambda value: value > 0)
 NOT_NEGATIVE = Check("at least 0", lambda value: value >= 0)
 NOT_POSITIVE = Check("at most 0", lambda value: value <= 0)
 RATE = Check("in [0, 1)", lambda value: 0 <= value < 1)
+SHARE = Check("in [0, 1]", lambda value: 0 <= value <= 1)
 SEED = Check("in [0, 2^32)", lambda value: 0 <= value < 2**32)
 FOLD = Check("a fold from 1 to 5", lambda value: 1 <= value <= 5)
 

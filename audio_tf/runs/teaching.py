@@ -1,11 +1,80 @@
-"""The model that trains a classifier: itself, or one that mixes its clips."""
+"""The model that trains a classifier: itself, or by mixes and by teachers."""
 
-from audio_tf.models import ClassifierTraining
+import json
+import pathlib
+
+from audio_tf.models import AudioClassifier, ClassifierTraining, Distiller
+from audio_tf.models.distillation import fit_of
+from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import callbacks
 from audio_tf.runs.recipes import MIXINGS
 
 
-def make_training(settings, classifier, one_label):
+def load_teachers(settings, classifier):
+    """Loads the teachers of a training, and checks that they fit.
+
+    Args:
+        settings: `TrainSettings`.
+        classifier: `AudioClassifier` that is to be taught.
+
+    Returns:
+        List of `AudioClassifier`.
+
+    Raises:
+        ValueError: if one does not fit the classifier or is no classifier; it
+            names the preset.
+    """
+    teachers = []
+    for preset in settings.teachers:
+        try:
+            teacher = AudioClassifier.from_preset(preset)
+            fit_of(classifier, teacher)
+        except ValueError as error:
+            raise ValueError(f"--teachers {preset}: {error}") from error
+        teachers.append(teacher)
+    return teachers
+
+
+def teacher_facts(settings, teachers):
+    """Describes the teachers of a training for its provenance.
+
+    Args:
+        settings: `TrainSettings`.
+        teachers: list of `AudioClassifier`, as `load_teachers` returns it.
+
+    Returns:
+        List of dicts of `preset` and `weights_sha256`.
+    """
+    return [
+        {"preset": preset, "weights_sha256": weights_sha256(teacher.weights)}
+        for preset, teacher in zip(settings.teachers, teachers, strict=True)
+    ]
+
+
+def check_teachers(out, facts):
+    """Raises a `ValueError` if a run would go on with other teachers.
+
+    Args:
+        out: `pathlib.Path`, the folder of the run; it may not be there yet.
+        facts: list that `teacher_facts` has returned.
+    """
+    path = pathlib.Path(out, "config.json")
+    if not path.is_file():
+        return
+    before = json.loads(path.read_text())["teachers"]
+    changed = [
+        now["preset"]
+        for then, now in zip(before, facts, strict=True)
+        if then != now
+    ]
+    if changed:
+        raise ValueError(
+            f"--teachers are not those that {path} lists, with which this run "
+            f"began. Received: other weights of {changed}"
+        )
+
+
+def make_training(settings, classifier, one_label, teachers=()):
     """Makes the model whose `fit` trains a classifier.
 
     It is made anew where a run goes on: its layers draw by the epoch.
@@ -14,15 +83,27 @@ def make_training(settings, classifier, one_label):
         settings: `TrainSettings`.
         classifier: `AudioClassifier`, compiled.
         one_label: bool, whether each clip of the corpus has one label.
+        teachers: list of `AudioClassifier`, as `load_teachers` returns it.
 
     Returns:
         The classifier itself, or a `ClassifierTraining` that has its
         optimizer and its loss.
     """
     mixing = MIXINGS[settings.mixing](classifier.sample_rate_hz)
-    if mixing is None:
+    if teachers:
+        training = Distiller(
+            classifier,
+            teachers,
+            mixing,
+            settings.teacher_share,
+            settings.teacher_temperature,
+        )
+    elif mixing is not None:
+        training = ClassifierTraining(classifier, mixing)
+    else:
         return classifier
-    training = ClassifierTraining(classifier, mixing)
+    # Where the optimizer is saved, its variables are in the classifier's order.
+    classifier.optimizer.build(classifier.trainable_variables)
     training.compile(
         classifier.optimizer,
         classifier.loss,
@@ -34,6 +115,9 @@ def make_training(settings, classifier, one_label):
 
 def training_name(settings):
     """Returns what the loss and the figures of training are of, in words."""
-    if settings.mixing == "none":
-        return "training"
-    return f"training (mixed by {settings.mixing})"
+    words = []
+    if settings.mixing != "none":
+        words.append(f"mixed by {settings.mixing}")
+    if settings.teachers:
+        words.append(f"taught by {len(settings.teachers)}")
+    return f"training ({', '.join(words)})" if words else "training"

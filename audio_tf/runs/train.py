@@ -26,7 +26,13 @@ from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.optimizing import compile
 from audio_tf.runs.recipes import AUGMENTATIONS
 from audio_tf.runs.settings import flag
-from audio_tf.runs.teaching import make_training, training_name
+from audio_tf.runs.teaching import (
+    check_teachers,
+    load_teachers,
+    make_training,
+    teacher_facts,
+    training_name,
+)
 from audio_tf.runs.train_settings import TrainSettings
 from audio_tf.terminal import describe_failures
 
@@ -92,7 +98,7 @@ def build(settings, corpus):
     return classifier
 
 
-def fit(settings, classifier, chunks, out):
+def fit(settings, classifier, chunks, out, teachers=()):
     """Trains a new or a resumed model to the last epoch.
 
     Args:
@@ -100,6 +106,7 @@ def fit(settings, classifier, chunks, out):
         classifier: `AudioClassifier`; compiled here if it is new.
         chunks: dict of `Chunks` by split, as `load_chunks` returns it.
         out: `pathlib.Path`, the folder of the run.
+        teachers: list of `AudioClassifier`, as `load_teachers` returns it.
 
     Returns:
         The `AudioClassifier` to keep: the best by `settings.monitor` where
@@ -112,7 +119,7 @@ def fit(settings, classifier, chunks, out):
     one_label = chunks["train"].clips.corpus.has_one_label()
     if not last.is_file():
         compile(classifier, settings, steps, one_label)
-    training = make_training(settings, classifier, one_label)
+    training = make_training(settings, classifier, one_label, teachers)
     first_epoch = callbacks.epochs_done(last)
     best_so_far = callbacks.rewind_history(
         out / "history.csv", first_epoch, settings.monitor
@@ -296,13 +303,16 @@ def run(settings, out):
     else:
         classifier = build(settings, corpora["train"])
     settings.check_chunks(classifier)
+    teachers = load_teachers(settings, classifier)
+    taught_by = teacher_facts(settings, teachers)
+    check_teachers(out, taught_by)
     chunks, failures = load_chunks(settings, corpora, classifier)
     record = provenance.leave_out(record, settings.file_root(), failures)
     provenance.check_corpus(out, record)
     model = provenance.model_facts(classifier.backbone)
-    provenance.begin_run(out, settings, record, model=model)
+    provenance.begin_run(out, settings, record, model=model, teachers=taught_by)
 
-    classifier = fit(settings, classifier, chunks, out)
+    classifier = fit(settings, classifier, chunks, out, teachers)
     # A preset that was frozen for this run is not for the next one.
     if settings.trainable == "head":
         classifier.backbone.trainable = True
@@ -311,6 +321,7 @@ def run(settings, out):
     origin = {
         **provenance.run_facts(settings, out),
         "model": model,
+        "teachers": taught_by,
         "corpus": provenance.corpus_facts(record),
         "resampler": RESAMPLER,
         "labels": classifier.labels,

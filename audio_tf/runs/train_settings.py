@@ -16,6 +16,7 @@ from audio_tf.runs.settings import (
     NOT_POSITIVE,
     POSITIVE,
     RATE,
+    SHARE,
     flag,
     setting,
     shared,
@@ -82,6 +83,19 @@ class TrainSettings(ModelSettings, DataSettings):
         "its loss and figures are then those of mixes",
         MIXINGS,
         unless_given=RECIPES_OWN,
+    )
+    teachers: list[str] = setting(
+        [],
+        "presets of trained models of the same labels, whose scores the model "
+        "learns beside the labels; loss is then of both",
+    )
+    teacher_share: float = setting(
+        0.7, "weight of the teachers' scores in the loss", check=SHARE
+    )
+    teacher_temperature: float = setting(
+        2.0,
+        "temperature at which scores are compared, more for more alike ones",
+        check=POSITIVE,
     )
     loss: str | None = setting(
         None,
@@ -192,6 +206,12 @@ class TrainSettings(ModelSettings, DataSettings):
                 f"alone. Received: label_smoothing={self.label_smoothing}, "
                 f"loss={self.loss!r}"
             )
+        for name in ("teacher_share", "teacher_temperature"):
+            if name in self.given and not self.teachers:
+                raise ValueError(
+                    f"{flag(name)} applies to --teachers. "
+                    f"Received: {name}={getattr(self, name)!r}, no teachers"
+                )
         if "dropout" in self.given and self.trainable == "head":
             raise ValueError(
                 "--dropout is the backbone's, which rests with --trainable "

@@ -263,9 +263,10 @@ def test_a_model_that_began_with_a_forbidden_one_is_refused(tmp_path):
             {"settings": {"dataset": "esc50"}, "command": "audio-tf train"}
         )
     )
-    origin = {"settings": {"dataset": "csv", "model": str(tmp_path)}}
-    with pytest.raises(ValueError, match="esc50"):
-        release.check_origin({**origin, "command": "audio-tf train"})
+    for part in ({"model": str(tmp_path)}, {"teachers": [str(tmp_path)]}):
+        origin = {"settings": {"dataset": "csv", **part}}
+        with pytest.raises(ValueError, match="esc50"):
+            release.check_origin({**origin, "command": "audio-tf train"})
 
 
 def test_an_encoder_is_released_with_its_probes(tmp_path):

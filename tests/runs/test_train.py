@@ -25,6 +25,7 @@ from scripts import TRAINING, kill_at
 from audio_tf import layers, models
 from audio_tf.corpora import read_fsd50k
 from audio_tf.models import AudioClassifier
+from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import callbacks, recipes, teaching, train
 from audio_tf.runs.flags import read_config
 
@@ -82,7 +83,7 @@ def write_tone(path, rate_hz, rng, samples=2_000):
 def untrained(monkeypatch):
     """Runs are as they are, but that no weight is trained."""
 
-    def fit(settings, classifier, chunks, out):
+    def fit(settings, classifier, chunks, out, teachers):
         if not (out / "last.keras").is_file():
             train.compile(classifier, settings, 1, False)
             last = callbacks.LastCheckpoint(out / "last.keras")
@@ -303,17 +304,24 @@ def test_an_epoch_of_one_batch_is_a_step_of_adam(
     "eager", [True, pytest.param(False, marks=pytest.mark.slow)]
 )
 def test_killed_and_resumed_equals_unbroken(
-    eager, corpus, main, tmp_path, request
+    eager, corpus, main, refusal, tmp_path, request
 ):
     """Killed after an epoch's row of the history, before its checkpoint."""
     if eager:
         request.getfixturevalue("eager_models")
+    teacher = tmp_path / "teacher"
+    tiny_mel = {**json.loads(TINY_MEL), "filterbank": "log_mel"}
+    AudioClassifier(
+        models.AudioTransformerBackbone(**tiny_mel),
+        labels=["low", "high"],
+        chunk_s=0.1,
+    ).save_to_preset(str(teacher))
     arguments = ["--dataset", "csv", "--data-dir", corpus]
     arguments += ["--recipe", "strong", "--augmentation", "voice"]
     arguments += ["--model-kwargs", TINY_MEL, "--chunk-s", "0.1"]
     arguments += ["--epochs", 3, "--dropout", 0.3, "--jitter"]
     arguments += ["--batch-size", 24, "--average-share", 0.5]
-    arguments += ["--mixing", "between_class"]
+    arguments += ["--mixing", "between_class", "--teachers", teacher]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     main("train", *arguments, "--out", whole)
     kill_at(
@@ -338,6 +346,37 @@ def test_killed_and_resumed_equals_unbroken(
     ]
     assert rows[0] == rows[1]
     assert [row["epoch"] for row in rows[0]] == list("012")
+
+    # The teacher is known by its weights.
+    origin = json.loads((whole / "preset" / "provenance.json").read_text())
+    (told,) = origin["teachers"]
+    assert told["preset"] == str(teacher)
+    loaded = AudioClassifier.from_preset(str(teacher))
+    assert told["weights_sha256"] == weights_sha256(loaded.weights)
+    loaded.output_dense.bias.assign([0.25, 0.5])
+    shutil.rmtree(teacher)
+    loaded.save_to_preset(str(teacher))
+    line = refusal("train", "--out", whole, "--resume")
+    assert "--teachers are not those" in line and str(teacher) in line
+
+
+def test_teachers_are_checked_before_clips_are_decoded(
+    refusal, corpus, tmp_path
+):
+    training = ["train", "--dataset", "csv", "--data-dir", corpus, *COMMON]
+    training += ["--out", tmp_path / "run"]
+    teacher = tmp_path / "teacher"
+    AudioClassifier(
+        tiny.backbone(sample_rate_hz=8_000), labels=["low", "a"], chunk_s=0.1
+    ).save_to_preset(str(teacher))
+    line = refusal(*training, "--teachers", teacher)
+    assert f"--teachers {teacher}: " in line
+    assert "without ['high'], with ['a'] beyond" in line
+    line = refusal(*training, "--teachers", "audio_transformer_esc1")
+    assert "--teachers audio_transformer_esc1: " in line and "esc10'" in line
+    line = refusal(*training, "--teacher-share", 0.5)
+    assert "--teacher-share applies to --teachers" in line
+    assert not (tmp_path / "run").exists()
 
 
 def class_folders(folder, names, per_class=10):

@@ -1,0 +1,143 @@
+"""Distillation: what teachers hear, what they say of it, and the loss."""
+
+import keras
+import numpy as np
+import pytest
+import tiny
+from keras import ops
+
+from audio_tf import layers
+from audio_tf.models import AudioClassifier, Distiller
+
+B, SAMPLES, T, SHARE = 5, 110, 2.5, 0.75
+LABELS = ["a", "b", "c"]
+TARGETS = np.eye(3, dtype="float32")[[0, 1, 2, 0, 1]]
+
+
+def classifier(activation, labels=LABELS, chunk_s=0.1, **kwargs):
+    return AudioClassifier(
+        tiny.backbone(**kwargs),
+        labels=labels,
+        activation=activation,
+        chunk_s=chunk_s,
+    )
+
+
+@pytest.fixture(scope="module")
+def teachers():
+    """One of each activation, that would drop out and augment in training."""
+    random = {"dropout": 0.5, "augmentation": [layers.RandomGain((3.0, 9.0))]}
+    return [
+        classifier("softmax", ["c", "a", "b"], **random),
+        classifier("sigmoid", ["b", "a", "c"], **random),
+    ]
+
+
+@pytest.fixture(scope="module")
+def distiller(teachers):
+    student = classifier(
+        "softmax", augmentation=[layers.RandomGain((-9.0, 9.0), seed=4)]
+    )
+    mixing = layers.Mixup(1.0, seed=3)
+    distiller = Distiller(student, teachers, mixing, SHARE, T)
+    distiller.compile(
+        keras.optimizers.SGD(0.5),
+        keras.losses.CategoricalCrossentropy(label_smoothing=0.1),
+    )
+    return tiny.eager(distiller)
+
+
+def softmax(z):
+    return np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+
+
+def taught_by_hand(teachers, heard, sums_to_one):
+    """The mean of tempered scores, from the scores of inference."""
+    total = 0.0
+    for teacher, order in zip(teachers, ([1, 2, 0], [1, 0, 2]), strict=True):
+        p = ops.convert_to_numpy(teacher(heard)).astype("float64")
+        if teacher.activation is keras.activations.softmax:
+            p = softmax(np.log(p) / T)
+        else:
+            p = 1.0 / (1.0 + ((1.0 - p) / p) ** (1.0 / T))
+        total = total + p[:, order] / len(teachers)
+    return total / total.sum(axis=1, keepdims=True) if sums_to_one else total
+
+
+def test_teachers_hear_what_the_student_hears(distiller, teachers, rng):
+    """Mixed, then augmented by the student alone, and not by themselves."""
+    x = rng.standard_normal((B, SAMPLES)).astype("float32")
+    lengths = np.array([110, 40, 77, 13, 101], "int32")
+    student = distiller.classifier
+    (gain,) = student.backbone.augmentation
+    states = [each.seed_generator.state for each in (distiller.mixing, gain)]
+    drawn = [ops.convert_to_numpy(state) for state in states]
+    outputs = distiller({"waveform": x, "lengths": lengths}, training=True)
+    for state, before in zip(states, drawn, strict=True):
+        state.assign(before)
+    mixed, lengths, _ = distiller.mixing.mix_clips(x, lengths, training=True)
+    heard, lengths = gain(mixed, lengths, training=True)
+    assert np.abs(heard - mixed).max() > 0.1
+    heard = {"waveform": heard, "lengths": lengths}
+    np.testing.assert_allclose(outputs["scores"], student(heard), atol=1e-5)
+    np.testing.assert_allclose(
+        outputs["taught"], taught_by_hand(teachers, heard, True), atol=1e-5
+    )
+
+
+def test_the_loss_is_of_labels_and_of_teachers(distiller, teachers, rng):
+    x = rng.standard_normal((B, SAMPLES)).astype("float32")
+    outputs = distiller(x)
+    p = ops.convert_to_numpy(distiller.classifier(x)).astype("float64")
+    smooth = 0.9 * TARGETS + 0.1 / 3
+    hard = -(smooth * np.log(p)).sum(axis=1).mean()
+    taught = taught_by_hand(teachers, x, True)
+    soft = -(taught * np.log(softmax(np.log(p) / T))).sum(axis=1).mean()
+    loss = distiller.compute_loss(x, TARGETS, outputs)
+    expected = (1 - SHARE) * hard + SHARE * T**2 * soft
+    assert float(loss) == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_student_of_several_labels_learns_each_for_itself(teachers, rng):
+    x = rng.standard_normal((B, SAMPLES)).astype("float32")
+    student = classifier("sigmoid")
+    distiller = Distiller(student, teachers, share=1.0, temperature=T)
+    distiller.compile("sgd", "binary_crossentropy")
+    z = np.log(1.0 / ops.convert_to_numpy(student(x)).astype("float64") - 1.0)
+    p = 1.0 / (1.0 + np.exp(z / T))
+    taught = taught_by_hand(teachers, x, False)
+    soft = taught * np.log(p) + (1.0 - taught) * np.log(1.0 - p)
+    loss = distiller.compute_loss(x, TARGETS, distiller(x))
+    assert float(loss) == pytest.approx(-(T**2) * soft.mean(), rel=1e-4)
+
+
+def test_teachers_are_frozen(distiller, teachers, rng):
+    x = rng.standard_normal((B, SAMPLES)).astype("float32")
+    student = distiller.classifier
+    before = [teacher.get_weights() for teacher in teachers]
+    learned = student.get_weights()
+    distiller.train_on_batch(x, TARGETS)
+    for teacher, weights in zip(teachers, before, strict=True):
+        for one, other in zip(teacher.get_weights(), weights, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert any(map(np.any, map(np.subtract, student.get_weights(), learned)))
+    own, all_of_it = student.trainable_weights, distiller.trainable_weights
+    assert [id(each) for each in own] == [id(each) for each in all_of_it]
+
+
+def test_teachers_that_do_not_fit_are_refused(distiller, teachers):
+    student = distiller.classifier
+    for teacher, said in (
+        (classifier("softmax", ["a", "b"]), r"without \['c'\]"),
+        (classifier("softmax", ["a", "b", "c", "d"]), r"with \['d'\] beyond"),
+        (classifier("softmax", chunk_s=0.2), "chunk_s=0.2.*classifier 0.1"),
+        (classifier("softmax", sample_rate_hz=1_000), "sample_rate_hz=1000"),
+        (classifier("relu"), "activation='relu'"),
+        (AudioClassifier(tiny.backbone(), 3, chunk_s=0.1), "must have `labels"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Distiller(student, [teachers[0], teacher])
+    for options in ({"share": 1.5}, {"temperature": 0.0}, {"teachers": []}):
+        (name,) = options
+        with pytest.raises(ValueError, match=name):
+            Distiller(student, **{"teachers": teachers, **options})
