@@ -355,15 +355,8 @@ def load_classifier(
             family, {**config, **rest}, own.get("chunk_s", default)
         )
         return cls(backbone=backbone, **own)
-    task = {}
-    if compat.has_file(loader.preset, compat.TASK_CONFIG_FILE):
-        task = compat.read_json(loader.preset, compat.TASK_CONFIG_FILE)
-        task = {
-            name: value
-            for name, value in task["config"].items()
-            if name != "backbone"
-        }
-    elif not new_head:
+    task = saved_head(loader)
+    if not task and not new_head:
         require_files(loader, compat.TASK_CONFIG_FILE)
     if new_head:
         own = {"num_classes": None, "labels": None, **own}
@@ -378,6 +371,42 @@ def load_classifier(
     if load_weights and not new_head:
         compat.load_task_weights(loader, model)
     return model
+
+
+def saved_head(loader):
+    """Reads what a preset says of its classifier, beside the backbone.
+
+    Args:
+        loader: KerasHub's loader, as `find` returns it.
+
+    Returns:
+        Dict of arguments of `AudioClassifier`, empty where a preset has a
+        backbone alone.
+    """
+    if is_size(loader) or not compat.has_file(
+        loader.preset, compat.TASK_CONFIG_FILE
+    ):
+        return {}
+    task = compat.read_json(loader.preset, compat.TASK_CONFIG_FILE)
+    return {
+        name: value
+        for name, value in task["config"].items()
+        if name != "backbone"
+    }
+
+
+def has_head_of(preset, **arguments):
+    """Returns whether a preset's classifier has these arguments already.
+
+    Args:
+        preset: as `find` takes it.
+        **arguments: arguments of `AudioClassifier`, as a config has them.
+    """
+    head = saved_head(find(preset))
+    return all(
+        name in head and head[name] == value
+        for name, value in arguments.items()
+    )
 
 
 def build_for(family, config, chunk_s):

@@ -61,7 +61,10 @@ def augmentation(settings):
 
 
 def build(settings, corpus):
-    """Builds a new classifier; from a preset it takes all but the head.
+    """Builds a new classifier, or takes that of a preset.
+
+    A preset's head is kept if it is one for the labels of the corpus, in
+    their order, pooled alike; else the classifier gets a new one.
 
     Args:
         settings: `TrainSettings`.
@@ -80,21 +83,29 @@ def build(settings, corpus):
             "--trainable head needs a preset, whose weights are trained "
             f"already. Received: the size {settings.model!r}"
         )
+    options = settings.head_options(corpus.has_one_label())
+    kept = presets.has_head_of(
+        settings.model,
+        labels=labels,
+        pooling=options["pooling"],
+        activation=options["activation"],
+    )
     with settings.naming_flags():
         classifier = AudioClassifier.from_preset(
             settings.model,
-            labels=labels,
+            **({} if kept else {"labels": labels}),
             # Head and backbone both have a dropout; a flag is the backbone's.
             backbone_kwargs={
                 **augmentation(settings),
                 **settings.model_options(),
             },
-            **settings.head_options(corpus.has_one_label()),
+            **options,
         )
     if head_alone:
         classifier.backbone.trainable = False
     classifier.summary()
-    print(f"a new head for {len(labels)} labels: {provenance.shown(labels)}")
+    whose = "the preset's head" if kept else "a new head"
+    print(f"{whose} for {len(labels)} labels: {provenance.shown(labels)}")
     return classifier
 
 

@@ -476,7 +476,9 @@ def backbone_config(preset):
     return {name: config[name] for name in config if name != "name"}
 
 
-def test_a_preset_stays_what_it_is(untrained, main, refusal, corpus, tmp_path):
+def test_a_preset_stays_what_it_is(
+    untrained, main, refusal, corpus, tmp_path, capsys
+):
     """Fine-tuning changes what is given, and nothing else."""
     kwargs = {**json.loads(TINY), "dropout": 0.3, "filterbank": "mel"}
     backbone = models.AudioTransformerBackbone(
@@ -506,6 +508,16 @@ def test_a_preset_stays_what_it_is(untrained, main, refusal, corpus, tmp_path):
     assert after == {**before, "dropout": 0.5}
     model = AudioClassifier.from_preset(str(tmp_path / "o" / "preset"))
     assert model.silence_db is None and model.chunk_s == 0.125
+
+    # The same labels have their head again.
+    again = ["--model", tmp_path / "o" / "preset", "--learning-rate", 1e-30]
+    capsys.readouterr()
+    main(*tuning, *again, "--out", tmp_path / "again")
+    assert "the preset's head for" in capsys.readouterr().out
+    tuned = AudioClassifier.from_preset(str(tmp_path / "again" / "preset"))
+    np.testing.assert_allclose(
+        tuned.output_dense.kernel, model.output_dense.kernel, atol=1e-6
+    )
 
     # A mechanism that its weights are not those of.
     line = refusal(*tuning, "--attention", "random_synthesizer", "--out", "x")
