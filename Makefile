@@ -83,11 +83,17 @@ benchmark: $(VENV)/.installed
 
 DATA ?= data
 ZOO ?= runs/zoo
-# $(1) the config, $(2) the corpus' folder in DATA, $(3) the split that is
-# scored, $(4) the corpus for the baseline, $(5) its licence, $(6) the use.
-define release
+# $(1) the config, $(2) the corpus' folder in DATA, $(3) further flags.
+define train
 	$(BIN)/audio-tf train --config training/configs/$(1).py \
-	    --data-dir $(DATA)/$(2) --out $(ZOO)/$(1)
+	    --data-dir $(DATA)/$(2) --out $(ZOO)/$(1) $(3)
+
+endef
+# $(1) the config, $(2) the corpus' folder in DATA, $(3) the split that is
+# scored, $(4) the corpus for the baseline, $(5) its licence, $(6) the use,
+# $(7) further flags of the training.
+define release
+	$(call train,$(1),$(2),$(7))
 	$(BIN)/audio-tf baseline $(4) --data-dir $(DATA)/$(2) --split $(3) \
 	    --report $(ZOO)/$(1)/baseline.json
 	$(BIN)/audio-tf release --run $(ZOO)/$(1) --split $(3) --replace \
@@ -99,9 +105,13 @@ zoo: $(VENV)/.installed
 	$(call release,synthetic_events,synthetic,test,--dataset synthetic,\
 	    "Apache-2.0",\
 	    "It names the sound events of the corpus that this library writes.")
+	$(call train,arabic_base,arabic_speech_commands)
+	$(call train,arabic_teacher,arabic_speech_commands)
 	$(call release,arabic_commands,arabic_speech_commands,val,\
 	    --dataset arabic_speech_commands,"CC BY 4.0",\
-	    "It names one of 40 Arabic command words in a second of speech.")
+	    "It names one of 40 Arabic command words in a second of speech.",\
+	    --model $(ZOO)/arabic_base/preset \
+	    --teachers $(ZOO)/arabic_teacher/preset)
 	$(call release,esc10,esc10,test,\
 	    --dataset esc10 --train-folds 1 2 3 --val-folds --test-folds 4,\
 	    "CC BY 3.0","It names one of ten environmental sounds.")
