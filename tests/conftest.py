@@ -1,10 +1,12 @@
 import contextlib
+import fcntl
 import gc
 import importlib
 import importlib.util
 import os
 import pathlib
 import runpy
+import shutil
 import unittest.mock
 
 import numpy as np
@@ -21,8 +23,9 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-# Folders whose files take longest, so that no worker is left with one alone.
-LONGEST = ("export", "runs", "analysis", "models", "attention", "cli")
+# Folders whose files take longest, so that no worker is left with one alone;
+# `tests` stands for the files beside this one.
+LONGEST = ("export", "runs", "analysis", "tests", "models", "attention", "cli")
 
 
 def pytest_collection_modifyitems(items):
@@ -56,20 +59,44 @@ def shared_data():
 
 
 @pytest.fixture(scope="session")
-def mini_fsd50k(shared_data, tmp_path_factory):
-    """A small corpus of real clips in the folders of FSD50K's release."""
-    folder = tmp_path_factory.mktemp("fsd50k")
-    script = runpy.run_path(str(shared_data / "make_fsd50k_mini.py"))
-    script["main"](folder)
-    return folder
+def made_once(tmp_path_factory):
+    """A function that returns a folder which one worker makes for all.
+
+    It takes a name and a function of an empty folder, which fills it. No test
+    may change what is there.
+    """
+    top = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        top = top.parent
+
+    def made(name, make):
+        folder, partial = top / name, top / f"{name}.partial"
+        with open(top / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                make(partial)
+                partial.rename(folder)
+        return folder
+
+    return made
 
 
 @pytest.fixture(scope="session")
-def shared_export(tmp_path_factory):
+def mini_fsd50k(shared_data, made_once):
+    """A small corpus of real clips in the folders of FSD50K's release."""
+    script = runpy.run_path(str(shared_data / "make_fsd50k_mini.py"))
+    return made_once("mini_fsd50k", script["main"])
+
+
+@pytest.fixture(scope="session")
+def shared_export(made_once):
     """A `serving_cases.Export` that many tests look at and none changes."""
     import serving_cases
 
-    return serving_cases.shared_export(tmp_path_factory.mktemp("shared"))
+    folder = made_once("shared_export", serving_cases.write_shared_export)
+    return serving_cases.read_shared_export(folder)
 
 
 @pytest.fixture
@@ -109,6 +136,14 @@ def eager_models(monkeypatch):
     import tiny
 
     monkeypatch.setattr(keras.Model, "run_eagerly", tiny.ALWAYS_EAGER)
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Runs draw nothing, as without matplotlib; a picture costs a second."""
+    from audio_tf.runs import showing
+
+    monkeypatch.setattr(showing, "can_draw", lambda: False)
 
 
 @pytest.fixture

@@ -32,22 +32,27 @@ SOURCES = pathlib.Path(__file__).resolve().parent / "serving"
 LIBRARIES = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
 
 
-def command(target):
-    """What compiles the runner against the installed TensorFlow."""
-    folder = tf.sysconfig.get_lib()
+def command(source, target, folder):
+    """What compiles the runner against the TensorFlow of a folder."""
+    # Over its libraries, GNU's other linker takes four times as long.
+    gold = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []
+    flags = tf.sysconfig.get_compile_flags()
     return [
         "g++",
         "-O0",
         "-w",
-        *tf.sysconfig.get_compile_flags(),
-        str(SOURCES / "runner.cc"),
+        f"-I{folder}/include",
+        *(flag for flag in flags if not flag.startswith("-I")),
+        str(source),
         "-o",
         str(target),
+        *gold,
         f"-L{folder}",
         # Nothing refers to the library that registers sessions and kernels.
         "-Wl,--no-as-needed",
         *(f"-l:{name}" for name in LIBRARIES),
-        f"-Wl,-rpath,{folder}",
+        # `LD_LIBRARY_PATH` comes first.
+        f"-Wl,--enable-new-dtags,-rpath,{folder}",
     ]
 
 
@@ -56,11 +61,11 @@ def build(folder=None):
 
     Args:
         folder: where to; one of this user's for temporary files if `None`,
-            so that workers and later runs share it.
+            so that workers, later runs and other checkouts share it.
 
     Returns:
-        `pathlib.Path` of the program, named after its sources, TensorFlow's
-        version and its place, which is compiled in.
+        `pathlib.Path` of the program, named after its sources, how it is
+        compiled, and TensorFlow's version.
 
     Raises:
         RuntimeError: if it does not compile.
@@ -72,7 +77,7 @@ def build(folder=None):
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     sources = [SOURCES / "runner.cc", *sorted(SOURCES.glob("*.h"))]
     parts = [source.read_bytes() for source in sources]
-    parts += [tf.__version__.encode(), " ".join(command("")).encode()]
+    parts += [tf.__version__.encode(), " ".join(command("", "", "")).encode()]
     digest = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
     program = folder / f"runner-{digest}"
     with open(folder / "lock", "w") as lock:
@@ -80,7 +85,11 @@ def build(folder=None):
         if program.exists():
             return program
         partial = program.with_suffix(".partial")
-        done = subprocess.run(command(partial), capture_output=True, text=True)
+        done = subprocess.run(
+            command(SOURCES / "runner.cc", partial, tf.sysconfig.get_lib()),
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             raise RuntimeError(f"runner.cc does not compile:\n{done.stderr}")
         partial.rename(program)
@@ -104,7 +113,11 @@ def run(*arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={
+            **os.environ,
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "LD_LIBRARY_PATH": tf.sysconfig.get_lib(),
+        },
     )
     return done.returncode, done.stdout
 
@@ -169,6 +182,13 @@ class Export:
         self.model = model
         self.folder = audio_export.export(model, path, **kwargs)
 
+    @classmethod
+    def written(cls, model, folder):
+        """The export of a model in the folder of a version that is there."""
+        found = cls.__new__(cls)
+        found.model, found.folder = model, folder
+        return found
+
     @functools.cached_property
     def loaded(self):
         """The `ExportedClassifier`."""
@@ -185,21 +205,29 @@ def classifier(chunk_s=0.25, silence_db=None, labels="abc", **kwargs):
     )
 
 
-def shared_export(folder):
-    """The one export that the fixture of this name makes, with all signatures.
-
-    Returns:
-        `Export` of a model with two blocks, under the name that servers and
-        clients take by default.
-    """
+def shared_model():
+    """The model of `shared_export`, with the same weights in each worker."""
     keras.utils.set_random_seed(7)
-    return Export(
-        classifier(labels=["dog", "rain", "siren"], num_layers=2),
+    return classifier(labels=["dog", "rain", "siren"], num_layers=2)
+
+
+def write_shared_export(folder):
+    """Exports the model with all signatures into a folder.
+
+    It has two blocks, and the name that servers and clients take by default.
+    """
+    audio_export.export(
+        shared_model(),
         folder / "audio_tf",
         stream=True,
         max_clip_s=3.0,
         provenance={"seed": 3},
     )
+
+
+def read_shared_export(folder):
+    """The `Export` that `write_shared_export` has written there."""
+    return Export.written(shared_model(), folder / "audio_tf" / "1")
 
 
 def wav_file(audio, rate_hz=tiny.RATE_HZ, subtype="FLOAT"):

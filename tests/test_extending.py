@@ -150,7 +150,9 @@ def assert_scores_agree(stored, classifier):
     )
 
 
-def test_a_backbone_is_a_class_and_an_entry(added, run, tmp_path, sounds):
+def test_a_backbone_is_a_class_and_an_entry(
+    added, run, tmp_path, sounds, eager_models
+):
     # Of the added attention, which is exported with it.
     model = added.WindowsBackbone(attention="near")
     classifier = AudioClassifier(model, labels=["high", "low"], chunk_s=0.1)
@@ -226,7 +228,9 @@ def test_a_metric_is_a_function_and_an_entry(added):
     assert asked.monitor == "val_one_error"
 
 
-def test_a_format_is_a_class_and_an_entry(added, run, tmp_path, sounds, capsys):
+def test_a_format_is_a_class_and_an_entry(
+    added, run, tmp_path, sounds, capsys, eager_models
+):
     classifier = AudioClassifier.from_preset(
         "audio_transformer_mini", labels=["high", "low"], chunk_s=0.1
     )
@@ -246,7 +250,9 @@ def test_a_format_is_a_class_and_an_entry(added, run, tmp_path, sounds, capsys):
     assert found == pytest.approx(expected, abs=1e-5)
 
 
-def test_all_of_them_in_one_run(added, run, tmp_path, sounds):
+def test_all_of_them_in_one_run(
+    added, run, tmp_path, sounds, eager_models, no_pictures
+):
     """The module is the config of a run too, and so it adds them there."""
     out, cache = tmp_path / "run", ("--cache-dir", tmp_path / "cache")
     source = ("--dataset", "named", "--data-dir", sounds, *cache)

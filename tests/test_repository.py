@@ -125,7 +125,7 @@ def test_tests_stand_where_the_code_stands():
         assert len(folders) <= 1 and set(folders) <= {*rooms, "serving"}, file
 
 
-def test_the_readme_scripts_run(tmp_path, monkeypatch, capsys):
+def test_the_readme_scripts_run(tmp_path, monkeypatch, capsys, eager_models):
     """The lines that train, on a folder per class, and those that classify."""
     if keras.backend.backend() != "tensorflow":
         pytest.skip("the script reads through tf.data")

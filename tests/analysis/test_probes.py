@@ -12,7 +12,7 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("probes read through tf.data", allow_module_level=True)
 
 import tensorflow as tf
-from scripts import kill_at
+from scripts import end_at, kill_at
 
 from audio_tf import data, models
 from audio_tf.analysis import probes
@@ -151,7 +151,9 @@ def test_probes_are_the_loop_and_padding_changes_nothing(rng):
 @pytest.mark.parametrize(
     "name", ["speaker", "frame_speaker", "phoneme_2hidden"]
 )
-def test_loss_and_accuracy_are_those_of_real_frames(name, rng, tmp_path):
+def test_loss_and_accuracy_are_those_of_real_frames(
+    name, rng, tmp_path, eager_models
+):
     """Over batches of unequal size and padding, against a loop."""
     split = of_each_kind(tmp_path / "a", rng, name)
     probe = probes.create(name, DIM, CLASSES, HIDDEN)
@@ -227,7 +229,7 @@ def test_the_best_epoch_is_tested_once(rng, tmp_path, monkeypatch):
         assert figures["accuracy"] == report[f"{split}_accuracy"]
 
 
-def test_of_equal_epochs_the_earliest_is_best(rng, tmp_path):
+def test_of_equal_epochs_the_earliest_is_best(rng, tmp_path, eager_models):
     split = of_each_kind(tmp_path / "a", rng, "speaker")
     probe = probes.create("speaker", DIM, CLASSES)
     splits = {"train": split, "val": split, "test": split}
@@ -239,7 +241,9 @@ def test_of_equal_epochs_the_earliest_is_best(rng, tmp_path):
 @pytest.mark.parametrize(
     "name", ["speaker", "frame_speaker", "phoneme_2hidden"]
 )
-def test_an_epoch_of_one_batch_is_a_step_of_adam(name, rng, tmp_path):
+def test_an_epoch_of_one_batch_is_a_step_of_adam(
+    name, rng, tmp_path, eager_models
+):
     """Of the mean cross entropy over real frames, clipped to a norm of 10."""
     split = of_each_kind(tmp_path / "a", rng, name, 5)
     split = data.Utterances(split.clips, probes.PROBES[name].targets, buckets=1)
@@ -277,7 +281,7 @@ def test_an_epoch_of_one_batch_is_a_step_of_adam(name, rng, tmp_path):
         )
 
 
-def test_a_loss_that_is_not_finite_is_an_error(rng, tmp_path):
+def test_a_loss_that_is_not_finite_is_an_error(rng, tmp_path, eager_models):
     features = ragged(rng, 3)
     features[1][0, 0] = np.nan
     split = utterances(tmp_path / "a", features, "speaker")
@@ -343,7 +347,7 @@ def clips(speech, tmp_path_factory):
     )
 
 
-def test_cached_states_are_the_encoders(clips, tmp_path):
+def test_cached_states_are_the_encoders(clips, tmp_path, eager_models):
     encoder = new_encoder()
     before = encoder.get_weights()
     chosen = clips.select([0, 5, 11])
@@ -382,7 +386,9 @@ def test_states_are_compiled_once(clips, tmp_path, monkeypatch):
     assert 0 < len(calls) <= 3
 
 
-def test_states_are_cached_by_weights_and_layer(clips, tmp_path, monkeypatch):
+def test_states_are_cached_by_weights_and_layer(
+    clips, tmp_path, monkeypatch, eager_models
+):
     def entries(encoder, layer=None):
         frozen = probes.FrozenFeatures(encoder, layer)
         return data.cache_features(
@@ -433,12 +439,12 @@ def figures(out):
 
 
 @pytest.mark.parametrize(
-    "eager", [True, pytest.param(False, marks=pytest.mark.slow)]
+    "killed", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
 def test_killed_and_resumed_equals_unbroken(
-    eager, speech, preset, main, tmp_path, capsys, request
+    killed, speech, preset, main, tmp_path, capsys, request
 ):
-    if eager:
+    if not killed:
         request.getfixturevalue("eager_models")
     common = ["--dataset", "folder", "--data-dir", speech, "--model", preset]
     common += ["--learning-rate", 0.05, "--batch-size", 5, "--epochs", 2]
@@ -460,12 +466,12 @@ def test_killed_and_resumed_equals_unbroken(
     assert task["utterances_of_unseen_speakers"] == {"val": 0, "test": 0}
     assert 1 / 3 <= task["chance"] < 1.0
 
-    kill_at(
-        *("audio_tf.runs.probe:run_task", 2),
-        *("probe.py", *common, "--out", broken),
-        cache=tmp_path / "cache",
-        eager=eager,
-    )
+    end = ("audio_tf.runs.probe:run_task", 2)
+    run = ("probe", *common, "--out", broken)
+    if killed:
+        kill_at(*end, *run, cache=tmp_path / "cache")
+    else:
+        end_at(*end, main, *run)
     assert list(figures(broken)) == ["speaker"]
     main("probe", "--out", broken, "--resume")
     output = capsys.readouterr().out

@@ -14,6 +14,7 @@ from attention_cases import (
     CASES,
     DISTINCT,
     REFERENCES,
+    SIBLINGS,
     B,
     D,
     F,
@@ -56,6 +57,13 @@ def every_kind(check):
     """A check of the contract that is slow where another case is alike."""
     CONTRACT.append(check)
     return pytest.mark.parametrize("name", alike_are_slow(CASES))(check)
+
+
+def every_graph(check):
+    """A check of the contract that is slow where shapes are another case's."""
+    CONTRACT.append(check)
+    names = alike_are_slow(CASES, SIBLINGS)
+    return pytest.mark.parametrize("name", names)(check)
 
 
 def side_by_side(check):
@@ -383,7 +391,7 @@ def test_exported_with_any_batch_and_length(names, rng, tmp_path):
                 )
 
 
-@every_kind
+@every_graph
 def test_compiled_takes_any_batch_and_length(name, rng):
     """A form of two sizes, or two forms of one each: to compile is slow."""
     forms = causal_choices(name)

@@ -31,6 +31,8 @@ from audio_tf.models import (
 )
 
 LABELS = ["dog", "rain", "siren"]
+# Where it is not the scores' graph that is looked at.
+eager = pytest.mark.usefixtures("eager_models")
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,7 @@ def clip(tmp_path, rng):
     return file
 
 
+@eager
 @pytest.mark.parametrize("kind", ["preset", "served"])
 def test_classify_prints_the_top_labels(kind, folders, clip, capsys):
     classifier, models = folders
@@ -112,6 +115,7 @@ def test_every_way_to_score_a_file_gives_one_answer(
         np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-5)
 
 
+@eager
 def test_a_folder_stands_for_the_audio_below_it(folders, tmp_path, capsys):
     (tmp_path / "b").mkdir()
     for name in ("c.wav", "b/a.wav", "a.flac", "notes.txt"):
@@ -135,6 +139,7 @@ def test_a_folder_stands_for_the_audio_below_it(folders, tmp_path, capsys):
     assert "empty: no audio in this folder" in capsys.readouterr().err
 
 
+@eager
 def test_a_quoted_pattern_stands_for_what_it_matches(folders, tmp_path, capsys):
     names = ["b.wav", "a.wav", "take[1].wav", "deep/c.wav"]
     (tmp_path / "deep").mkdir()
@@ -154,6 +159,7 @@ def test_a_quoted_pattern_stands_for_what_it_matches(folders, tmp_path, capsys):
     assert f"{tmp_path}/*.mp3: no audio file matches" in output.err
 
 
+@eager
 def test_standard_input_is_one_file(folders, clip, capsys, monkeypatch):
     flac = clip.with_name("clip.flac")
     soundfile.write(flac, soundfile.read(clip)[0], 8_000)
@@ -183,6 +189,7 @@ def test_standard_input_is_one_file(folders, clip, capsys, monkeypatch):
         assert output.out == "" and f"-: {reason}" in output.err
 
 
+@eager
 def test_classify_writes_nothing_to_disk(
     folders, clip, tmp_path, capsys, monkeypatch
 ):
@@ -217,6 +224,7 @@ def test_a_process_says_nothing_but_the_answer(folders, clip, tmp_path):
     assert json.loads(done.stdout)["file"] == str(clip)
 
 
+@eager
 def test_scores_that_are_not_finite_are_one_clips_own(
     folders, clip, capsys, monkeypatch
 ):
@@ -241,6 +249,7 @@ def test_scores_that_are_not_finite_are_one_clips_own(
     assert str(loud) in capsys.readouterr().err
 
 
+@eager
 def test_names_of_files_and_labels_do_not_steer_the_terminal(
     tmp_path, rng, capsys
 ):
@@ -275,6 +284,7 @@ def test_names_of_files_and_labels_do_not_steer_the_terminal(
     assert [json.loads(line)["file"] for line in lines] == files
 
 
+@eager
 def test_a_bad_file_is_named_and_the_others_scored(folders, clip, capsys):
     bad = clip.with_name("bad.wav")
     bad.write_text("no sound")

@@ -378,7 +378,7 @@ def test_targets_of_their_own(rng):
 
 
 def test_weights_of_clips(rng):
-    net, x = model(), clips(rng)
+    net, x = tiny.eager(model()), clips(rng)
     shown = net.reconstruct(x)
     weights = np.array([0.0, 1.0, 2.0, 0.0, 0.5], "float32")
     frames = np.abs(x - shown["reconstruction"]).mean(axis=2)
@@ -390,7 +390,7 @@ def test_weights_of_clips(rng):
 
 
 def test_nothing_to_mask_is_no_loss(rng):
-    net, x = model(), clips(rng, frames=5)
+    net, x = tiny.eager(model()), clips(rng, frames=5)
     before = net.get_weights()
     assert net.fit(x, verbose=0).history["loss"] == [0.0]
     for one, two in zip(before, net.get_weights(), strict=True):
@@ -513,8 +513,8 @@ def test_model_config_is_complete():
 
 def test_mixed_precision(rng):
     dtype = "mixed_float16"
-    net, x = model("s3prl", dtype=dtype), clips(rng)
-    full = model("s3prl")
+    net, x = tiny.eager(model("s3prl", dtype=dtype)), clips(rng)
+    full = tiny.eager(model("s3prl"))
     net.set_weights(full.get_weights())
     assert net.get_layer("head_dense").compute_dtype == dtype[6:]
     inputs = {"features": x, "lengths": LENGTHS}
@@ -568,7 +568,7 @@ def test_pictures_show_what_is_filled_in(rng, tmp_path):
     np.testing.assert_array_equal(stacked[0, :5, 1, 0], stacked[0, 7:12, 1, 0])
 
     pictures = reconstruction.ReconstructionPictures(inputs, tmp_path, 2)
-    net.fit(inputs, epochs=4, callbacks=[pictures], verbose=0)
+    tiny.eager(net).fit(inputs, epochs=4, callbacks=[pictures], verbose=0)
     steps = []
     for file in tmp_path.iterdir():
         for record in tf.data.TFRecordDataset(str(file)):

@@ -1,11 +1,9 @@
 """The comparison of attentions: rows, what they cost, and the table."""
 
 import csv
-import importlib
 import json
 import shutil
 import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -16,9 +14,10 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
 import tiny
+from scripts import in_this_process
 
 from audio_tf import models
-from audio_tf.runs import compare, flags, rows, showing, train
+from audio_tf.runs import compare, flags, rows, train
 
 
 def test_multiply_adds_are_those_of_the_attentions_of_all_blocks():
@@ -30,18 +29,6 @@ def test_multiply_adds_are_those_of_the_attentions_of_all_blocks():
     assert compare.multiply_adds(backbone, 230) == by_hand
     # The next samples begin another frame.
     assert compare.multiply_adds(backbone, 231) > by_hand
-
-
-def in_this_process(command, check):
-    """In place of `subprocess.run`, for commands of this Python."""
-    python, option, module, *arguments = command
-    assert (python, option, check) == (sys.executable, "-m", True)
-    try:
-        status = importlib.import_module(module).main(arguments)
-    except SystemExit as stopped:
-        status = stopped.code
-    if status:
-        raise subprocess.CalledProcessError(status, command)
 
 
 @pytest.fixture
@@ -92,11 +79,9 @@ def board(out):
 
 
 def test_a_table_is_trained_measured_drawn_and_goes_on(
-    config, tmp_path, main, monkeypatch, capfd, eager_models
+    config, tmp_path, main, monkeypatch, capfd, eager_models, no_pictures
 ):
     monkeypatch.setattr(subprocess, "run", in_this_process)
-    # The pictures of single runs have tests of their own.
-    monkeypatch.setattr(showing, "can_draw", lambda: False)
     out = tmp_path / "table"
     arguments = ["compare", "--train-config", config.path, "--out", out]
     arguments += ["--attentions", "xbox", "full", "--seeds", 3]

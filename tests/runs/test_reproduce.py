@@ -1,9 +1,7 @@
 """Tables of the papers: rows that are run, kept, and shown."""
 
-import importlib
 import json
 import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -14,6 +12,7 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
 import tiny
+from scripts import in_this_process
 
 from audio_tf import models
 from audio_tf.runs import reproduce
@@ -68,30 +67,11 @@ def test_a_table_has_means_of_seeds_beside_the_papers_values():
     assert "| 0.75 (1.60) |" in lines[4] and "`xbox`" in lines[4]
 
 
-def in_this_process(command, check):
-    """In place of `subprocess.run`, for commands of this Python."""
-    python, option, module, *arguments = command
-    assert (python, option, check) == (sys.executable, "-m", True)
-    status = importlib.import_module(module).main(arguments)
-    if status:
-        raise subprocess.CalledProcessError(status, command)
-
-
 def test_rows_are_run_once_and_failures_named(
     tmp_path, main, monkeypatch, capfd, eager_models
 ):
-    """Two rows and mel, on noises of two speakers.
-
-    One attention fails, in a process of its own as the others would be.
-    """
-    original = subprocess.run
-
-    def run(command, check):
-        if "full" in command:
-            return original(command, check=check)
-        return in_this_process(command, check)
-
-    monkeypatch.setattr(subprocess, "run", run)
+    """Two rows and mel, on noises of two speakers; one attention fails."""
+    monkeypatch.setattr(subprocess, "run", in_this_process)
     rng = np.random.default_rng(0)
     corpus = tmp_path / "corpus" / "recordings"
     corpus.mkdir(parents=True)

@@ -24,6 +24,16 @@ def test_settings_become_the_flags_that_say_the_same():
     ]
 
 
+def test_commands_have_processes_of_their_own(capfd):
+    rows.run("classify", "--help")
+    said = capfd.readouterr().out.splitlines()
+    assert said[0] == "$ audio-tf classify --help"
+    assert said[1].startswith("usage: audio-tf classify ")
+    with pytest.raises(subprocess.CalledProcessError):
+        rows.run("evaluat")
+    assert "did you mean 'evaluate'" in capfd.readouterr().err
+
+
 def test_functions_take_turns_and_the_median_counts():
     """The first turn, which compiles, does not."""
     now, calls = [0.0], []

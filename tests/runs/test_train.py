@@ -20,7 +20,7 @@ if keras.backend.backend() != "tensorflow":
 
 import tensorflow as tf
 import tiny
-from scripts import TRAINING, kill_at
+from scripts import TRAINING, end_at, kill_at
 
 from audio_tf import layers, models
 from audio_tf.corpora import read_fsd50k
@@ -80,8 +80,8 @@ def write_tone(path, rate_hz, rng, samples=2_000):
 
 
 @pytest.fixture
-def untrained(monkeypatch):
-    """Runs are as they are, but that no weight is trained."""
+def untrained(monkeypatch, no_pictures, eager_models):
+    """Runs are as they are, but that no weight is trained and nothing drawn."""
 
     def fit(settings, classifier, chunks, out, teachers):
         if not (out / "last.keras").is_file():
@@ -301,13 +301,13 @@ def test_an_epoch_of_one_batch_is_a_step_of_adam(
 
 
 @pytest.mark.parametrize(
-    "eager", [True, pytest.param(False, marks=pytest.mark.slow)]
+    "killed", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
 def test_killed_and_resumed_equals_unbroken(
-    eager, corpus, main, refusal, tmp_path, request
+    killed, corpus, main, refusal, no_pictures, tmp_path, request
 ):
     """Killed after an epoch's row of the history, before its checkpoint."""
-    if eager:
+    if not killed:
         request.getfixturevalue("eager_models")
     teacher = tmp_path / "teacher"
     tiny_mel = {**json.loads(TINY_MEL), "filterbank": "log_mel"}
@@ -324,12 +324,12 @@ def test_killed_and_resumed_equals_unbroken(
     arguments += ["--mixing", "between_class", "--teachers", teacher]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     main("train", *arguments, "--out", whole)
-    kill_at(
-        *("audio_tf.runs.callbacks:LastCheckpoint.on_epoch_end", 2),
-        *("train.py", *arguments, "--out", broken),
-        cache=tmp_path / "cache",
-        eager=eager,
-    )
+    end = ("audio_tf.runs.callbacks:LastCheckpoint.on_epoch_end", 2)
+    run = ("train", *arguments, "--out", broken)
+    if killed:
+        kill_at(*end, *run, cache=tmp_path / "cache")
+    else:
+        end_at(*end, main, *run)
     assert callbacks.epochs_done(broken / "last.keras") == 1
     assert len(callbacks.read_history(broken / "history.csv")[1]) == 2
 
@@ -619,7 +619,9 @@ def test_a_mistake_leaves_no_folder_behind(refusal, corpus, tmp_path):
     assert not out.exists()
 
 
-def test_whatever_a_file_is_called(main, tmp_path, capsys, monkeypatch):
+def test_whatever_a_file_is_called(
+    main, tmp_path, capsys, monkeypatch, eager_models, no_pictures
+):
     """Names that are no UTF-8, and sources that are gone when a run ends.
 
     Of a clip that is too loud the samples are finite, but no longer so in the
@@ -655,7 +657,7 @@ def test_whatever_a_file_is_called(main, tmp_path, capsys, monkeypatch):
 
 
 def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(
-    corpus, refusal, tmp_path, monkeypatch
+    corpus, refusal, tmp_path, monkeypatch, eager_models, no_pictures
 ):
     out = tmp_path / "run"
     original, before = callbacks.LastCheckpoint.on_epoch_end, []
