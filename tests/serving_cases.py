@@ -292,14 +292,12 @@ def bytes_case(model, clips):
     }
 
 
-def assert_served(folder, cases, signatures, scratch):
-    """Runs all signatures from Python and, where it can be built, from C++.
+def assert_scored(cases, signatures):
+    """Runs all signatures from Python.
 
     Args:
-        folder: of the SavedModel's version.
         cases: dict of pairs of inputs and outputs by signature.
         signatures: dict of functions, the loaded SavedModel's.
-        scratch: folder for the cases of the runner.
     """
     assert set(signatures) == set(cases)
     for name, (inputs, outputs) in cases.items():
@@ -309,6 +307,19 @@ def assert_served(folder, cases, signatures, scratch):
             np.testing.assert_allclose(
                 found[key], expected, atol=1e-5, err_msg=f"{name}: {key}"
             )
+
+
+def assert_served(folder, cases, signatures, scratch):
+    """Runs all signatures from Python and, where it can be built, from C++.
+
+    Args:
+        folder: of the SavedModel's version.
+        cases: as `assert_scored` takes them.
+        signatures: likewise.
+        scratch: folder for the cases of the runner.
+    """
+    assert_scored(cases, signatures)
+    for name, (inputs, outputs) in cases.items():
         write_case(scratch / "cases" / name, name, inputs, outputs)
     status, printed = run("check", folder, scratch / "cases")
     assert status == 0, printed

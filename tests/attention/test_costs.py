@@ -10,6 +10,7 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("counts the operations of a graph", allow_module_level=True)
 
 import tensorflow as tf
+from attention_cases import SIBLINGS
 
 from audio_tf import attention
 from audio_tf.attention.costs import paper_cost
@@ -67,8 +68,18 @@ def multiply_adds(operations):
     return total
 
 
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("name", attention.ATTENTIONS)
+@pytest.mark.parametrize(
+    ("name", "training"),
+    [
+        *((name, False) for name in attention.ATTENTIONS),
+        *(
+            pytest.param(
+                name, True, marks=[pytest.mark.slow] * (name in SIBLINGS)
+            )
+            for name in attention.ATTENTIONS
+        ),
+    ],
+)
 def test_multiply_adds_are_those_of_the_graph(name, training):
     # Gradients are products of the same sizes: one length will do.
     for length in LENGTHS[training:]:

@@ -14,7 +14,13 @@ if keras.backend.backend() != "tensorflow":
 
 import serving_cases
 import tensorflow as tf
-from serving_cases import Export, assert_served, classifier, wav_file
+from serving_cases import (
+    Export,
+    assert_scored,
+    assert_served,
+    classifier,
+    wav_file,
+)
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
@@ -225,7 +231,8 @@ def sizes(tmp_path_factory):
     return exported_sizes(tmp_path_factory.mktemp("sizes"), whole)
 
 
-def assert_sizes_are_served(sizes, rng, tmp_path):
+def cases_of_sizes(sizes, rng):
+    """Yields names of sizes, their exports and cases of all signatures."""
     x = noise(rng, 16_001, 2)
     clips = [
         wav_file(x[0, :7919], 8_000, "PCM_U8"),
@@ -236,17 +243,20 @@ def assert_sizes_are_served(sizes, rng, tmp_path):
     for size, (model, export) in sizes.items():
         cases = serving_cases.waveform_cases(model, inputs)
         cases["serving_audio_bytes"] = serving_cases.bytes_case(model, clips)
-        served = export.loaded.signatures
-        assert_served(export.folder, cases, served, tmp_path / size)
+        yield size, export, cases
 
 
-def test_each_structure_is_served(structures, rng, tmp_path):
-    assert_sizes_are_served(structures, rng, tmp_path)
+def test_each_structure_is_served(structures, rng):
+    """From Python; the gate of exports has seen that servers know each op."""
+    for _, export, cases in cases_of_sizes(structures, rng):
+        assert_scored(cases, export.loaded.signatures)
 
 
 @pytest.mark.slow
 def test_every_size_is_served(sizes, rng, tmp_path):
-    assert_sizes_are_served(sizes, rng, tmp_path)
+    for size, export, cases in cases_of_sizes(sizes, rng):
+        served = export.loaded.signatures
+        assert_served(export.folder, cases, served, tmp_path / size)
 
 
 def assert_scores_equal(found, sizes, inputs):

@@ -527,7 +527,7 @@ def test_a_preset_stays_what_it_is(
 
 
 def test_the_head_alone_is_trained(
-    main, refusal, corpus, tmp_path, eager_models
+    main, refusal, corpus, tmp_path, eager_models, no_pictures
 ):
     """And the preset that comes of it is not frozen."""
     kwargs = {**json.loads(TINY_MEL), "filterbank": "log_mel", "dropout": 0.5}
