@@ -473,6 +473,7 @@ def test_killed_and_resumed_equals_unbroken(
     else:
         end_at(*end, main, *run)
     assert list(figures(broken)) == ["speaker"]
+    capsys.readouterr()
     main("probe", "--out", broken, "--resume")
     output = capsys.readouterr().out
     assert "\nspeaker\n" not in output and "\nframe_speaker\n" in output

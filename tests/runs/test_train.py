@@ -319,7 +319,7 @@ def test_killed_and_resumed_equals_unbroken(
     arguments = ["--dataset", "csv", "--data-dir", corpus]
     arguments += ["--recipe", "strong", "--augmentation", "voice"]
     arguments += ["--model-kwargs", TINY_MEL, "--chunk-s", "0.1"]
-    arguments += ["--epochs", 3, "--dropout", 0.3, "--jitter"]
+    arguments += ["--epochs", 2, "--dropout", 0.3, "--jitter"]
     arguments += ["--batch-size", 24, "--average-share", 0.5]
     arguments += ["--mixing", "between_class", "--teachers", teacher]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -338,14 +338,14 @@ def test_killed_and_resumed_equals_unbroken(
         keras.saving.load_model(folder / "last.keras")
         for folder in (whole, broken)
     )
-    assert int(one.optimizer.iterations) == 3 * 3
+    assert int(one.optimizer.iterations) == 2 * 3
     assert equal_weights(one, other)
     rows = [
         callbacks.read_history(folder / "history.csv")[1]
         for folder in (whole, broken)
     ]
     assert rows[0] == rows[1]
-    assert [row["epoch"] for row in rows[0]] == list("012")
+    assert [row["epoch"] for row in rows[0]] == list("01")
 
     # The teacher is known by its weights.
     origin = json.loads((whole / "preset" / "provenance.json").read_text())
