@@ -1,6 +1,8 @@
 """Small corpora in the layouts of their releases, for the builders."""
 
 import csv
+import json
+import pathlib
 
 import numpy as np
 import soundfile
@@ -62,6 +64,81 @@ def write_arabic(folder):
     return folder
 
 
+VOCABULARY = ["Bark", "Dog", "Rain", "Water"]
+
+
+def write_fsd50k(folder, uploader="ann"):
+    """Two clips to train, one to validate and two to test; five labels."""
+    truth = folder / "FSD50K.ground_truth"
+    write_rows(
+        truth / "vocabulary.csv",
+        *[[row, name, f"/m/{row}"] for row, name in enumerate(VOCABULARY)],
+    )
+    dev = [["fname", "labels", "mids", "split"]]
+    test = [["fname", "labels", "mids"]]
+    for number, split in enumerate(["train", "val", "train", None, None]):
+        labels = "Bark,Dog" if number % 2 else "Rain"
+        row = [str(64760 + number), labels, ",".join("/m/0" for _ in labels)]
+        part = "dev" if split else "eval"
+        write_clip(folder / f"FSD50K.{part}_audio" / f"{row[0]}.wav", number)
+        dev += [[*row, split]] if split else []
+        test += [] if split else [row]
+    write_rows(truth / "dev.csv", *dev)
+    write_rows(truth / "eval.csv", *test)
+    info = folder / "FSD50K.metadata" / "dev_clips_info_FSD50K.json"
+    info.parent.mkdir()
+    clip = {"title": "x", "uploader": uploader, "license": "CC0"}
+    info.write_text(json.dumps({"64760": clip}))
+    return folder
+
+
+def write_librispeech(folder):
+    """Three utterances of train-clean-100 and one of dev-clean."""
+    names = []
+    for number, (subset, name) in enumerate(
+        [
+            ("train-clean-100", "5-11-0000"),
+            ("train-clean-100", "5-11-0001"),
+            ("train-clean-100", "13-17-0000"),
+            ("dev-clean", "7-19-0000"),
+        ]
+    ):
+        path = pathlib.Path("LibriSpeech", subset, *name.split("-")[:2])
+        write_clip(folder / path / f"{name}.flac", number, 16_000)
+        names.append(name)
+    lines = [f"{name} {row} 0 40\n" for row, name in enumerate(names[:3])]
+    (folder / "converted_aligned_phones.txt").write_text("".join(lines))
+    (folder / "train_split.txt").write_text(f"{names[0]}\n{names[2]}\n")
+    (folder / "test_split.txt").write_text(f"{names[1]}\n")
+    return folder
+
+
+TURNS = """\
+% [START_TIME - END_TIME] TURN_NAME EMOTION [V, A, D]
+
+[6.2901 - 8.2357]\t{name}_F000\tneu\t[2.5000, 2.5000, 2.5000]
+C-E2:\tNeutral;\t()
+
+[10.0100 - 11.3925]\t{name}_M000\texc\t[2.5000, 2.5000, 2.5000]
+[11.3925 - 14.1000]\t{name}_F001\txxx\t[2.5000, 2.5000, 2.5000]
+[14.1000 - 15.0000]\t{name}_MXX1\tang\t[2.5000, 2.5000, 2.5000]
+"""
+
+
+def write_iemocap(folder, sessions=(1, 5)):
+    """A dialog in each session: neutral, excited, undecided, angry."""
+    for session in sessions:
+        name = f"Ses0{session}F_impro01"
+        root = folder / f"Session{session}"
+        turns = root / "dialog" / "EmoEvaluation" / f"{name}.txt"
+        turns.parent.mkdir(parents=True)
+        turns.write_text(TURNS.format(name=name))
+        for number, who in enumerate(["F000", "M000", "F001", "MXX1"]):
+            clip = root / "sentences" / "wav" / name / f"{name}_{who}.wav"
+            write_clip(clip, 4 * session + number, 16_000)
+    return folder
+
+
 # By the name of a builder and its configuration.
 RELEASES = {
     "esc/esc50": write_esc,
@@ -69,4 +146,8 @@ RELEASES = {
     "fsdd/official": write_fsdd,
     "fsdd/speakers": write_fsdd,
     "arabic_speech_commands": write_arabic,
+    "fsd50k": write_fsd50k,
+    "librispeech_phones/cpc": write_librispeech,
+    "librispeech_phones/subsets": write_librispeech,
+    "iemocap": write_iemocap,
 }

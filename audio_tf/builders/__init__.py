@@ -11,12 +11,15 @@ from audio_tf.ops.checks import closest
 
 # The class of each, as its module in this package and its name.
 BUILDERS = {
+    "fsd50k": ("fsd50k", "Fsd50k"),
     "esc": ("esc", "Esc"),
     "fsdd": ("fsdd", "Fsdd"),
     "arabic_speech_commands": (
         "arabic_speech_commands",
         "ArabicSpeechCommands",
     ),
+    "librispeech_phones": ("librispeech_phones", "LibrispeechPhones"),
+    "iemocap": ("iemocap", "Iemocap"),
 }
 
 

@@ -395,7 +395,7 @@ def fingerprint(shards, found, audio_format, features):
     for shard in shards:
         for clip in shard.clips:
             facts = [shard.name, clip.name, *found[clip.name], clip.features]
-            digest.update(json.dumps(facts).encode())
+            digest.update(json.dumps(facts, default=np.ndarray.tolist).encode())
     return digest.hexdigest()
 
 

@@ -39,8 +39,8 @@ def add(parser):
     parser.add_argument(
         "--partial",
         action="store_true",
-        help="build what is there, where clips of the release are not; the "
-        "built files say so",
+        help="build what is there, where clips of the release are not, and "
+        "compare no checksums; the built files say so",
     )
     parser.add_argument(
         "--skip-bad",

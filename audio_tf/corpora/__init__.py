@@ -14,6 +14,7 @@ from audio_tf.corpora.csv_file import read_csv
 from audio_tf.corpora.emodb import read_emodb
 from audio_tf.corpora.esc import read_esc
 from audio_tf.corpora.fsd50k import read_fsd50k
+from audio_tf.corpora.iemocap import read_iemocap
 from audio_tf.corpora.layouts import Layout
 from audio_tf.corpora.librispeech import (
     LIBRISPEECH_SUBSETS,
@@ -64,6 +65,7 @@ __all__ = [
     "read_fsd50k",
     "read_fsdd",
     "read_fsdd_clips",
+    "read_iemocap",
     "read_librispeech",
     "read_librispeech_speakers",
     "read_phone_names",

@@ -16,6 +16,7 @@ from audio_tf.corpora.csv_file import read_csv
 from audio_tf.corpora.emodb import read_emodb
 from audio_tf.corpora.esc import read_esc10, read_esc50
 from audio_tf.corpora.fsd50k import read_fsd50k
+from audio_tf.corpora.iemocap import read_iemocap
 from audio_tf.corpora.layouts import Layout
 from audio_tf.corpora.librispeech import LIBRISPEECH_SUBSETS, read_librispeech
 from audio_tf.corpora.speech_commands import read_speech_commands
@@ -56,6 +57,9 @@ CORPORA = {
     ),
     "emodb": Layout(
         read_emodb, "EmoDB's files, split by speaker", marks=("wav",)
+    ),
+    "iemocap": Layout(
+        read_iemocap, "IEMOCAP, split by session", marks=("Session1",)
     ),
     "fsdd": Layout(
         read_fsdd_clips,

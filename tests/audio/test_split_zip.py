@@ -9,6 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 import soundfile
+from zip_parts import write_parts
 
 from audio_tf.audio import packed, split_zip
 from audio_tf.audio.audio_files import audio_below
@@ -30,36 +31,9 @@ def contents():
     }
 
 
-def write_parts(folder, name="FSD50K.dev_audio", size=PART):
-    """Cuts an archive into parts, as `zip -s` does, by the format's text."""
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("FSD50K.dev_audio/", b"")
-        for member, content in contents().items():
-            archive.writestr(member, content)
-    content = bytearray(whole.getvalue())
-    end = content.rindex(b"PK\5\6")
-    (begin,) = struct.unpack_from("<I", content, end + 16)
-    parts = -(-len(content) // size)
-    place = begin
-    while content[place : place + 4] == b"PK\1\2":
-        (offset,) = struct.unpack_from("<I", content, place + 42)
-        struct.pack_into("<H", content, place + 34, offset // size)
-        struct.pack_into("<I", content, place + 42, offset % size)
-        place += 46 + sum(struct.unpack_from("<3H", content, place + 28))
-    struct.pack_into("<HH", content, end + 4, parts - 1, begin // size)
-    struct.pack_into("<I", content, end + 16, begin % size)
-    paths = []
-    for number in range(parts):
-        suffix = f"z{number + 1:02d}" if number < parts - 1 else "zip"
-        paths.append(folder / f"{name}.{suffix}")
-        paths[-1].write_bytes(content[number * size : (number + 1) * size])
-    return paths
-
-
 @pytest.fixture
 def parts(tmp_path):
-    return write_parts(tmp_path)
+    return write_parts(tmp_path, "FSD50K.dev_audio", PART, contents())
 
 
 def test_members_run_over_parts(parts):
@@ -72,7 +46,7 @@ def test_members_run_over_parts(parts):
 
 
 def test_one_file_is_an_archive_too(tmp_path):
-    [path] = write_parts(tmp_path, size=2**20)
+    [path] = write_parts(tmp_path, "a", 2**20, contents())
     for name, content in contents().items():
         assert split_zip.SplitZip(path).read(name) == content
 

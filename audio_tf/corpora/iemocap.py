@@ -1,0 +1,141 @@
+"""IEMOCAP in the folders of its release, split by session."""
+
+import pathlib
+import re
+
+from audio_tf.corpora.corpus import Corpus, check_splits
+from audio_tf.corpora.lists import read_list
+from audio_tf.ops.checks import closest
+
+# In the order of the targets of "Gaussian adaptive attention is all you need"
+# (arXiv 2401.11143): excitement counts as happiness.
+IEMOCAP_CLASSES = {
+    "sadness": ("sad",),
+    "neutral": ("neu",),
+    "happiness": ("hap", "exc"),
+    "anger": ("ang",),
+}
+OTHER_CODES = ("fru", "fea", "sur", "dis", "oth", "xxx")
+IEMOCAP_FOLDS = {"train": [1, 2, 3], "val": [4], "test": [5]}
+
+# The line of a turn: [begin - end], the utterance, its emotion, ratings.
+TURN = re.compile(r"\[\d+\.\d+ - \d+\.\d+\]\t(\S+)\t(\S+)\t\[.*\]")
+NAME = re.compile(r"Ses0([1-5])[FM]_(impro|script)\w+_([FM])[0-9X]+")
+
+
+def read_iemocap(data_dir, folds=IEMOCAP_FOLDS):
+    """Reads the four usual emotions of IEMOCAP (Busso et al. 2008) by session.
+
+    A clip is `Session1/sentences/wav/{dialog}/{utterance}.wav`, and its
+    emotion is what the judges' majority says in
+    `Session1/dialog/EmoEvaluation/{dialog}.txt`. Other emotions than
+    `IEMOCAP_CLASSES` are left out. Each session has two speakers of its own;
+    the usual protocol leaves one session out at a time, which is the test.
+
+    Args:
+        data_dir: the folder `IEMOCAP_full_release`.
+        folds: dict by split of lists of sessions, 1 to 5.
+
+    Returns:
+        Dict of `Corpus` by split; the vocabulary is in the order of
+        `IEMOCAP_CLASSES`.
+
+    Raises:
+        FileNotFoundError: if a session that is asked for is not there.
+        ValueError: if a session is in two splits, or a line of a dialog does
+            not fit; it names file and line.
+    """
+    data_dir = pathlib.Path(data_dir)
+    used = [session for sessions in folds.values() for session in sessions]
+    if len(set(used)) < len(used) or not set(used) <= set(range(1, 6)):
+        raise ValueError(
+            "Each session must be from 1 to 5 and in one split only. "
+            f"Received: {folds}"
+        )
+    corpora = {}
+    for split, sessions in folds.items():
+        turns = [
+            turn for each in sessions for turn in read_session(data_dir, each)
+        ]
+        corpora[split] = Corpus(
+            [file for file, _ in turns],
+            [[emotion] for _, emotion in turns],
+            list(IEMOCAP_CLASSES),
+        )
+    return check_splits(data_dir, corpora)
+
+
+def session_lists(data_dir, session):
+    """Lists the files that say which emotions a session has, sorted.
+
+    Args:
+        data_dir: `pathlib.Path` of the release.
+        session: int, from 1 to 5.
+
+    Raises:
+        FileNotFoundError: if there are none.
+    """
+    folder = data_dir / f"Session{session}" / "dialog" / "EmoEvaluation"
+    # Some copies have files of macOS beside each, of the same suffix.
+    found = sorted(folder.glob("Ses*.txt"))
+    if not found:
+        raise FileNotFoundError(f"{folder}: no dialogs of the session there")
+    return found
+
+
+def read_session(data_dir, session):
+    """Reads the turns of a session that have one of the four emotions.
+
+    Returns:
+        List of pairs of the path of a clip and the name of its emotion.
+    """
+    names = {
+        code: name for name, codes in IEMOCAP_CLASSES.items() for code in codes
+    }
+    known = [*names, *OTHER_CODES]
+    turns, lines = [], {}
+    for path in session_lists(data_dir, session):
+        text = read_list(path).decode("ascii", errors="replace")
+        for number, line in enumerate(text.splitlines(), start=1):
+            # Lines of single judges and of ratings are between the turns.
+            if not line.startswith("["):
+                continue
+            turn = TURN.fullmatch(line.strip())
+            if turn is None:
+                raise ValueError(
+                    f"{path}, line {number}: must be [begin - end], utterance, "
+                    f"emotion, [ratings]. Received: {line.strip()!r}"
+                )
+            name, code = turn.groups()
+            if not name.startswith(f"{path.stem}_") or not NAME.fullmatch(name):
+                raise ValueError(
+                    f"{path}, line {number}: no utterance of {path.stem}. "
+                    f"Received: {name!r}"
+                )
+            if code not in known:
+                raise ValueError(
+                    f"{path}, line {number}: an emotion must be one of "
+                    f"{known}{closest(code, known)}. Received: {code!r}"
+                )
+            if name in lines:
+                raise ValueError(
+                    f"{path}, line {number}: {name} is in line {lines[name]} "
+                    "already"
+                )
+            lines[name] = number
+            if code in names:
+                folder = data_dir / f"Session{session}" / "sentences" / "wav"
+                file = folder / path.stem / f"{name}.wav"
+                turns.append((file, names[code]))
+    return turns
+
+
+def iemocap_speaker(utterance):
+    """Returns the speaker of an utterance, such as `"1F"`: session and sex.
+
+    Args:
+        utterance: str, such as `"Ses01F_impro01_M000"`, whose first letter is
+            that of the actor with the markers, the last of who speaks.
+    """
+    match = NAME.fullmatch(utterance)
+    return f"{match[1]}{match[3]}"
