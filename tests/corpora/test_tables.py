@@ -56,7 +56,7 @@ def test_a_new_layout_is_one_function_and_one_entry(monkeypatch, capsys):
     assert load("--seed", "7")["train"].files == ["there/7.wav"]
     with pytest.raises(SystemExit):
         load("--train-folds", "1")
-    message = "--train-folds applies to --dataset esc10 or esc50 alone"
+    message = "--train-folds applies to --dataset esc10 or esc50 or iemocap"
     assert message in capsys.readouterr().err
     parser = argparse.ArgumentParser()
     flags.add_flags(parser, corpus_settings.DataSettings)
