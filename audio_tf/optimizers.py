@@ -111,12 +111,16 @@ class Lamb(compat.OwnWeightDecay, keras.optimizers.Optimizer):
         bias_correction: one of `BIAS_CORRECTIONS`.
         exclude_from_weight_decay: sequence of strings; a variable with one
             of them in its name has no weight decay. It keeps its ratio.
+        rate_factors: dict by path of a variable of the float that its
+            learning rate is multiplied by, such as that of a new head on a
+            trained backbone; `None` for one rate of all.
         **kwargs: arguments of `keras.optimizers.Optimizer`, such as
             `global_clipnorm` and `gradient_accumulation_steps`.
 
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range, or there is a rate for a
+            variable that is not there.
     """
 
     def __init__(
@@ -129,6 +133,7 @@ class Lamb(compat.OwnWeightDecay, keras.optimizers.Optimizer):
         trust_ratio=True,
         bias_correction=None,
         exclude_from_weight_decay=("bias", "gamma", "beta"),
+        rate_factors=None,
         **kwargs,
     ):
         checks.reject_unknown(
@@ -165,6 +170,13 @@ class Lamb(compat.OwnWeightDecay, keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.trust_ratio = trust_ratio
         self.bias_correction = bias_correction
+        self.rate_factors = dict(rate_factors or {})
+        for path, factor in self.rate_factors.items():
+            if not 0.0 < factor < math.inf:
+                raise ValueError(
+                    "`rate_factors` must be positive and finite. "
+                    f"Received: {factor} for {path!r}"
+                )
         self.exclude_from_weight_decay(var_names=exclude_from_weight_decay)
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
@@ -190,6 +202,14 @@ class Lamb(compat.OwnWeightDecay, keras.optimizers.Optimizer):
             (self.weight_decay or 0.0) * self.decays(variable)
             for variable in variables
         ]
+        paths = [variable.path for variable in variables]
+        strangers = sorted(set(self.rate_factors) - set(paths))
+        if strangers:
+            raise ValueError(
+                "`rate_factors` must name variables by their paths. "
+                f"Received: {strangers}, which none of {len(paths)} has"
+            )
+        self.factors = [self.rate_factors.get(path, 1.0) for path in paths]
         self.part_axes = [parts_axis(variable) for variable in variables]
 
     def update_step(self, gradient, variable, learning_rate):
@@ -207,7 +227,7 @@ class Lamb(compat.OwnWeightDecay, keras.optimizers.Optimizer):
         self.assign(momentum, ops.cast(m, momentum.dtype))
         self.assign(velocity, ops.cast(v, velocity.dtype))
 
-        rate = ops.cast(learning_rate, "float32")
+        rate = ops.cast(learning_rate, "float32") * self.factors[index]
         step = ops.cast(self.iterations + 1, "float32")
         # 1 - beta ** step; float32 would lose digits in the difference.
         correction_1 = -ops.expm1(step * math.log(self.beta_1))
@@ -236,6 +256,7 @@ class Lamb(compat.OwnWeightDecay, keras.optimizers.Optimizer):
             "trust_ratio": self.trust_ratio,
             "bias_correction": self.bias_correction,
             "exclude_from_weight_decay": list(self.excluded_names),
+            "rate_factors": dict(self.rate_factors),
         }
 
 

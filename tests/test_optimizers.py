@@ -317,6 +317,20 @@ def test_other_names_may_be_excluded_and_are_saved(rng):
         first.exclude_from_weight_decay(var_names=["x"])
 
 
+def test_some_variables_learn_faster(rng):
+    """As if theirs were the optimizer's rate; the others as ever."""
+    weights, gradients = tensors(rng), some_gradients(rng, 3)
+    optimizer = Lamb(RATE, rate_factors={"kernel": 4.0, "bias": 0.5})
+    optimizer = Lamb.from_config(optimizer.get_config())
+    outputs = apply(optimizer, variables_of(weights), gradients)
+    for name, factor in {"kernel": 4.0, "bias": 0.5, "table": 1.0}.items():
+        expected = naive_lamb(weights, gradients, [factor * RATE] * 3)
+        assert_close({name: outputs[name]}, {name: expected[name]})
+    optimizer = Lamb(RATE, rate_factors={"kernle": 4.0})
+    with pytest.raises(ValueError, match=r"\['kernle'\], which none"):
+        optimizer.build([*variables_of(weights).values()])
+
+
 def test_accumulated_gradients_are_one_step_with_their_mean(rng):
     weights, gradients = tensors(rng), some_gradients(rng, 9)
     settings = {
@@ -514,6 +528,7 @@ def test_config_survives_keras_serialization():
             "Received: exclude_from_weight_decay='bias'",
         ),
         ({"epsilon": float("nan")}, "Received: epsilon=nan"),
+        ({"rate_factors": {"a": 0.0}}, "Received: 0.0 for 'a'"),
     ],
 )
 def test_arguments_out_of_range(kwargs, message):

@@ -9,12 +9,14 @@ from audio_tf.runs import callbacks
 NO_DECAY = ("bias", "gamma", "beta", "log_", "slope", "logit_")
 
 
-def make_optimizer(settings, steps_per_epoch):
+def make_optimizer(settings, steps_per_epoch, head=()):
     """Makes the optimizer of a new model, with its schedule.
 
     Args:
         settings: `TrainSettings`.
         steps_per_epoch: int, batches of an epoch.
+        head: list of the paths of the head's weights, as `head_paths` returns
+            it.
 
     Returns:
         `keras.optimizers.Optimizer`.
@@ -35,12 +37,16 @@ def make_optimizer(settings, steps_per_epoch):
         reach = settings.average_share * settings.epochs * steps_per_epoch
         options["use_ema"] = True
         options["ema_momentum"] = 1.0 - 1.0 / max(1.0, reach)
-    if not settings.weight_decay:
+    one_rate = settings.head_rate == 1.0
+    if one_rate and not settings.weight_decay:
         return keras.optimizers.Adam(learning_rate, **options)
     return optimizers.create(
         "adamw",
         learning_rate,
         weight_decay=settings.weight_decay,
+        rate_factors=None
+        if one_rate
+        else dict.fromkeys(head, settings.head_rate),
         exclude_from_weight_decay=NO_DECAY,
         **options,
     )
@@ -56,8 +62,25 @@ def compile(classifier, settings, steps_per_epoch, one_label):
         one_label: bool, whether each clip of the corpus has one label.
     """
     classifier.compile(
-        make_optimizer(settings, steps_per_epoch),
+        make_optimizer(settings, steps_per_epoch, head_paths(classifier)),
         settings.loss_function(one_label),
         metrics=callbacks.training_metrics(one_label, classifier.num_classes),
         jit_compile=settings.jit_compile,
     )
+
+
+def head_paths(classifier):
+    """Lists the paths of the weights of a classifier that are its head's.
+
+    Args:
+        classifier: `AudioClassifier`.
+
+    Returns:
+        List of str.
+    """
+    backbone = {id(weight) for weight in classifier.backbone.weights}
+    return [
+        weight.path
+        for weight in classifier.trainable_weights
+        if id(weight) not in backbone
+    ]

@@ -129,6 +129,13 @@ class TrainSettings(ModelSettings, DataSettings):
     learning_rate: float | None = shared(
         "learning_rate", None, unless_given=RECIPES_OWN
     )
+    head_rate: float = setting(
+        1.0,
+        "how many times as fast the head learns as the backbone, such as 10 "
+        "for a new head on a preset",
+        check=POSITIVE,
+        only=("trainable", ["all"]),
+    )
     schedule: str | None = setting(
         None,
         "course of the learning rate",

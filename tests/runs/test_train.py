@@ -214,6 +214,21 @@ def test_every_mixing_is_of_the_models_rate_and_trains_its_weights(
     assert training.mixing.sample_rate_hz == 8_000
 
 
+def test_a_head_may_learn_faster_than_its_backbone(corpus, tmp_path):
+    settings, classifier, _ = built(corpus, tmp_path, head_rate=10.0)
+    train.compile(classifier, settings, 1, True)
+    classifier.optimizer.build(classifier.trainable_variables)
+    heads = {"predictions/kernel": 10.0, "predictions/bias": 10.0}
+    assert classifier.optimizer.rate_factors == heads
+    assert sorted(classifier.optimizer.factors)[-3:] == [1.0, 10.0, 10.0]
+    # Without decay it is the Adam that the recipe has.
+    assert classifier.optimizer.weight_decay == 0.0
+    train.compile(classifier, settings.replace(head_rate=1.0), 1, True)
+    assert type(classifier.optimizer) is keras.optimizers.Adam
+    with pytest.raises(ValueError, match="--head-rate.*--trainable all alone"):
+        settings.replace(trainable="head")
+
+
 def test_what_diverges_is_not_kept(corpus, tmp_path, monkeypatch):
     """The callbacks that training is given end it before its checkpoint."""
     settings, classifier, chunks = built(corpus, tmp_path)
