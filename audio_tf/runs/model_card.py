@@ -143,6 +143,8 @@ def write(
         f"{package} {version}"
         for package, version in origin["versions"].items()
     )
+    # What was trained before there were teachers does not name any.
+    teachers = origin.get("teachers", ())
     parts = [
         # The head that hubs read.
         "---\nlibrary_name: keras-hub\nlicense: apache-2.0\n"
@@ -168,6 +170,7 @@ def write(
                 ["files by split", splits],
                 ["seed", facts["seed"]],
                 ["command", f"`{facts['command']}`"],
+                *(["teacher", teacher_name(each)] for each in teachers),
                 *([["weights", f"of {kept}"]] if kept else []),
                 ["parameters", f"{facts['parameters']:,}"],
                 ["versions", versions],
@@ -203,3 +206,12 @@ def write(
             ),
         ]
     return "\n\n".join(parts) + "\n"
+
+
+def teacher_name(facts):
+    """Returns a text of a teacher: its preset, and the sum of its weights.
+
+    Args:
+        facts: dict of `preset` and `weights_sha256`.
+    """
+    return f"{facts['preset']} (sha256 {facts['weights_sha256'][:12]})"

@@ -78,6 +78,7 @@ def finished(corpus, tmp_path_factory, no_pictures):
         **provenance.run_facts(settings),
         "command": f"audio-tf train --data-dir {corpus} --out=/srv/run/a b",
         "corpus": provenance.corpus_facts(record),
+        "teachers": [{"preset": "/srv/old", "weights_sha256": "01ab" * 16}],
         "labels": model.labels,
     }
     train.save(model, out, origin)
@@ -164,6 +165,7 @@ def test_a_run_becomes_a_released_preset(
         f"# {NAME}\n\nIt tells high",
         f'from_preset("{NAME}")',
         "| licence of the corpus | CC BY 4.0 |",
+        "| teacher | old (sha256 01ab01ab01ab) |",
         "test 7 files",
         f"| accuracy | {share:.4f} [",
         "| forest, 3 seeds, deviation ",
