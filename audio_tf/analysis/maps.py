@@ -18,13 +18,7 @@ def transformer_blocks(model):
     Raises:
         ValueError: if the model has no blocks.
     """
-    backbone = model.audio_backbone()
-    if not backbone.blocks:
-        raise ValueError(
-            "Attention maps are computed by transformer blocks, and the model "
-            f"has none. Received: {type(backbone).__name__}"
-        )
-    return list(backbone.blocks)
+    return model.audio_backbone().attention_blocks()
 
 
 def map_shapes(model, samples):

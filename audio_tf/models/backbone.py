@@ -15,10 +15,10 @@ class AudioBackbone(
     """The base of the models that turn audio into frames.
 
     A subclass builds its graph, hands `inputs` and `outputs` to this
-    constructor and has `blocks`, `stages`, `frame_size`, `made_for_frames`,
-    `attention`, `attention_kwargs`, the method `embed` and, where it takes
-    waveforms, `sample_rate_hz`. The base derives all its other attributes from
-    these.
+    constructor and has `stages`, `frame_size` and, where it takes waveforms,
+    `sample_rate_hz`. One with attention has `blocks`, `made_for_frames`,
+    `attention`, `attention_kwargs` and the method `embed`, too. The base
+    derives all its other attributes from these.
 
     Attributes:
         takes: `"waveform"` or `"features"`.
@@ -28,21 +28,26 @@ class AudioBackbone(
             `SpeechFeatures`, `None` where the model takes the waveform
             otherwise or takes features.
         frame_size: int, samples (of features: input frames, 1) from one frame
-            of the first block to the next.
+            of the first stage to the next.
         output_frame_size: int, samples from one frame of
             `"sequence_output"` to the next.
         blocks: list of `TransformerBlock` in the order in which they are
-            applied; a shared one occurs as often as it is applied.
-        stages: list of the blocks and of what is between them.
+            applied; a shared one occurs as often as it is applied. Empty
+            where the model has no attention.
+        stages: list of the `Stage`s that frames run through: the blocks and
+            what is between them, or whatever the model has in their place.
         made_for_frames: int, the longest input that the model is made for, in
-            frames of the first block: tables, strides and patterns of the
-            attentions are sized from it.
-        max_frames: int, frames of the first block of the longest input that
+            frames of the first stage: tables, strides and patterns of the
+            attentions are sized from it. `None` without attention.
+        max_frames: int, frames of the first stage of the longest input that
             the model takes, or `None` for any length.
         max_samples: int, samples (of features: input frames) of the longest
             input, or `None` for any length.
-        attention: str, the name of the attention; `attention_kwargs` is the
-            dict of its arguments.
+        attention: str, the name of the attention, or a list of one for each
+            block; `None` where the model has none. `attention_kwargs` is the
+            dict of its arguments, or such a list, or `None`.
+        head: dict of the arguments of `AudioClassifier` that differ from its
+            own defaults where the published model has another head.
         causal: bool, whether no frame of the output depends on samples behind
             it: behind its `output_frame_size` samples.
         streams: bool, whether the model can be run piece by piece, by
@@ -73,6 +78,12 @@ class AudioBackbone(
 
     sample_rate_hz = None
     features = None
+    # Without attention; a model that has any says what it has.
+    blocks = ()
+    attention = None
+    attention_kwargs = None
+    made_for_frames = None
+    head = {}
     # Whether each frame is made of its own `frame_size` samples alone.
     embeds_pieces = False
     sizes = {}
@@ -97,6 +108,13 @@ class AudioBackbone(
         """Lists the names of the constructor's arguments, with the bases'."""
         names = checks.parameters_of(cls, last=AudioBackbone)
         return [name for name in names if name not in ("inputs", "outputs")]
+
+    @classmethod
+    def defaults(cls):
+        """Returns a dict by name of the defaults of `arguments`."""
+        defaults = checks.defaults_of(cls, last=AudioBackbone)
+        names = cls.arguments()
+        return {name: defaults[name] for name in names if name in defaults}
 
     @classmethod
     def register_sizes(cls, sizes):
@@ -129,7 +147,7 @@ class AudioBackbone(
         return self.input
 
     def _frames_at(self, index):
-        """Returns how many of the first block's frames make one at a stage."""
+        """Returns how many of the first stage's frames make one at a stage."""
         count = 1
         for stage in self.stages[:index]:
             count *= stage.frame_stride
@@ -161,9 +179,12 @@ class AudioBackbone(
         names = target_layer_names or self.default_lora_layer_names()
         layers = compat.layers_within(self)
         if not any(layer.name in names for layer in layers):
+            having = f"with its {self.attention!r} attention"
+            if self.attention is None:
+                having = "without attention"
             raise ValueError(
-                f"No layer of {self.name} with its {self.attention!r} "
-                f"attention has one of the names {list(names)}. "
+                f"No layer of {self.name} {having} has one of the names "
+                f"{list(names)}. "
                 f"Received: target_layer_names={target_layer_names}"
             )
         super().enable_lora(rank, target_layer_names)
@@ -195,7 +216,21 @@ class AudioBackbone(
             Pair of a tensor `(batch, frames, dim)` and the mask of real
             frames, boolean `(batch, frames)`.
         """
-        raise NotImplementedError  # abstract
+        raise NotImplementedError  # abstract where there are `blocks`
+
+    def attention_blocks(self):
+        """Returns the list of the blocks of a model that has any.
+
+        Raises:
+            ValueError: if the model has no blocks.
+        """
+        if not self.blocks:
+            raise ValueError(
+                "Attention maps and the states between blocks are those of "
+                "transformer blocks, and the model has none. "
+                f"Received: {type(self).__name__}"
+            )
+        return list(self.blocks)
 
     def walk(self, inputs):
         """Yields the blocks, with what goes in and comes out, in inference.
@@ -206,11 +241,14 @@ class AudioBackbone(
         Yields:
             Triples by block of its input and its output, `(batch, frames,
             dim)`, and their mask, boolean `(batch, frames)`.
+
+        Raises:
+            ValueError: if the model has no blocks.
         """
+        blocks = {id(block) for block in self.attention_blocks()}
         inputs = self.completed(inputs)
         inputs[self.takes] = keras.ops.cast(inputs[self.takes], "float32")
         x, mask = self.embed(inputs)
-        blocks = {id(block) for block in self.blocks}
         for stage in self.stages:
             before, x = x, stage(x, mask=mask, training=False)
             if id(stage) in blocks:

@@ -185,12 +185,7 @@ def describe(preset):
     """
     loader = find(preset)
     family = loader.check_backbone_class()
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(family).parameters.items()
-        if parameter.default is not parameter.empty
-    }
-    return family, {**defaults, **loader.config["config"]}
+    return family, {**family.defaults(), **loader.config["config"]}
 
 
 def accepted(family, config):
@@ -417,10 +412,13 @@ def build_for(family, config, chunk_s):
         config: dict of its constructor arguments; a `made_for_frames` among
             them stays.
         chunk_s: float, the length of a chunk in seconds, or `None` for the
-            class's own default.
+            class's own default. A model that is made for any length is as it
+            is.
     """
     backbone = build(family, config)
     if chunk_s is None or family.takes != "waveform":
+        return backbone
+    if backbone.made_for_frames is None:
         return backbone
     samples = max(round(chunk_s * backbone.sample_rate_hz), 1)
     frames = -(-samples // backbone.frame_size)

@@ -17,6 +17,30 @@ def closest(name, known):
     return f"; did you mean {near[0]!r}" if near else ""
 
 
+def declared(cls, last=None):
+    """Yields the constructor's parameters of a class and of its bases.
+
+    Args:
+        cls, last: as `parameters_of` takes them.
+
+    Yields:
+        `inspect.Parameter`, the class's own first.
+    """
+    for base in cls.__mro__:
+        if "__init__" not in vars(base):
+            continue
+        parameters = inspect.signature(base.__init__).parameters.values()
+        kinds = {parameter.kind for parameter in parameters}
+        for parameter in list(parameters)[1:]:
+            if parameter.kind not in (
+                parameter.VAR_KEYWORD,
+                parameter.VAR_POSITIONAL,
+            ):
+                yield parameter
+        if base is last or inspect.Parameter.VAR_KEYWORD not in kinds:
+            break
+
+
 def parameters_of(cls, last=None):
     """Lists the constructor's arguments of a class and of its bases.
 
@@ -30,21 +54,22 @@ def parameters_of(cls, last=None):
     Returns:
         List of names, the class's own first, without `self` and `**kwargs`.
     """
-    names = {}
-    for base in cls.__mro__:
-        if "__init__" not in vars(base):
-            continue
-        parameters = inspect.signature(base.__init__).parameters.values()
-        kinds = {parameter.kind for parameter in parameters}
-        for parameter in list(parameters)[1:]:
-            if parameter.kind not in (
-                parameter.VAR_KEYWORD,
-                parameter.VAR_POSITIONAL,
-            ):
-                names[parameter.name] = None
-        if base is last or inspect.Parameter.VAR_KEYWORD not in kinds:
-            break
-    return list(names)
+    return list(dict.fromkeys(each.name for each in declared(cls, last)))
+
+
+def defaults_of(cls, last=None):
+    """Returns the defaults of the arguments that `parameters_of` lists.
+
+    Args:
+        cls, last: as `parameters_of` takes them.
+
+    Returns:
+        Dict by name; an argument without a default is left out.
+    """
+    found = {}
+    for each in declared(cls, last):
+        found.setdefault(each.name, each.default)
+    return {k: v for k, v in found.items() if v is not inspect.Parameter.empty}
 
 
 def reject_unknown(owner, given, known):

@@ -132,8 +132,10 @@ class CompareSettings(Settings):
             `TrainSettings`.
 
         Raises:
-            ValueError: if they say what the rows say.
+            ValueError: if they say what the rows say, or the model has no
+                attention.
         """
+        from audio_tf.models import presets
         from audio_tf.runs.train_settings import TrainSettings
 
         config = read_config(self.train_config, TrainSettings)
@@ -149,7 +151,14 @@ class CompareSettings(Settings):
                 f"the rows. Received: {config['model_kwargs']}"
             )
         places = self.those_given(("data_dir", "cache_dir"))
-        return TrainSettings(**{**config, **places})
+        settings = TrainSettings(**{**config, **places})
+        family, arguments = presets.describe(settings.model)
+        if "attention" not in presets.accepted(family, arguments):
+            raise ValueError(
+                f"{self.train_config}: the rows are attentions, and the model "
+                f"has none. Received: model={settings.model!r}"
+            )
+        return settings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ OURS = sorted(
 
 @pytest.mark.parametrize("layer", OURS)
 def test_every_layer_refuses_an_unknown_argument(layer):
-    needed = {"num_heads": 2, "key_dim": 2, "frame_size": 3}
+    needed = {"num_heads": 2, "key_dim": 2, "frame_size": 3, "filters": 2}
     known = checks.parameters_of(layer)
     given = {name: value for name, value in needed.items() if name in known}
     assert layer(**given, name="mine", trainable=False).name == "mine"
@@ -40,11 +40,12 @@ def test_parameters_end_where_nothing_is_handed_up():
             super().__init__()
 
     class Open(Closed):
-        def __init__(self, height, **kwargs):
+        def __init__(self, height=3, **kwargs):
             super().__init__(**kwargs)
 
     assert checks.parameters_of(Closed) == ["width"]
     assert checks.parameters_of(Open) == ["height", "width"]
+    assert checks.defaults_of(Open) == {"height": 3}
 
 
 def test_what_is_not_near_is_not_proposed():
