@@ -167,12 +167,23 @@ class QuietQuantization:
     """
 
     def quantize(self, *args, **kwargs):
-        """Quantises the weights, as `keras.Model.quantize` does."""
+        """Quantises the weights, as `keras.Model.quantize` does.
+
+        Raises:
+            ValueError: if no layer can be quantised, as convolutions cannot.
+        """
         with warnings.catch_warnings():
             warnings.filterwarnings(
                 "ignore", "Layer .* does not have a `quantize` method"
             )
             super().quantize(*args, **kwargs)
+        policies = [layer.dtype_policy for layer in layers_within(self)]
+        if not any(policy.quantization_mode for policy in policies):
+            raise ValueError(
+                "Keras quantises dense layers, not convolutions or recurrent "
+                f"layers, and {self.name} has no dense layer. Received: "
+                f"mode={(*args, *kwargs.values())}"
+            )
 
 
 class OwnWeightDecay:

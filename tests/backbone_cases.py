@@ -1,6 +1,7 @@
 """Small backbones by name, one for each entry of `BACKBONES`."""
 
 from audio_tf import layers, models
+from audio_tf.models.convolutional import ConvolutionalBackbone
 
 RATE_HZ = 1_100
 SIZES = {
@@ -10,6 +11,8 @@ SIZES = {
     "hidden_dim": 12,
     "intermediate_dims": (7,),
 }
+
+PATCHES = {"num_mel_bins": 7, "sample_rate_hz": RATE_HZ}
 
 
 def transformer(**kwargs):
@@ -32,10 +35,36 @@ def speech_encoder(trainable=True, name=None, **kwargs):
     )
 
 
+def vgg_like(**kwargs):
+    own = {"filters": (3, 5), "depths": (2, 1)}
+    return models.VGGLikeBackbone(**{**PATCHES, **own, **kwargs})
+
+
 SMALL = {
     "audio_transformer": transformer,
     "audio_albert": albert,
     "speech_encoder": speech_encoder,
+    "vgg_like": vgg_like,
+}
+# Without attention.
+CONVOLUTIONAL = [
+    name
+    for name, family in models.BACKBONES.items()
+    if issubclass(family, ConvolutionalBackbone)
+]
+ATTENDING = [name for name in models.BACKBONES if name not in CONVOLUTIONAL]
+# Arguments that make the small form smaller still.
+SMALLER = {
+    **dict.fromkeys(ATTENDING, {"num_layers": 1}),
+    "vgg_like": {"filters": (3,), "depths": (2,)},
+}
+# Arguments of other architectures, whose weights do not fit.
+UNFITTING = {
+    **dict.fromkeys(
+        ATTENDING,
+        [{"attention": "random_synthesizer"}, {"intermediate_dims": (7, 7)}],
+    ),
+    "vgg_like": [{"depths": (1,)}, {"filters": (4,)}],
 }
 # A classifier takes a waveform.
 WAVEFORM = [
@@ -43,3 +72,8 @@ WAVEFORM = [
     for name, family in models.BACKBONES.items()
     if family.takes == "waveform"
 ]
+# Layers that LoRA is asked for; `None` stands for KerasHub's own choice.
+LORA = {
+    **dict.fromkeys(ATTENDING),
+    **dict.fromkeys(CONVOLUTIONAL, ["convolution"]),
+}

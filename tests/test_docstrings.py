@@ -10,6 +10,7 @@ HOOKS = {
     "build",
     "call",
     "compute_mask",
+    "compute_output_shape",
     "compute_output_spec",
     "from_config",
     "get_config",

@@ -15,6 +15,11 @@ from audio_tf.layers.augment_waveform import (
 )
 from audio_tf.layers.cepstral import MFCC
 from audio_tf.layers.compression import PCEN, LogCompression
+from audio_tf.layers.convolution import (
+    BandPooling,
+    Convolution,
+    ConvolutionBlock,
+)
 from audio_tf.layers.encoder import (
     FeedForward,
     FrameNorm,
@@ -28,7 +33,12 @@ from audio_tf.layers.frontend import FrameMask, WaveformFrontend
 from audio_tf.layers.mel_frontend import MelFrontend
 from audio_tf.layers.mixing import BetweenClassMixing, Mixup
 from audio_tf.layers.multiscale import MultiScaleAverage
-from audio_tf.layers.pooling import MaskedMean, TemporalAveragePooling
+from audio_tf.layers.patches import MelPatches
+from audio_tf.layers.pooling import (
+    MaskedMean,
+    MaxMeanPooling,
+    TemporalAveragePooling,
+)
 from audio_tf.layers.spectral import DecibelSpectrogram, LogMel, Spectrogram
 from audio_tf.layers.statistics import AttentionPooling, StatisticsPooling
 
@@ -37,7 +47,10 @@ __all__ = [
     "AdditiveNoise",
     "AttentionPooling",
     "BandMasking",
+    "BandPooling",
     "BetweenClassMixing",
+    "Convolution",
+    "ConvolutionBlock",
     "DecibelSpectrogram",
     "Deltas",
     "FeedForward",
@@ -49,7 +62,9 @@ __all__ = [
     "LogMel",
     "MFCC",
     "MaskedMean",
+    "MaxMeanPooling",
     "MelFrontend",
+    "MelPatches",
     "Mixup",
     "MultiScaleAverage",
     "PCEN",

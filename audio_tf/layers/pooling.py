@@ -145,3 +145,80 @@ class MaskedMean(Layer):
     def compute_output_spec(self, inputs, mask=None):
         batch, _, dim = inputs.shape
         return keras.KerasTensor((batch, dim), dtype=self.compute_dtype)
+
+
+class HalvesPooling(Layer):
+    """The base of poolings that treat the two halves of a frame differently.
+
+    A subclass gives `pool(first, second, mask)`. The layer computes in
+    float32 or better. Padding plays no part, even if it holds NaN; a clip
+    without a real frame gives zeros.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`, `dim` even.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+
+    Returns:
+        Tensor `(batch, dim)`.
+
+    Raises:
+        ValueError: if the features of a frame have no halves.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        if input_shape[-1] % 2:
+            raise ValueError(
+                f"{type(self).__name__} needs an even number of features. "
+                f"Received: {input_shape[-1]} features"
+            )
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+    def call(self, inputs, mask=None):
+        if mask is None:
+            mask = ops.ones_like(inputs[:, :, 0], dtype="bool")
+        mask = ops.cast(mask, "bool")
+        x = statistics.to_float32(masks.zero_padding(inputs, mask))
+        half = x.shape[-1] // 2
+        x = self.pool(x[:, :, :half], x[:, :, half:], mask)
+        return ops.cast(ops.concatenate(x, axis=-1), self.compute_dtype)
+
+    def pool(self, first, second, mask):
+        """Pools both halves.
+
+        Args:
+            first: float32 tensor `(batch, time, dim / 2)`, zero at padding.
+            second: tensor like `first`.
+            mask: boolean `(batch, time)`.
+
+        Returns:
+            Pair of tensors `(batch, dim / 2)`.
+        """
+        raise NotImplementedError  # abstract
+
+    def compute_output_spec(self, inputs, mask=None):
+        batch, _, dim = inputs.shape
+        return keras.KerasTensor((batch, dim), dtype=self.compute_dtype)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class MaxMeanPooling(HalvesPooling):
+    """The maximum of the first half of the features and the mean of the rest.
+
+    Of frames whose halves are maximum and mean over bands, as those of
+    `VGGLikeBackbone`, it is global max pooling beside global average pooling.
+    """
+
+    def pool(self, first, second, mask):
+        real = ops.expand_dims(mask, -1)
+        # Finite, or a clip without a real frame would have NaN for gradients.
+        highest = ops.max(ops.where(real, first, -1e30), axis=1)
+        some = ops.any(mask, axis=1, keepdims=True)
+        count = ops.sum(masks.factors(second, mask), axis=1)
+        mean = ops.sum(second, axis=1) / ops.maximum(count, 1.0)
+        return ops.where(some, highest, 0.0), mean

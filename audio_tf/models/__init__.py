@@ -18,11 +18,13 @@ from audio_tf.models.presets import (
 )
 from audio_tf.models.speech_encoder import SpeechEncoder
 from audio_tf.models.training import ClassifierTraining
+from audio_tf.models.vgg_like import VGGLikeBackbone
 
 BACKBONES = {
     "audio_transformer": AudioTransformerBackbone,
     "audio_albert": AudioAlbertBackbone,
     "speech_encoder": SpeechEncoder,
+    "vgg_like": VGGLikeBackbone,
 }
 register_released(released.ROOT)
 
@@ -36,6 +38,7 @@ __all__ = [
     "Distiller",
     "MaskedAcousticModel",
     "SpeechEncoder",
+    "VGGLikeBackbone",
     "WeightedSum",
     "list_released",
     "list_sizes",

@@ -15,7 +15,7 @@ from audio_tf.layers import (
 )
 from audio_tf.layers.mel_frontend import COMPRESSIONS, check_augmentation
 from audio_tf.models import inputs as model_inputs
-from audio_tf.models.backbone import AudioBackbone
+from audio_tf.models.augmented import AugmentedBackbone
 from audio_tf.ops.checks import check_sizes, closest
 
 # Filterbanks of the dense front end of the paper; the others are compressed
@@ -53,7 +53,7 @@ def by_block(name, value, num_layers, one):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class AudioTransformerBackbone(AudioBackbone):
+class AudioTransformerBackbone(AugmentedBackbone):
     """The encoder of "Audio Transformers" (arXiv 2105.00335), any length.
 
     Windows of 25 ms -> dense front end -> sinusoidal positions -> post-norm
@@ -257,11 +257,8 @@ class AudioTransformerBackbone(AudioBackbone):
 
         # === Functional Model ===
         inputs = model_inputs.symbolic("waveform")
-        waveform, lengths = inputs["waveform"], inputs["lengths"]
-        for layer in augmentation:
-            if layer.domain == "waveform":
-                waveform, lengths = layer(waveform, lengths)
-        heard = {"waveform": waveform, "lengths": lengths}
+        heard = self.augment(augmentation, inputs)
+        waveform, lengths = heard["waveform"], heard["lengths"]
         x = positions(frontend(waveform, lengths))
         mask = frame_mask(waveform, lengths)
         for stage in stages:
@@ -309,10 +306,6 @@ class AudioTransformerBackbone(AudioBackbone):
         self.frontend_gain = frontend_gain
         self.augmentation = augmentation
         self.augmented = heard
-
-    @property
-    def heard(self):
-        return self.augmented
 
     @property
     def embeds_pieces(self):
@@ -370,24 +363,7 @@ class AudioTransformerBackbone(AudioBackbone):
             "subtract_mean": self.subtract_mean,
             "norm_first": self.norm_first,
             "frontend_gain": self.frontend_gain,
-            "augmentation": [
-                keras.saving.serialize_keras_object(layer)
-                for layer in self.augmentation
-            ],
         }
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        # Arguments that override a preset's are no JSON, but layers.
-        layers = [
-            keras.saving.deserialize_keras_object(
-                layer, custom_objects=custom_objects
-            )
-            if isinstance(layer, dict)
-            else layer
-            for layer in config.get("augmentation", ())
-        ]
-        return super().from_config({**config, "augmentation": layers})
 
 
 def make_frontend(

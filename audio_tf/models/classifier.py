@@ -4,7 +4,12 @@ import keras
 import keras_hub
 
 from audio_tf import compat
-from audio_tf.layers import AttentionPooling, MaskedMean, StatisticsPooling
+from audio_tf.layers import (
+    AttentionPooling,
+    MaskedMean,
+    MaxMeanPooling,
+    StatisticsPooling,
+)
 from audio_tf.models import presets
 from audio_tf.models.backbone import AudioBackbone, freeze_layers
 from audio_tf.models.inputs import InputDoor
@@ -16,7 +21,10 @@ POOLINGS = {
     "mean": MaskedMean,
     "statistics": StatisticsPooling,
     "attention": AttentionPooling,
+    "max_mean": MaxMeanPooling,
 }
+# What stands for `None`, where the backbone's `head` says nothing.
+HEAD = {"pooling": "mean", "hidden_dim": 0}
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -54,8 +62,13 @@ class AudioClassifier(
         activation: the activation of the scores; sigmoid for several labels a
             clip.
         pooling: how real frames become one vector: `"mean"`; `"statistics"`,
-            mean and standard deviation; or `"attention"`, both with learned
-            weights.
+            mean and standard deviation; `"attention"`, both with learned
+            weights; `"max_mean"`, the maximum of the first half of the
+            features and the mean of the second; or `None` for the backbone's
+            own, which is `"mean"` unless its `head` says otherwise.
+        hidden_dim: int, units of a dense layer with ReLU between pooling and
+            last layer, 0 for none, or `None` for the backbone's own, which is
+            none unless its `head` says otherwise.
         head_dtype: the dtype policy of the last layer, or `None` for the
             backbone's.
         compile: bool, whether to compile the model as the paper does, with
@@ -86,7 +99,8 @@ class AudioClassifier(
         preprocessor=None,
         dropout=0.0,
         activation="sigmoid",
-        pooling="mean",
+        pooling=None,
+        hidden_dim=None,
         head_dtype=None,
         compile=True,
         name=None,
@@ -103,6 +117,11 @@ class AudioClassifier(
                 "`silence_db` applies to chunks, and `chunk_s=None` keeps "
                 f"clips whole. Received: silence_db={silence_db}"
             )
+        own = {**HEAD, **backbone.head}
+        pooling = own["pooling"] if pooling is None else pooling
+        hidden_dim = own["hidden_dim"] if hidden_dim is None else hidden_dim
+        if hidden_dim != 0:
+            checks.check_sizes(hidden_dim=hidden_dim)
         if pooling not in POOLINGS:
             raise ValueError(
                 f"`pooling` must be one of {list(POOLINGS)}"
@@ -115,6 +134,11 @@ class AudioClassifier(
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.pooler = POOLINGS[pooling](dtype=head_dtype, name="pooler")
+        self.hidden_dense = None
+        if hidden_dim:
+            self.hidden_dense = keras.layers.Dense(
+                hidden_dim, "relu", dtype=head_dtype, name="hidden"
+            )
         self.output_dropout = keras.layers.Dropout(
             dropout, dtype=head_dtype, name="output_dropout"
         )
@@ -152,6 +176,7 @@ class AudioClassifier(
         self.head_dtype = own_head_dtype
         self.activation = keras.activations.get(activation)
         self.pooling = pooling
+        self.hidden_dim = hidden_dim
 
     @classmethod
     def arguments(cls):
@@ -194,8 +219,14 @@ class AudioClassifier(
             Tensor `(batch, num_classes)` of the dtype of the head.
         """
         x = self.pooler(frames, mask=mask)
-        x = self.output_dropout(x, training=training)
+        x = self.output_dropout(self.hidden(x), training=training)
         return self.output_dense(x)
+
+    def hidden(self, pooled):
+        """Applies the dense layer before the last one, if there is any."""
+        return (
+            pooled if self.hidden_dense is None else self.hidden_dense(pooled)
+        )
 
     def score_frames(self, frames):
         """Scores each frame for itself, as a clip of that frame alone.
@@ -209,7 +240,7 @@ class AudioClassifier(
         """
         batch, time, dim = keras.ops.shape(frames)
         x = self.pooler(keras.ops.reshape(frames, (batch * time, 1, dim)))
-        x = self.output_activation(self.output_dense(x))
+        x = self.output_activation(self.output_dense(self.hidden(x)))
         return keras.ops.reshape(x, (batch, time, self.num_classes))
 
     def compute_loss(
@@ -300,8 +331,14 @@ class AudioClassifier(
             plain = head_dtype or self.backbone.dtype_policy
             if isinstance(plain, keras.dtype_policies.DTypePolicyMap):
                 plain = plain.default_policy
+            dense = [self.output_dense, self.hidden_dense]
             head_dtype = keras.dtype_policies.DTypePolicyMap(
-                plain, {self.output_dense.path: self.output_dense.dtype_policy}
+                plain,
+                {
+                    layer.path: layer.dtype_policy
+                    for layer in dense
+                    if layer is not None
+                },
             )
         return {
             **super().get_config(),
@@ -313,6 +350,7 @@ class AudioClassifier(
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
             "pooling": self.pooling,
+            "hidden_dim": self.hidden_dim,
             "head_dtype": head_dtype
             and keras.dtype_policies.serialize(head_dtype),
         }

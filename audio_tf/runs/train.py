@@ -60,6 +60,24 @@ def augmentation(settings):
     return {"augmentation": AUGMENTATIONS[settings.augmentation](rate_hz)}
 
 
+def head(settings, one_label):
+    """Returns the arguments of the head, in a dict.
+
+    Args:
+        settings: `TrainSettings`.
+        one_label: bool, whether each clip of the corpus has one label.
+
+    Returns:
+        Dict; without a pooling where only the recipe asks for one, and the
+        model was published with a head of its own.
+    """
+    options = settings.head_options(one_label)
+    family, _ = presets.describe(settings.model)
+    if "pooling" not in settings.given and "pooling" in family.head:
+        del options["pooling"]
+    return options
+
+
 def build(settings, corpus):
     """Builds a new classifier, or takes that of a preset.
 
@@ -67,7 +85,7 @@ def build(settings, corpus):
     their order, pooled alike; else the classifier gets a new one.
 
     Args:
-        settings: `TrainSettings`.
+        settings: `TrainSettings`, which are told the pooling that was taken.
         corpus: `Corpus` of the training split.
 
     Returns:
@@ -83,12 +101,15 @@ def build(settings, corpus):
             "--trainable head needs a preset, whose weights are trained "
             f"already. Received: the size {settings.model!r}"
         )
-    options = settings.head_options(corpus.has_one_label())
+    options = head(settings, corpus.has_one_label())
     kept = presets.has_head_of(
         settings.model,
         labels=labels,
-        pooling=options["pooling"],
-        activation=options["activation"],
+        **{
+            name: options[name]
+            for name in ("pooling", "activation")
+            if name in options
+        },
     )
     with settings.naming_flags():
         classifier = AudioClassifier.from_preset(
@@ -103,6 +124,7 @@ def build(settings, corpus):
         )
     if head_alone:
         classifier.backbone.trainable = False
+    settings.pooling = classifier.pooling
     classifier.summary()
     whose = "the preset's head" if kept else "a new head"
     print(f"{whose} for {len(labels)} labels: {provenance.shown(labels)}")

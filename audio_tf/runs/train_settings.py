@@ -69,7 +69,8 @@ class TrainSettings(ModelSettings, DataSettings):
         None,
         "how frames become one vector",
         POOLINGS,
-        unless_given=RECIPES_OWN,
+        unless_given="the recipe's, or the own one of a model that was "
+        "published with another head",
     )
     augmentation: str | None = setting(
         None,

@@ -257,8 +257,13 @@ def parts_alone():
         QuadratureFilters(),
         TriangularBands(),
         batch_metrics.BatchAveragePrecision(3),
+        layers.BandPooling(),
+        layers.Convolution(3),
+        layers.ConvolutionBlock(3),
         layers.FrameNorm(),
+        layers.MaxMeanPooling(),
         layers.MelFrontend(),
+        layers.MelPatches(),
         models.WeightedSum(),
         probes.RealAccuracy(),
         probes.create("phoneme_linear", 3, 2),
@@ -289,6 +294,14 @@ def mel_classifier():
     )
 
 
+def vgg_like_classifier():
+    """A classifier of a VGG-like backbone, with the head of its paper."""
+    backbone = models.VGGLikeBackbone(
+        filters=(3, 5), depths=(2, 1), num_mel_bins=7, sample_rate_hz=RATE_HZ
+    )
+    return models.AudioClassifier(backbone, labels=["a", "b"], chunk_s=0.1)
+
+
 def write(folder):
     """Writes the models that a folder lacks, with inputs and outputs."""
     keras.utils.set_random_seed(23)
@@ -300,6 +313,7 @@ def write(folder):
         "speech.keras": speech_classifier,
         "pretraining.keras": pretrained,
         "mel.keras": mel_classifier,
+        "vgg_like.keras": vgg_like_classifier,
     }
     stored = {}
     if (folder / "arrays.npz").is_file():

@@ -3,7 +3,15 @@
 import keras
 import numpy as np
 import pytest
-from backbone_cases import RATE_HZ, SMALL, WAVEFORM
+from backbone_cases import (
+    ATTENDING,
+    CONVOLUTIONAL,
+    LORA,
+    RATE_HZ,
+    SMALL,
+    SMALLER,
+    WAVEFORM,
+)
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
@@ -19,6 +27,9 @@ CHUNK_S = 0.25
 BEYOND = 2**31 - 1
 
 every_backbone = pytest.mark.parametrize("name", WAVEFORM)
+with_attention = pytest.mark.parametrize(
+    "name", [name for name in WAVEFORM if name in ATTENDING]
+)
 
 
 def classifier(backbone, chunk_s=None):
@@ -68,10 +79,8 @@ def test_signatures_equal_the_model(exported, rng):
     found, found_mask = served.frames(sent)
     np.testing.assert_array_equal(found_mask, mask)
     np.testing.assert_allclose(found, model.score_frames(states), atol=1e-5)
-    means = [
-        row[real].mean(axis=0) for row, real in zip(states, mask, strict=True)
-    ]
-    np.testing.assert_allclose(served.embed(sent), means, atol=1e-5)
+    pooled = model.pooler(states, mask=mask)
+    np.testing.assert_allclose(served.embed(sent), pooled, atol=1e-5)
 
 
 @pytest.mark.parametrize("chunk_s", [CHUNK_S, None])
@@ -94,10 +103,19 @@ def test_bytes_equal_the_model_and_a_loud_clip_is_left_out(
         np.testing.assert_allclose(outputs["scores"][row], expected, atol=1e-5)
 
 
-@every_backbone
-@pytest.mark.parametrize("causal", [None, False])
-def test_it_streams_if_it_is_causal(name, causal, rng):
-    model = classifier(SMALL[name](causal=causal))
+@pytest.mark.parametrize(
+    "name, options",
+    [(name, {}) for name in WAVEFORM if name in CONVOLUTIONAL]
+    + [
+        (name, {"causal": causal})
+        for name in WAVEFORM
+        if name in ATTENDING
+        for causal in (None, False)
+    ],
+    ids=str,
+)
+def test_it_streams_if_it_is_causal(name, options, rng):
+    model = classifier(SMALL[name](**options))
     backbone = model.backbone
     assert backbone.streams == backbone.causal
     if not backbone.streams:
@@ -121,13 +139,15 @@ def test_lora_and_int8_are_exported_as_they_score(
     name, scores_alone, rng, tmp_path
 ):
     """Copies for folding and quantization keep what LoRA has learned."""
-    backbone = SMALL[name](
-        attention="random_synthesizer", num_heads=3, num_layers=1
-    )
+    options = SMALLER[name]
+    if name in ATTENDING:
+        foldable = {"attention": "random_synthesizer", "num_heads": 3}
+        options = {**options, **foldable}
+    backbone = SMALL[name](**options)
     model = classifier(backbone)
     x = noise(rng, 2, 131)
     before = model(x)
-    model.backbone.enable_lora(2)
+    model.backbone.enable_lora(2, LORA[name])
     for weight in model.backbone.trainable_weights:
         if "lora" in weight.path:
             weight.assign(rng.standard_normal(weight.shape))
@@ -144,7 +164,7 @@ def test_lora_and_int8_are_exported_as_they_score(
     np.testing.assert_array_equal(model(x), expected)
 
 
-@every_backbone
+@with_attention
 def test_maps_are_one_of_each_block(name, rng):
     model = classifier(SMALL[name]())
     found = analysis.attention_maps(model, noise(rng, 2, 157))

@@ -427,3 +427,21 @@ def test_lengths_beyond_the_tensor_are_its_own(rng):
                 keras.ops.convert_to_numpy(layer(x, expected)),
                 atol=1e-6,
             )
+
+
+def test_max_mean_pooling_is_of_halves(rng):
+    x, mask = (
+        rng.standard_normal((B, T, 6)).astype("float32"),
+        prefix((T, 4, 0)),
+    )
+    padded = np.where(mask[:, :, None], x, np.nan)
+    found = np.asarray(layers.MaxMeanPooling()(padded, mask=mask))
+    for clip, real in ((0, T), (1, 4)):
+        first, second = np.split(x[clip, :real], 2, axis=1)
+        wanted = np.concatenate([first.max(axis=0), second.mean(axis=0)])
+        np.testing.assert_allclose(found[clip], wanted, atol=1e-6)
+    np.testing.assert_array_equal(found[2], np.zeros(6))
+    alone = layers.MaxMeanPooling()(x[1:2, :4])
+    np.testing.assert_allclose(alone[0], found[1], atol=1e-6)
+    with pytest.raises(ValueError, match="an even number.*13 features"):
+        layers.MaxMeanPooling()(frames(rng))

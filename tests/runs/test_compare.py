@@ -236,6 +236,8 @@ def test_what_does_not_fit_is_named(config, refusal, tmp_path):
     assert "'attention' is that of the rows" in refusal("compare", *given)
     config(model_kwargs={"causal": True})
     assert "'causal' of 'model_kwargs'" in refusal("compare", *given)
+    config(model="vgg_like")
+    assert "has none. Received: model='vgg_like'" in refusal("compare", *given)
     config(val_folds=[1], dataset="folders")
     assert "--val-folds" in refusal("compare", *given)
     assert not out.exists()

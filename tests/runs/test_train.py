@@ -394,6 +394,47 @@ def test_teachers_are_checked_before_clips_are_decoded(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
+def test_statistics_of_batches_go_on_as_weights_do(
+    corpus, main, eager_models, tmp_path, monkeypatch
+):
+    """Of a convolutional model, whose own head no recipe replaces."""
+    kwargs = {"filters": [3], "depths": [1], "num_mel_bins": 8}
+    kwargs = json.dumps({**kwargs, "sample_rate_hz": 8_000})
+    arguments = ["--dataset", "csv", "--data-dir", corpus, "--epochs", 2]
+    arguments += ["--model", "vgg_like", "--model-kwargs", kwargs]
+    arguments += ["--chunk-s", "0.1", "--batch-size", 22]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    main("train", *arguments, "--out", whole)
+    save = callbacks.LastCheckpoint.on_epoch_end
+
+    def save_once(self, epoch, logs=None):
+        if epoch:
+            raise RuntimeError("broken off")
+        save(self, epoch, logs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(callbacks.LastCheckpoint, "on_epoch_end", save_once)
+        with pytest.raises(SystemExit):
+            main("train", *arguments, "--out", broken)
+    main("train", "--out", broken, "--resume")
+    one, other = (
+        keras.saving.load_model(folder / "last.keras")
+        for folder in (whole, broken)
+    )
+    assert equal_weights(one, other)
+    moving = [w for w in one.weights if "moving" in w.path]
+    assert len(moving) == 2
+    assert all(np.ptp(weight.numpy()) > 0.0 for weight in moving)
+    # The average of weights was validated with the statistics of now.
+    best = keras.saving.load_model(whole / "best.keras")
+    assert not equal_weights(one, best)
+    assert one.pooling == "max_mean" and one.hidden_dim == 256
+    config = json.loads((whole / "config.json").read_text())
+    assert config["settings"]["pooling"] == "max_mean"
+    assert config["model"]["attention"] is None
+
+
 def class_folders(folder, names, per_class=10):
     """A folder of tones a class, of the class's own rate."""
     rng = np.random.default_rng(4)

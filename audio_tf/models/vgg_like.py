@@ -1,0 +1,67 @@
+"""VGG-like: six convolutions and both global poolings."""
+
+import keras
+
+from audio_tf.layers import BandPooling, ConvolutionBlock
+from audio_tf.models.convolutional import ConvolutionalBackbone
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class VGGLikeBackbone(ConvolutionalBackbone):
+    """The VGG-like baseline of FSD50K, up to its global pooling.
+
+    Blocks of convolutions of 3 x 3 and max pooling of 2 x 2; a frame is the
+    maximum over bands of each channel and, behind it, the mean. The pooling
+    `max_mean` of a classifier then is the paper's, maximum and mean over the
+    whole patch, and its `hidden_dim` of 256 the paper's dense layer: both are
+    the classifier's defaults for this backbone. With 200 classes there are
+    265,992 trained weights, the paper's 0.27 M. The paper does not say how
+    many convolutions each block has; (3, 2, 1) gives that count.
+
+    Args:
+        filters: ints, channels of the convolutions of each block.
+        depths: ints, convolutions of each block.
+        **kwargs: arguments of `ConvolutionalBackbone`.
+
+    Raises:
+        TypeError: if there is an unknown argument; it names the closest.
+        ValueError: if an argument is out of range.
+    """
+
+    head = {"pooling": "max_mean", "hidden_dim": 256}
+
+    def __init__(self, filters=(32, 64, 128), depths=(3, 2, 1), **kwargs):
+        if len(filters) != len(depths) or not len(filters):
+            raise ValueError(
+                "Each block must have one of `filters` and of `depths`. "
+                f"Received: filters={filters}, depths={depths}"
+            )
+        self.filters = tuple(filters)
+        self.depths = tuple(depths)
+        super().__init__(**kwargs)
+
+    def make_stages(self, dtype):
+        blocks = [
+            ConvolutionBlock(
+                filters,
+                depth,
+                use_bias=True,
+                dtype=dtype,
+                name=f"block_{index}",
+            )
+            for index, (filters, depth) in enumerate(
+                zip(self.filters, self.depths, strict=True)
+            )
+        ]
+        bands = BandPooling(include_max=True, dtype=dtype, name="bands")
+        return [*blocks, bands]
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "filters": list(self.filters),
+            "depths": list(self.depths),
+        }
+
+
+VGGLikeBackbone.register_sizes({"vgg_like": {}})

@@ -1,0 +1,139 @@
+"""Convolutions over time and bands against loops over every output."""
+
+import keras
+import naive
+import numpy as np
+import pytest
+
+from audio_tf import layers
+
+B, T, F, C = 2, 11, 7, 3
+REAL = (T, 4)
+
+LAYERS = {
+    "convolution": lambda: layers.Convolution(5, strides=2, use_bias=True),
+    "block": lambda: layers.ConvolutionBlock(5, 2, use_bias=True),
+    "stem": lambda: layers.ConvolutionBlock(
+        5, 1, 5, 2, pool_size=(3, 3), pool_strides=(2, 2)
+    ),
+    "tall": lambda: layers.ConvolutionBlock(5, pool_size=(2, 5)),
+    "bands": lambda: layers.BandPooling(include_max=True),
+}
+every = pytest.mark.parametrize("name", LAYERS)
+
+
+def images(rng):
+    """Clips whose padding holds what must not be seen, and their mask."""
+    x = rng.standard_normal((B, T, F, C)).astype("float32")
+    for clip, real in enumerate(REAL):
+        x[clip, real:] = np.nan
+    return x, np.arange(T) < np.array(REAL)[:, None]
+
+
+def moved(layer, shape, rng):
+    """A built layer, whose weights are not what they were at first."""
+    layer.build(shape)
+    for weight in layer.weights:
+        drawn = rng.uniform(0.3, 1.2, weight.shape)
+        positive = "variance" in weight.path or "gamma" in weight.path
+        weight.assign(drawn if positive else drawn - 0.7)
+    return layer
+
+
+def convolved(x, layer):
+    """One clip `(time, bands, channels)` under a `Convolution`, normalised."""
+    size, stride = layer.kernel_size, layer.strides
+    kernel = np.asarray(layer.convolution.kernel)
+    rows, columns = (-(-count // stride) for count in x.shape[:2])
+    y = np.zeros((rows, columns, layer.filters))
+    for t in range(rows):
+        for f in range(columns):
+            for i in range(size):
+                for j in range(size):
+                    row = t * stride + i - size // 2
+                    column = f * stride + j - size // 2
+                    if 0 <= row < x.shape[0] and 0 <= column < x.shape[1]:
+                        y[t, f] += x[row, column] @ kernel[i, j]
+    if layer.use_bias:
+        y += np.asarray(layer.convolution.bias)
+    norm = layer.norm
+    mean, variance = np.asarray(norm.moving_mean), norm.moving_variance
+    y = (y - mean) / np.sqrt(np.asarray(variance) + 1e-5)
+    return np.maximum(y * np.asarray(norm.gamma) + np.asarray(norm.beta), 0)
+
+
+def pooled(x, size, stride, centred):
+    """Maxima of one clip; every frame is in one, but not every band."""
+    first = [1, 1] if centred else [0, 0]
+    rows = -(-x.shape[0] // stride[0])
+    inside = x.shape[1] + 2 * first[1]
+    columns = (inside - size[1]) // stride[1] + 1
+    y = np.zeros((rows, columns, x.shape[2]))
+    for t in range(rows):
+        for f in range(columns):
+            top = max(t * stride[0] - first[0], 0)
+            left = max(f * stride[1] - first[1], 0)
+            window = x[
+                top : t * stride[0] - first[0] + size[0],
+                left : f * stride[1] - first[1] + size[1],
+            ]
+            y[t, f] = window.max(axis=(0, 1))
+    return y
+
+
+def expected(name, layer, x):
+    """What a layer makes of one clip."""
+    if name == "bands":
+        return np.concatenate([x.max(axis=1), x.mean(axis=1)], axis=-1)
+    if name == "convolution":
+        return convolved(x, layer)
+    for each in layer.convolutions:
+        x = convolved(x, each)
+    return pooled(x, layer.pool_size, layer.pool_strides, name == "stem")
+
+
+@every
+def test_it_is_a_loop_over_real_frames(name, rng):
+    """Of a padded clip too, whatever its padding holds."""
+    x, mask = images(rng)
+    layer = moved(LAYERS[name](), x.shape, rng)
+    found = keras.ops.convert_to_numpy(layer(x, mask=mask))
+    real = keras.ops.convert_to_numpy(layer.compute_mask(x, mask))
+    for clip, length in enumerate(REAL):
+        wanted = expected(name, layer, x[clip, :length])
+        assert real[clip].sum() == len(wanted)
+        np.testing.assert_allclose(found[clip][real[clip]], wanted, atol=1e-5)
+    alone = layer(x[:1])
+    np.testing.assert_allclose(alone[0], found[0], atol=1e-6)
+
+
+@every
+def test_shapes_and_config(name, rng):
+    layer = LAYERS[name]()
+    assert naive.missing_from_config(layer) == []
+    revived = type(layer).from_config(layer.get_config())
+    assert revived.get_config() == layer.get_config()
+    found = tuple(layer(images(rng)[0]).shape)
+    assert layer(keras.KerasTensor((B, T, F, C))).shape == found
+    dynamic = layer(keras.KerasTensor((None, None, F, C))).shape
+    assert dynamic == (None, None, *found[2:])
+
+
+def test_training_normalises_by_real_frames(rng):
+    """Their mean is 0 then, and a tenth of it is remembered."""
+    x, mask = images(rng)
+    layer = layers.Convolution(5, activation="linear")
+    y = keras.ops.convert_to_numpy(layer(x, mask=mask, training=True))
+    np.testing.assert_allclose(y[mask].mean(axis=(0, 1)), 0.0, atol=1e-5)
+    np.testing.assert_allclose(y[mask].std(axis=(0, 1)), 1.0, atol=1e-3)
+    kernel = layer.convolution.kernel
+    raw = keras.ops.conv(np.where(np.isnan(x), 0.0, x), kernel, padding="same")
+    mean = keras.ops.convert_to_numpy(raw)[mask].mean(axis=(0, 1))
+    np.testing.assert_allclose(layer.norm.moving_mean, 0.1 * mean, atol=1e-6)
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="must be odd.*kernel_size=4"):
+        layers.Convolution(3, 4)
+    with pytest.raises(ValueError, match="Too few bands.*Received: 4 bands"):
+        layers.ConvolutionBlock(3, pool_size=(2, 5)).build((None, None, 4, 1))
