@@ -47,6 +47,7 @@ def link_to(file, data_dir, place):
     """Links a file, under a name that holds the folders it lies in.
 
     Raises:
+        FileNotFoundError: if the file is missing, or lies within another.
         FileExistsError: if something else has the name.
     """
     file = pathlib.Path(file).resolve()
@@ -55,6 +56,11 @@ def link_to(file, data_dir, place):
     link = place / name
     if link.is_symlink() and link.resolve() == file:
         return
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"{file}: no file of its own, so nothing to link to; unpack the "
+            "release"
+        )
     if link.exists() or link.is_symlink():
         raise FileExistsError(
             f"{link} is there and is no link to {file}; choose another folder"

@@ -19,6 +19,7 @@ import keras
 import numpy as np
 
 from audio_tf import files
+from audio_tf.audio import packed
 from audio_tf.version import __version__
 
 NAMES_SHOWN = 3
@@ -141,7 +142,7 @@ def name_below(root, file):
 def size_of(file):
     """Returns the bytes of a file, or `"missing"` if it is gone."""
     try:
-        return os.stat(file).st_size
+        return packed.status(file)[0]
     except (OSError, ValueError):
         return MISSING
 

@@ -15,6 +15,7 @@ from zip_parts import write_parts
 from audio_tf import builders, data
 from audio_tf.audio import packed
 from audio_tf.cli import main
+from audio_tf.runs import corpus_settings, provenance
 
 tfds = pytest.importorskip(
     "tensorflow_datasets", reason="NO BUILDER IS TESTED: no TFDS"
@@ -172,6 +173,24 @@ def test_load_gives_the_same_from_the_release_and_from_the_build(
             np.testing.assert_array_equal(one[1], two[1])
     raw = data.load(source, **{**kwargs, "task": "audio"})[0]
     assert len(list(raw)) == len(found[0][0])
+
+
+def test_a_run_records_the_same_corpus(built):
+    """Names, sizes and labels, whether of the release or of the build."""
+    records = []
+    source, data_dir, builder = built["esc/esc50"]
+    for place in (source, builder.data_dir, data_dir):
+        settings = corpus_settings.DataSettings(
+            dataset="esc50",
+            data_dir=str(place),
+            train_folds=[1],
+            val_folds=[2],
+            test_folds=[4],
+        )
+        root = settings.file_root()
+        records.append(provenance.corpus_record(settings.load(), root))
+    assert records[1:] == records[:1] * 2
+    assert records[0]["splits"]["val"]["audio/2-3-A.wav"] == [472, "dog"]
 
 
 def test_archives_in_parts_are_read_in_place(built, tmp_path):

@@ -1,0 +1,47 @@
+"""The same files, whether Apache Beam writes them or we do."""
+
+import pathlib
+import sys
+
+import pytest
+from releases import write_fsdd
+
+from audio_tf import builders
+
+pytest.importorskip("tensorflow_datasets", reason="NO BUILDER IS TESTED")
+
+
+def make(source, data_dir, **kwargs):
+    return builders.find("fsdd")(
+        source=source,
+        data_dir=data_dir,
+        partial=True,
+        progress=False,
+        shard_bytes=400,
+        **kwargs,
+    )
+
+
+def contents(folder):
+    files = [file for file in pathlib.Path(folder).rglob("*") if file.is_file()]
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+@pytest.mark.slow
+def test_beam_writes_the_same_files(tmp_path):
+    pytest.importorskip("apache_beam", reason="BEAM IS NOT TESTED: no Beam")
+    source = write_fsdd(tmp_path / "fsdd")
+    ours = make(source, tmp_path / "ours")
+    ours.download_and_prepare()
+    theirs = make(source, tmp_path / "theirs", beam_options=[])
+    theirs.download_and_prepare()
+    assert contents(theirs.data_dir) == contents(ours.data_dir)
+    assert len(list(pathlib.Path(ours.data_dir).glob("*tfrecord*"))) > 3
+
+
+def test_without_beam_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    source = write_fsdd(tmp_path / "fsdd")
+    builder = make(source, tmp_path / "to", beam_options=[])
+    with pytest.raises(ImportError, match=r"pip install 'audio_tf\[beam\]'"):
+        builder.download_and_prepare()
