@@ -248,16 +248,16 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
             ),
             self.shard_bytes,
         )
-        spec = json.dumps(features.to_json())
+        spec = shards.describe_features(features)
         mark = shards.fingerprint(planned, found, self.audio_format, spec)
         shards.keep_or_clear(self.kept, mark)
         if self.beam_options is not None:
+            features.save_config(self.kept)
             tasks = [
                 shards.ShardTask(
                     shard,
                     os.fspath(self.kept),
                     self.audio_format,
-                    spec,
                     self.skip_bad,
                 )
                 for shard in planned

@@ -16,6 +16,8 @@ import math
 import os
 import pathlib
 import secrets
+import shutil
+import tempfile
 import typing
 import zlib
 
@@ -140,12 +142,17 @@ def encode(clip, audio_format, features):
     Raises:
         AudioError: if the clip cannot be read.
     """
+    import tensorflow as tf
+
     samples = read_samples(clip.file, audio_format)
     raw = samples.astype(samples.dtype.newbyteorder("<")).tobytes()
     # TFDS' `Audio` takes arrays as they are to be stored.
     record = features.serialize_example(
         {"audio": np.array(raw, object), "file": clip.name, **clip.features}
     )
+    # Each process has its own order of what is in a map, unless it is sorted.
+    example = tf.train.Example.FromString(record)
+    record = example.SerializeToString(deterministic=True)
     return Encoded(record, record.index(raw), len(raw), zlib.crc32(raw))
 
 
@@ -308,21 +315,20 @@ class ShardTask(typing.NamedTuple):
 
     Attributes:
         shard: `Shard`; its clips' paths must be those of that machine.
-        folder: str, where the file goes, seen by all machines.
+        folder: str, where the file goes and TFDS' features are described, seen
+            by all machines.
         audio_format: `AudioFormat`.
-        features: str, TFDS' features as JSON.
         skip_bad: bool, see `write_shard`.
     """
 
     shard: Shard
     folder: str
     audio_format: AudioFormat
-    features: str
     skip_bad: bool
 
     def run(self):
         """Writes the file and returns its name."""
-        features = features_from_json(self.features)
+        features = features_of(self.folder)
         write_shard(
             self.shard,
             pathlib.Path(self.folder),
@@ -340,11 +346,19 @@ class ShardTask(typing.NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def features_from_json(text):
-    """Returns TFDS' features of what `to_json` made of them."""
+def features_of(folder):
+    """Returns TFDS' features, as `save_config` described them in a folder."""
     import tensorflow_datasets as tfds
 
-    return tfds.features.FeatureConnector.from_json(json.loads(text))
+    return tfds.features.FeatureConnector.from_config(folder)
+
+
+def describe_features(features):
+    """Returns a text that tells TFDS' features from others, labels included."""
+    with tempfile.TemporaryDirectory() as folder:
+        features.save_config(folder)
+        written = sorted(pathlib.Path(folder).iterdir())
+        return "".join(f"{each.name}{each.read_text()}" for each in written)
 
 
 def write_by_beam(tasks, options):
@@ -389,7 +403,7 @@ def fingerprint(shards, found, audio_format, features):
         found: dict by name of the size and the time of change of each clip's
             file.
         audio_format: `AudioFormat`.
-        features: str, TFDS' features as JSON.
+        features: str, see `describe_features`.
     """
     digest = hashlib.sha256(f"{audio_format}{features}".encode())
     for shard in shards:
@@ -409,8 +423,6 @@ def keep_or_clear(folder, mark):
     path = folder / "fingerprint"
     if path.is_file() and path.read_text("utf-8") == mark:
         return
-    if folder.exists():
-        for rest in folder.iterdir():
-            rest.unlink()
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     files.write_text(path, mark)

@@ -14,6 +14,9 @@ from zip_parts import write_parts
 
 from audio_tf import builders, data
 from audio_tf.audio import packed
+from audio_tf.builders import shards
+from audio_tf.builders.release import Clip
+from audio_tf.builders.shards import AudioFormat
 from audio_tf.cli import main
 from audio_tf.runs import corpus_settings, provenance
 
@@ -331,8 +334,6 @@ def test_a_build_that_was_stopped_ends_with_the_same_files(
     built, tmp_path, monkeypatch, call
 ):
     source, _, whole = built["esc/esc50"]
-    from audio_tf.builders import shards
-
     calls, encoded = [], []
     write, encode = shards.write_shard, shards.encode
 
@@ -362,6 +363,25 @@ def test_a_build_that_was_stopped_ends_with_the_same_files(
     assert len(set(encoded)) < 7
     assert shards_in_all > 5
     assert not [path for path in tmp_path.rglob("incomplete*")]
+
+
+def test_a_record_is_the_same_whatever_the_order_of_features(tmp_path):
+    """Of a map's entries each process has an order of its own."""
+    clip = Clip(write_clip(tmp_path / "a.wav", 1), "a.wav", {"b": 1, "z": 2})
+    records = []
+    for order in (["audio", "file", "b", "z"], ["z", "file", "b", "audio"]):
+        kinds = dict.fromkeys(order, tfds.features.Scalar(np.int64))
+        kinds["audio"] = tfds.features.Audio(
+            dtype=np.int16, encoding=tfds.features.Encoding.BYTES
+        )
+        kinds["file"] = tfds.features.Text()
+        features = tfds.features.FeaturesDict(kinds)
+        records.append(
+            shards.encode(clip, AudioFormat(8_000, "int16"), features)
+        )
+    assert records[0] == records[1]
+    places = [records[0].record.index(name) for name in (b"audio", b"file")]
+    assert places == sorted(places)
 
 
 def test_what_does_not_fit_is_named(tmp_path):
