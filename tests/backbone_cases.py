@@ -40,23 +40,30 @@ def vgg_like(**kwargs):
     return models.VGGLikeBackbone(**{**PATCHES, **own, **kwargs})
 
 
+def mel_resnet(**kwargs):
+    own = {"filters": (3, 5), "num_mel_bins": 7, "sample_rate_hz": RATE_HZ}
+    return models.MelResNetBackbone(**{**own, **kwargs})
+
+
 SMALL = {
     "audio_transformer": transformer,
     "audio_albert": albert,
     "speech_encoder": speech_encoder,
     "vgg_like": vgg_like,
+    "mel_resnet": mel_resnet,
 }
 # Without attention.
 CONVOLUTIONAL = [
     name
     for name, family in models.BACKBONES.items()
-    if issubclass(family, ConvolutionalBackbone)
+    if issubclass(family, (ConvolutionalBackbone, models.MelResNetBackbone))
 ]
 ATTENDING = [name for name in models.BACKBONES if name not in CONVOLUTIONAL]
 # Arguments that make the small form smaller still.
 SMALLER = {
     **dict.fromkeys(ATTENDING, {"num_layers": 1}),
     "vgg_like": {"filters": (3,), "depths": (2,)},
+    "mel_resnet": {"filters": (3,)},
 }
 # Arguments of other architectures, whose weights do not fit.
 UNFITTING = {
@@ -65,6 +72,7 @@ UNFITTING = {
         [{"attention": "random_synthesizer"}, {"intermediate_dims": (7, 7)}],
     ),
     "vgg_like": [{"depths": (1,)}, {"filters": (4,)}],
+    "mel_resnet": [{"filters": (3, 4)}],
 }
 # A classifier takes a waveform.
 WAVEFORM = [

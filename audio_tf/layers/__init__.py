@@ -39,6 +39,7 @@ from audio_tf.layers.pooling import (
     MaxMeanPooling,
     TemporalAveragePooling,
 )
+from audio_tf.layers.residual import ResidualBlock
 from audio_tf.layers.spectral import DecibelSpectrogram, LogMel, Spectrogram
 from audio_tf.layers.statistics import AttentionPooling, StatisticsPooling
 
@@ -71,6 +72,7 @@ __all__ = [
     "PolarityInversion",
     "RandomCrop",
     "RandomGain",
+    "ResidualBlock",
     "SinusoidalPositions",
     "Spectrogram",
     "SpeechFeatures",

@@ -116,7 +116,7 @@ def convolve(convolution, x, mask):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class Convolution(Layer):
+class Convolution(Stage, Layer):
     """A convolution, batch normalisation and an activation.
 
     `(B, T, F, C)` -> `(B, ceil(T / s), ceil(F / s), filters)`.
@@ -169,6 +169,11 @@ class Convolution(Layer):
             "convolution",
         )
         self.norm = make_norm(self.dtype_policy, "norm")
+
+    @property
+    def frame_stride(self):
+        """The frames that go in for each that comes out."""
+        return self.strides
 
     def build(self, input_shape):
         bands = input_shape[2] + self.kernel_size - 1

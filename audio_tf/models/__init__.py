@@ -11,6 +11,7 @@ from audio_tf.models.backbone import AudioBackbone
 from audio_tf.models.classifier import AudioClassifier
 from audio_tf.models.distillation import Distiller
 from audio_tf.models.masked_acoustic_model import MaskedAcousticModel
+from audio_tf.models.mel_resnet import MelResNetBackbone
 from audio_tf.models.presets import (
     list_released,
     list_sizes,
@@ -25,6 +26,7 @@ BACKBONES = {
     "audio_albert": AudioAlbertBackbone,
     "speech_encoder": SpeechEncoder,
     "vgg_like": VGGLikeBackbone,
+    "mel_resnet": MelResNetBackbone,
 }
 register_released(released.ROOT)
 
@@ -37,6 +39,7 @@ __all__ = [
     "ClassifierTraining",
     "Distiller",
     "MaskedAcousticModel",
+    "MelResNetBackbone",
     "SpeechEncoder",
     "VGGLikeBackbone",
     "WeightedSum",

@@ -259,6 +259,7 @@ def parts_alone():
         batch_metrics.BatchAveragePrecision(3),
         layers.BandPooling(),
         layers.Convolution(3),
+        layers.ResidualBlock(3),
         layers.ConvolutionBlock(3),
         layers.FrameNorm(),
         layers.MaxMeanPooling(),
@@ -302,6 +303,14 @@ def vgg_like_classifier():
     return models.AudioClassifier(backbone, labels=["a", "b"], chunk_s=0.1)
 
 
+def mel_resnet_classifier():
+    """A classifier of a residual network."""
+    backbone = models.MelResNetBackbone(
+        filters=(3, 5), num_mel_bins=7, sample_rate_hz=RATE_HZ
+    )
+    return models.AudioClassifier(backbone, labels=["a", "b"], chunk_s=0.1)
+
+
 def write(folder):
     """Writes the models that a folder lacks, with inputs and outputs."""
     keras.utils.set_random_seed(23)
@@ -314,6 +323,7 @@ def write(folder):
         "pretraining.keras": pretrained,
         "mel.keras": mel_classifier,
         "vgg_like.keras": vgg_like_classifier,
+        "mel_resnet.keras": mel_resnet_classifier,
     }
     stored = {}
     if (folder / "arrays.npz").is_file():

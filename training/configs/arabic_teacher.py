@@ -1,0 +1,22 @@
+"""Arabic Speech Commands: the convolutional teacher of the command model.
+
+    python training/train.py --config training/configs/arabic_teacher.py \\
+        --data-dir arabic-speech-commands-dataset --out runs/arabic_teacher
+
+It is not released: `arabic_commands.py` learns from it and has no
+convolution.
+"""
+
+
+def get_config():
+    return {
+        "dataset": "arabic_speech_commands",
+        "recipe": "strong",
+        "model": "mel_resnet",
+        "pooling": "mean",
+        "learning_rate": 3e-3,
+        "augmentation": "voice",
+        "mixing": "mixup",
+        "epochs": 24,
+        "monitor": "val_accuracy",
+    }
