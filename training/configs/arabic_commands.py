@@ -18,6 +18,6 @@ def get_config():
         "learning_rate": 5e-4,
         "augmentation": "voice",
         "mixing": "mixup",
-        "epochs": 20,
+        "epochs": 16,
         "monitor": "val_accuracy",
     }
