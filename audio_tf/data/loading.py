@@ -28,12 +28,15 @@ class Task:
             `None` where clips have none.
         dtype: type of the targets.
         shape: function of a corpus to the shape of one clip's targets.
+        lists: dict by option of the layout's reader of the name of a file in
+            the corpus' folder, which is taken where the option is not given.
     """
 
     layouts: dict
     targets: typing.Callable | None
     dtype: object = tf.float32
     shape: typing.Callable | None = None
+    lists: dict = dataclasses.field(default_factory=dict)
 
 
 TASKS = {
@@ -47,7 +50,11 @@ TASKS = {
         SPEECH, lambda corpus: corpus.speakers, tf.int32, lambda _: ()
     ),
     "phones": Task(
-        SPEECH, lambda corpus: corpus.frame_labels, tf.int32, lambda _: (None,)
+        SPEECH,
+        lambda corpus: corpus.frame_labels,
+        tf.int32,
+        lambda _: (None,),
+        {"alignment": "converted_aligned_phones.txt"},
     ),
     "audio": Task({**SPEECH, **CORPORA}, None),
 }
@@ -85,8 +92,9 @@ def load(
         task: str, a key of `TASKS`. `"labels"`: all labels of the clip, float32
             `(classes,)`, 1 or 0. `"speaker"`: the speaker's index, int32.
             `"phones"`: the phone of each frame, int32 `(labels,)`, at
-            `info.corpus.label_rate_hz`. `"audio"`: no targets, so that an
-            element is the waveform alone.
+            `info.corpus.label_rate_hz`; LibriSpeech has them if CPC's
+            `converted_aligned_phones.txt` is in its folder. `"audio"`: no
+            targets, so that an element is the waveform alone.
         data_dir: folder of the corpus whose layout `name_or_folder` names; if
             `None`, TFDS' own: `$TFDS_DATA_DIR`, or `~/tensorflow_datasets`.
         sample_rate_hz: int, the rate of the waveforms, or `None` for the rate
@@ -116,7 +124,12 @@ def load(
         )
     chosen = TASKS[task]
     dataset, folder = locate(name_or_folder, data_dir, chosen.layouts)
-    splits = layouts.load(chosen.layouts, dataset, folder, options)
+    root = layouts.resolve(chosen.layouts, dataset, folder)
+    for option, name in chosen.lists.items():
+        takes = chosen.layouts[dataset].takes
+        if option in takes and (pathlib.Path(root) / name).is_file():
+            options.setdefault(option, pathlib.Path(root) / name)
+    splits = layouts.load(chosen.layouts, dataset, root, options)
     if split not in splits:
         raise ValueError(
             f"`split` must be one of {list(splits)}{closest(split, splits)}. "

@@ -140,6 +140,12 @@ def test_labels_and_splits_are_those_of_the_lists(built):
             {"task": "speaker", "split": "train-clean-100"},
         ),
         pytest.param(
+            "librispeech_phones/cpc",
+            "librispeech",
+            {"task": "phones", "split": "train-clean-100"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             "iemocap",
             "iemocap",
             {"folds": {"train": [1], "val": [], "test": [5]}},
@@ -456,6 +462,9 @@ def test_the_command(tmp_path, capsys):
     assert "is there already" in capsys.readouterr().out
     assert main(["build", "fsdd/off", "--source", source]) == 2
     assert "['official', 'speakers']" in capsys.readouterr().err
+    built = tmp_path / "to" / "fsdd"
+    assert main(["gather", tmp_path / "links", f"fsdd={built}"]) == 2
+    assert "no file of its own" in capsys.readouterr().err
     assert main(["build", "esc", "--data-dir", tmp_path / "to"]) == 2
     assert "--source is needed" in capsys.readouterr().err
 
