@@ -20,7 +20,7 @@ if keras.backend.backend() != "tensorflow":
     )
 
 import audio_tf
-from audio_tf import attention, cli, data, export
+from audio_tf import attention, cli, compat, data, export
 from audio_tf.corpora import Corpus, audio_below
 from audio_tf.export import classifiers
 from audio_tf.models import (
@@ -331,14 +331,17 @@ def test_presets_lists_every_size_of_every_backbone(capsys, monkeypatch):
     listed = {line.split()[0]: line for line in lines}
     for name, family in list_sizes().items():
         assert listed[name].endswith(f"untrained, takes {family.takes}")
+    told = {
+        "audio_transformer_small": "waveform, 974,272 parameters, causal",
+        "audio_transformer_large_multiscale": "parameters, not causal",
+        "audio_albert_6": "features, 7,458,816 parameters, not causal",
+    }
+    for name in set(compat.SIZE_LOADERS) - set(told):
+        monkeypatch.delitem(compat.SIZE_LOADERS, name)  # To build all is long.
     assert cli.main(["presets", "--parameters"]) == 0
     lines = capsys.readouterr().out.splitlines()
     listed = {line.split()[0]: line for line in lines}
-    for name, found in (
-        ("audio_transformer_small", "waveform, 974,272 parameters, causal"),
-        ("audio_transformer_large_multiscale", "parameters, not causal"),
-        ("audio_albert_6", "features, 7,458,816 parameters, not causal"),
-    ):
+    for name, found in told.items():
         assert listed[name].endswith(found)
 
 

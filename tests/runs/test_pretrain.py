@@ -226,7 +226,8 @@ def test_librispeech_from_its_released_layout(
         *("--train-subsets", "train-clean-100", "--val-subsets", "dev-clean"),
         *("--model-kwargs", json.dumps(small), "--learning-rate", 0.01),
         *("--steps", 1, "--save-every", 1, "--batch-size", 2),
-        *("--out", out),
+        # Without it, each dataset traces the features anew.
+        *("--feature-cache", "--out", out),
     )
     output = capsys.readouterr().out
     assert "train: 4 utterances" in output and "val: 2 utterances" in output
