@@ -1,5 +1,7 @@
 """Small backbones by name, one for each entry of `BACKBONES`."""
 
+import pytest
+
 from audio_tf import layers, models
 from audio_tf.models.convolutional import ConvolutionalBackbone
 
@@ -45,12 +47,30 @@ def mel_resnet(**kwargs):
     return models.MelResNetBackbone(**{**own, **kwargs})
 
 
+def crnn(**kwargs):
+    own = {"filters": 3, "pools": ((2, 3), (2, 2)), "units": 4}
+    return models.CRNNBackbone(**{**PATCHES, **own, **kwargs})
+
+
+def resnet18(**kwargs):
+    own = {"filters": (3, 5), "depth": 1}
+    return models.ResNet18Backbone(**{**PATCHES, **own, **kwargs})
+
+
+def densenet121(**kwargs):
+    own = {"depths": (2, 1), "growth": 2, "stem_filters": 4}
+    return models.DenseNet121Backbone(**{**PATCHES, **own, **kwargs})
+
+
 SMALL = {
     "audio_transformer": transformer,
     "audio_albert": albert,
     "speech_encoder": speech_encoder,
     "vgg_like": vgg_like,
     "mel_resnet": mel_resnet,
+    "crnn": crnn,
+    "resnet18": resnet18,
+    "densenet121": densenet121,
 }
 # Without attention.
 CONVOLUTIONAL = [
@@ -59,11 +79,27 @@ CONVOLUTIONAL = [
     if issubclass(family, (ConvolutionalBackbone, models.MelResNetBackbone))
 ]
 ATTENDING = [name for name in models.BACKBONES if name not in CONVOLUTIONAL]
+# Their layers and their contract are those of `vgg_like`, but for the layers
+# that they have alone, which have tests of their own.
+ALIKE = ["crnn", "resnet18", "densenet121"]
+
+
+def each(names):
+    """Parameters of a test for each name, slow ones where models are alike."""
+    return [
+        pytest.param(name, marks=pytest.mark.slow) if name in ALIKE else name
+        for name in names
+    ]
+
+
 # Arguments that make the small form smaller still.
 SMALLER = {
     **dict.fromkeys(ATTENDING, {"num_layers": 1}),
     "vgg_like": {"filters": (3,), "depths": (2,)},
     "mel_resnet": {"filters": (3,)},
+    "crnn": {"pools": ((2, 3),)},
+    "resnet18": {"filters": (3,)},
+    "densenet121": {"depths": (1,)},
 }
 # Arguments of other architectures, whose weights do not fit.
 UNFITTING = {
@@ -73,6 +109,9 @@ UNFITTING = {
     ),
     "vgg_like": [{"depths": (1,)}, {"filters": (4,)}],
     "mel_resnet": [{"filters": (3, 4)}],
+    "crnn": [{"units": 5}],
+    "resnet18": [{"filters": (3, 4)}],
+    "densenet121": [{"depths": (2,)}],
 }
 # A classifier takes a waveform.
 WAVEFORM = [

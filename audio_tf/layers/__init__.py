@@ -20,6 +20,11 @@ from audio_tf.layers.convolution import (
     Convolution,
     ConvolutionBlock,
 )
+from audio_tf.layers.densely_connected import (
+    DenselyConnectedBlock,
+    DenseTransition,
+    NormalizedReLU,
+)
 from audio_tf.layers.encoder import (
     FeedForward,
     FrameNorm,
@@ -35,10 +40,12 @@ from audio_tf.layers.mixing import BetweenClassMixing, Mixup
 from audio_tf.layers.multiscale import MultiScaleAverage
 from audio_tf.layers.patches import MelPatches
 from audio_tf.layers.pooling import (
+    LastStatesPooling,
     MaskedMean,
     MaxMeanPooling,
     TemporalAveragePooling,
 )
+from audio_tf.layers.recurrent import BidirectionalGRU
 from audio_tf.layers.residual import ResidualBlock
 from audio_tf.layers.spectral import DecibelSpectrogram, LogMel, Spectrogram
 from audio_tf.layers.statistics import AttentionPooling, StatisticsPooling
@@ -50,15 +57,19 @@ __all__ = [
     "BandMasking",
     "BandPooling",
     "BetweenClassMixing",
+    "BidirectionalGRU",
     "Convolution",
     "ConvolutionBlock",
     "DecibelSpectrogram",
     "Deltas",
+    "DenseTransition",
+    "DenselyConnectedBlock",
     "FeedForward",
     "FrameMask",
     "FrameMasking",
     "FrameNorm",
     "FrameStacking",
+    "LastStatesPooling",
     "LogCompression",
     "LogMel",
     "MFCC",
@@ -68,6 +79,7 @@ __all__ = [
     "MelPatches",
     "Mixup",
     "MultiScaleAverage",
+    "NormalizedReLU",
     "PCEN",
     "PolarityInversion",
     "RandomCrop",

@@ -222,3 +222,19 @@ class MaxMeanPooling(HalvesPooling):
         count = ops.sum(masks.factors(second, mask), axis=1)
         mean = ops.sum(second, axis=1) / ops.maximum(count, 1.0)
         return ops.where(some, highest, 0.0), mean
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class LastStatesPooling(HalvesPooling):
+    """The first half of the last real frame and the second half of the first.
+
+    Of frames whose halves are the states of a recurrent layer in both
+    directions, as those of `CRNNBackbone`, they are the last states of both.
+    """
+
+    def pool(self, first, second, mask):
+        last = ops.expand_dims(masks.to_lengths(mask) - 1, 1)
+        positions = ops.arange(ops.shape(mask)[1], dtype="int32")
+        at_end = ops.expand_dims(ops.expand_dims(positions, 0) == last, -1)
+        first = ops.sum(ops.where(at_end, first, 0.0), axis=1)
+        return first, ops.sum(second[:, :1], axis=1)

@@ -9,6 +9,8 @@ from audio_tf.models.audio_albert import AudioAlbertBackbone, WeightedSum
 from audio_tf.models.audio_transformer import AudioTransformerBackbone
 from audio_tf.models.backbone import AudioBackbone
 from audio_tf.models.classifier import AudioClassifier
+from audio_tf.models.crnn import CRNNBackbone
+from audio_tf.models.densenet import DenseNet121Backbone
 from audio_tf.models.distillation import Distiller
 from audio_tf.models.masked_acoustic_model import MaskedAcousticModel
 from audio_tf.models.mel_resnet import MelResNetBackbone
@@ -17,6 +19,7 @@ from audio_tf.models.presets import (
     list_sizes,
     register_released,
 )
+from audio_tf.models.resnet import ResNet18Backbone
 from audio_tf.models.speech_encoder import SpeechEncoder
 from audio_tf.models.training import ClassifierTraining
 from audio_tf.models.vgg_like import VGGLikeBackbone
@@ -27,6 +30,9 @@ BACKBONES = {
     "speech_encoder": SpeechEncoder,
     "vgg_like": VGGLikeBackbone,
     "mel_resnet": MelResNetBackbone,
+    "crnn": CRNNBackbone,
+    "resnet18": ResNet18Backbone,
+    "densenet121": DenseNet121Backbone,
 }
 register_released(released.ROOT)
 
@@ -36,10 +42,13 @@ __all__ = [
     "AudioBackbone",
     "AudioClassifier",
     "AudioTransformerBackbone",
+    "CRNNBackbone",
     "ClassifierTraining",
+    "DenseNet121Backbone",
     "Distiller",
     "MaskedAcousticModel",
     "MelResNetBackbone",
+    "ResNet18Backbone",
     "SpeechEncoder",
     "VGGLikeBackbone",
     "WeightedSum",

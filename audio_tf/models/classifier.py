@@ -6,6 +6,7 @@ import keras_hub
 from audio_tf import compat
 from audio_tf.layers import (
     AttentionPooling,
+    LastStatesPooling,
     MaskedMean,
     MaxMeanPooling,
     StatisticsPooling,
@@ -22,6 +23,7 @@ POOLINGS = {
     "statistics": StatisticsPooling,
     "attention": AttentionPooling,
     "max_mean": MaxMeanPooling,
+    "last_states": LastStatesPooling,
 }
 # What stands for `None`, where the backbone's `head` says nothing.
 HEAD = {"pooling": "mean", "hidden_dim": 0}
@@ -64,8 +66,10 @@ class AudioClassifier(
         pooling: how real frames become one vector: `"mean"`; `"statistics"`,
             mean and standard deviation; `"attention"`, both with learned
             weights; `"max_mean"`, the maximum of the first half of the
-            features and the mean of the second; or `None` for the backbone's
-            own, which is `"mean"` unless its `head` says otherwise.
+            features and the mean of the second; `"last_states"`, the first
+            half of the last frame and the second half of the first; or `None`
+            for the backbone's own, which is `"mean"` unless its `head` says
+            otherwise.
         hidden_dim: int, units of a dense layer with ReLU between pooling and
             last layer, 0 for none, or `None` for the backbone's own, which is
             none unless its `head` says otherwise.

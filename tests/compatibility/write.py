@@ -258,13 +258,18 @@ def parts_alone():
         TriangularBands(),
         batch_metrics.BatchAveragePrecision(3),
         layers.BandPooling(),
+        layers.BidirectionalGRU(),
         layers.Convolution(3),
-        layers.ResidualBlock(3),
         layers.ConvolutionBlock(3),
+        layers.DenseTransition(3),
+        layers.DenselyConnectedBlock(),
         layers.FrameNorm(),
+        layers.LastStatesPooling(),
         layers.MaxMeanPooling(),
         layers.MelFrontend(),
         layers.MelPatches(),
+        layers.NormalizedReLU(),
+        layers.ResidualBlock(3),
         models.WeightedSum(),
         probes.RealAccuracy(),
         probes.create("phoneme_linear", 3, 2),
@@ -311,6 +316,26 @@ def mel_resnet_classifier():
     return models.AudioClassifier(backbone, labels=["a", "b"], chunk_s=0.1)
 
 
+def rivals():
+    """A model of classifiers of the further convolutional backbones."""
+    sizes = {"num_mel_bins": 7, "sample_rate_hz": RATE_HZ}
+    backbones = {
+        "crnn": models.CRNNBackbone(
+            filters=3, pools=((2, 3), (2, 2)), units=4, **sizes
+        ),
+        "resnet18": models.ResNet18Backbone(filters=(3, 5), depth=1, **sizes),
+        "densenet121": models.DenseNet121Backbone(
+            depths=(2, 1), growth=2, stem_filters=4, **sizes
+        ),
+    }
+    inputs = backbones["crnn"].input
+    scores = {
+        name: models.AudioClassifier(backbone, 2, chunk_s=0.1)(inputs)
+        for name, backbone in backbones.items()
+    }
+    return keras.Model(inputs, scores)
+
+
 def write(folder):
     """Writes the models that a folder lacks, with inputs and outputs."""
     keras.utils.set_random_seed(23)
@@ -324,6 +349,7 @@ def write(folder):
         "mel.keras": mel_classifier,
         "vgg_like.keras": vgg_like_classifier,
         "mel_resnet.keras": mel_resnet_classifier,
+        "rivals.keras": rivals,
     }
     stored = {}
     if (folder / "arrays.npz").is_file():

@@ -11,6 +11,7 @@ from backbone_cases import (
     SMALL,
     SMALLER,
     WAVEFORM,
+    each,
 )
 
 if keras.backend.backend() != "tensorflow":
@@ -26,7 +27,7 @@ from audio_tf.export import copies, signatures, streaming
 CHUNK_S = 0.25
 BEYOND = 2**31 - 1
 
-every_backbone = pytest.mark.parametrize("name", WAVEFORM)
+every_backbone = pytest.mark.parametrize("name", each(WAVEFORM))
 with_attention = pytest.mark.parametrize(
     "name", [name for name in WAVEFORM if name in ATTENDING]
 )
@@ -36,7 +37,7 @@ def classifier(backbone, chunk_s=None):
     return models.AudioClassifier(backbone, labels=list("abc"), chunk_s=chunk_s)
 
 
-@pytest.fixture(scope="module", params=WAVEFORM)
+@pytest.fixture(scope="module", params=each(WAVEFORM))
 def exported(request, tmp_path_factory):
     """An export that cuts clips into chunks."""
     model = classifier(SMALL[request.param](), CHUNK_S)
@@ -105,7 +106,7 @@ def test_bytes_equal_the_model_and_a_loud_clip_is_left_out(
 
 @pytest.mark.parametrize(
     "name, options",
-    [(name, {}) for name in WAVEFORM if name in CONVOLUTIONAL]
+    [(name, {}) for name in CONVOLUTIONAL[:1]]
     + [
         (name, {"causal": causal})
         for name in WAVEFORM

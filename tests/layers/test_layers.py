@@ -429,7 +429,7 @@ def test_lengths_beyond_the_tensor_are_its_own(rng):
             )
 
 
-def test_max_mean_pooling_is_of_halves(rng):
+def test_poolings_of_halves(rng):
     x, mask = (
         rng.standard_normal((B, T, 6)).astype("float32"),
         prefix((T, 4, 0)),
@@ -441,6 +441,11 @@ def test_max_mean_pooling_is_of_halves(rng):
         wanted = np.concatenate([first.max(axis=0), second.mean(axis=0)])
         np.testing.assert_allclose(found[clip], wanted, atol=1e-6)
     np.testing.assert_array_equal(found[2], np.zeros(6))
+    ends = np.asarray(layers.LastStatesPooling()(padded, mask=mask))
+    for clip, real in ((0, T), (1, 4)):
+        wanted = [*x[clip, real - 1, :3], *x[clip, 0, 3:]]
+        np.testing.assert_allclose(ends[clip], wanted, atol=1e-6)
+    np.testing.assert_array_equal(ends[2], np.zeros(6))
     alone = layers.MaxMeanPooling()(x[1:2, :4])
     np.testing.assert_allclose(alone[0], found[1], atol=1e-6)
     with pytest.raises(ValueError, match="an even number.*13 features"):

@@ -1,0 +1,197 @@
+"""Densely connected convolutions that look at real frames only.
+
+Tensors and masks are those of `audio_tf.layers.convolution`.
+"""
+
+import keras
+from keras import ops
+
+from audio_tf.layers.convolution import (
+    Convolution,
+    convolve,
+    make_convolution,
+    make_norm,
+    normalize,
+    strided,
+    strided_length,
+)
+from audio_tf.layers.pooling import TemporalAveragePooling
+from audio_tf.layers.stages import Stage
+from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.layer import Layer
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class NormalizedReLU(Stage, Layer):
+    """Batch normalisation by real frames, and ReLU.
+
+    `(B, T, F, C)` stays that.
+
+    Args:
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, bands, channels)`.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+        training: bool, whether the batch's statistics normalise.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.norm = make_norm(self.dtype_policy, "norm")
+
+    def build(self, input_shape):
+        self.norm.build(input_shape)
+
+    def compute_mask(self, inputs, mask=None):
+        return mask
+
+    def call(self, inputs, mask=None, training=None):
+        return ops.relu(normalize(self.norm, inputs, mask, training))
+
+    def compute_output_shape(self, input_shape, *args, **kwargs):
+        return tuple(input_shape)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class DenselyConnectedBlock(Stage, Layer):
+    """Convolutions each of which sees what all before it have made.
+
+    `(B, T, F, C)` -> `(B, T, F, C + depth * growth)`: the dense block of
+    "Densely Connected Convolutional Networks" (arXiv 1608.06993), whose units
+    are normalisation, ReLU, a convolution of 1 x 1 to `4 * growth` channels,
+    normalisation, ReLU and one of 3 x 3 to `growth`.
+
+    Args:
+        depth: int, the number of units.
+        growth: int, channels that each unit adds.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, bands, channels)`.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+        training: bool, whether the batch's statistics normalise.
+    """
+
+    def __init__(self, depth=2, growth=32, **kwargs):
+        super().__init__(**kwargs)
+        check_sizes(depth=depth, growth=growth)
+        self.supports_masking = True
+        self.depth = depth
+        self.growth = growth
+        dtype = self.dtype_policy
+        self.norms = [
+            NormalizedReLU(dtype=dtype, name=f"norm_{index}")
+            for index in range(depth)
+        ]
+        self.narrow = [
+            Convolution(4 * growth, 1, dtype=dtype, name=f"narrow_{index}")
+            for index in range(depth)
+        ]
+        self.wide = [
+            make_convolution(growth, 3, 1, False, dtype, f"wide_{index}")
+            for index in range(depth)
+        ]
+
+    def build(self, input_shape):
+        *shape, channels = input_shape
+        inner = (*shape[:2], shape[2] + 2, 4 * self.growth)
+        for norm, narrow, wide in zip(
+            self.norms, self.narrow, self.wide, strict=True
+        ):
+            norm.build((*shape, channels))
+            narrow.build((*shape, channels))
+            wide.build(inner)
+            channels += self.growth
+
+    def compute_mask(self, inputs, mask=None):
+        return mask
+
+    def call(self, inputs, mask=None, training=None):
+        x = inputs
+        for norm, narrow, wide in zip(
+            self.norms, self.narrow, self.wide, strict=True
+        ):
+            new = norm(x, mask=mask, training=training)
+            new = narrow(new, mask=mask, training=training)
+            x = ops.concatenate([x, convolve(wide, new, mask)], axis=-1)
+        return x
+
+    def compute_output_shape(self, input_shape, *args, **kwargs):
+        *shape, channels = input_shape
+        return (*shape, channels + self.depth * self.growth)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "depth": self.depth,
+            "growth": self.growth,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class DenseTransition(Stage, Layer):
+    """A layer that halves frames and bands between densely connected blocks.
+
+    `(B, T, F, C)` -> `(B, ceil(T / 2), F // 2, filters)`: normalisation, ReLU,
+    a convolution of 1 x 1, and means over windows of 2 x 2. Only real frames
+    count in a mean.
+
+    Args:
+        filters: int, channels that come out.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, bands, channels)`.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`;
+            `compute_mask` gives that of the output.
+        training: bool, whether the batch's statistics normalise.
+
+    Raises:
+        ValueError: if there are no two bands.
+    """
+
+    frame_stride = 2
+
+    def __init__(self, filters, **kwargs):
+        super().__init__(**kwargs)
+        check_sizes(filters=filters)
+        self.supports_masking = True
+        self.filters = filters
+        dtype = self.dtype_policy
+        self.norm = NormalizedReLU(dtype=dtype, name="norm")
+        self.convolution = make_convolution(
+            filters, 1, 1, False, dtype, "convolution"
+        )
+        self.pooling = TemporalAveragePooling(2, dtype=dtype, name="pooling")
+
+    def build(self, input_shape):
+        if input_shape[2] < 2:
+            raise ValueError(
+                f"Too few bands come to {self.name} for windows of 2 bands. "
+                f"Received: {input_shape[2]} bands"
+            )
+        self.norm.build(input_shape)
+        self.convolution.build(input_shape)
+
+    def compute_mask(self, inputs, mask=None):
+        return strided(mask, self.frame_stride)
+
+    def call(self, inputs, mask=None, training=None):
+        x = self.norm(inputs, mask=mask, training=training)
+        x = convolve(self.convolution, x, mask)
+        batch, time = ops.shape(x)[0], ops.shape(x)[1]
+        bands, channels = x.shape[2] // 2, x.shape[3]
+        x = ops.reshape(x[:, :, : 2 * bands], (batch, time, bands, 2, channels))
+        x = ops.reshape(ops.mean(x, axis=3), (batch, time, bands * channels))
+        x = self.pooling(x, mask=mask)
+        time = ops.shape(x)[1]
+        return ops.reshape(x, (batch, time, bands, channels))
+
+    def compute_output_shape(self, input_shape, *args, **kwargs):
+        batch, time, bands, _ = input_shape
+        return batch, strided_length(time, 2), bands // 2, self.filters
+
+    def get_config(self):
+        return {**super().get_config(), "filters": self.filters}
