@@ -272,8 +272,8 @@ def find_build(data_dir, dataset=None):
             any.
 
     Returns:
-        `pathlib.Path` of the newest build that has this layout, or `None` if
-        there is none.
+        `pathlib.Path` of the newest build that has this layout, if possible as
+        its first, or `None` if there is none.
     """
     data_dir = pathlib.Path(data_dir)
     found = []
@@ -282,6 +282,8 @@ def find_build(data_dir, dataset=None):
             facts = json.loads(path.read_text("utf-8"))
             if dataset is None or dataset in facts["layouts"]:
                 version = [int(part) for part in facts["version"].split(".")]
-                # The default configuration comes first.
-                found.append((version, facts["default"], path.parent))
-    return max(found)[2] if found else None
+                # ESC-10 of its own comes before the part of ESC-50, and the
+                # default configuration before others.
+                own = facts["layouts"][0] == dataset
+                found.append((own, version, facts["default"], path.parent))
+    return max(found)[3] if found else None

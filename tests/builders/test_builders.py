@@ -202,6 +202,19 @@ def test_a_run_records_the_same_corpus(built):
     assert records[0]["splits"]["val"]["audio/2-3-A.wav"] == [472, "dog"]
 
 
+def test_a_build_of_its_own_comes_before_a_part(built):
+    """ESC-10 may be read out of ESC-50, but not where it was built."""
+    data_dir = built["esc/esc10"][1]
+    found = {
+        name: packed.find_build(data_dir, name).parent.name
+        for name in ("esc10", "esc50", "fsdd")
+    }
+    assert found == {"esc10": "esc10", "esc50": "esc50", "fsdd": "official"}
+    esc50 = built["esc/esc50"][2].data_dir
+    assert packed.find_build(esc50, "esc10") == pathlib.Path(esc50)
+    assert packed.find_build(esc50, "fsdd") is None
+
+
 def test_archives_in_parts_are_read_in_place(built, tmp_path):
     """The same files come of FSD50K's archives, as downloaded, and folders."""
     source, _, whole = built["fsd50k"]
