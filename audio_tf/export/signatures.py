@@ -24,7 +24,7 @@ def endpoints(model, max_clip_s):
     @tf.function(input_signature=[WAVEFORM, LENGTHS], autograph=False)
     def run_backbone(waveform, lengths):
         inputs = {"waveform": waveform, "lengths": lengths}
-        features = model.backbone(inputs, training=False)
+        features = model.frame_model(inputs, training=False)
         return features["sequence_output"], features["frame_mask"]
 
     def run(waveform, lengths):

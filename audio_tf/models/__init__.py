@@ -12,6 +12,13 @@ from audio_tf.models.classifier import AudioClassifier
 from audio_tf.models.crnn import CRNNBackbone
 from audio_tf.models.densenet import DenseNet121Backbone
 from audio_tf.models.distillation import Distiller
+from audio_tf.models.gaussian_adaptive_decoder import (
+    ATTENTION_MODULES,
+    GaussianAdaptiveDecoder,
+)
+from audio_tf.models.gaussian_adaptive_transformer import (
+    GaussianAdaptiveTransformer,
+)
 from audio_tf.models.masked_acoustic_model import MaskedAcousticModel
 from audio_tf.models.mel_resnet import MelResNetBackbone
 from audio_tf.models.presets import (
@@ -37,6 +44,7 @@ BACKBONES = {
 register_released(released.ROOT)
 
 __all__ = [
+    "ATTENTION_MODULES",
     "BACKBONES",
     "AudioAlbertBackbone",
     "AudioBackbone",
@@ -46,6 +54,8 @@ __all__ = [
     "ClassifierTraining",
     "DenseNet121Backbone",
     "Distiller",
+    "GaussianAdaptiveDecoder",
+    "GaussianAdaptiveTransformer",
     "MaskedAcousticModel",
     "MelResNetBackbone",
     "ResNet18Backbone",

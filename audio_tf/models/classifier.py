@@ -138,25 +138,13 @@ class AudioClassifier(
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.pooler = POOLINGS[pooling](dtype=head_dtype, name="pooler")
-        self.hidden_dense = None
-        if hidden_dim:
-            self.hidden_dense = keras.layers.Dense(
-                hidden_dim, "relu", dtype=head_dtype, name="hidden"
-            )
-        self.output_dropout = keras.layers.Dropout(
-            dropout, dtype=head_dtype, name="output_dropout"
-        )
-        self.output_dense = keras.layers.Dense(
-            num_classes, dtype=head_dtype, name="predictions"
-        )
-        # Scores in half precision lose all ranks near 0 and 1.
-        self.output_activation = keras.layers.Activation(
-            activation, dtype="float32", name="scores"
+        self.build_head(
+            num_classes, dropout, activation, head_dtype, hidden_dim
         )
 
         # === Functional Model ===
         inputs = backbone.input
-        features = backbone(inputs)
+        features = self.frame_model(inputs)
         scores = self.score_clips(
             features["sequence_output"], features["frame_mask"]
         )
@@ -197,8 +185,67 @@ class AudioClassifier(
         """The samples of the longest clip that is taken, `None` for any."""
         return self.backbone.max_samples
 
+    @property
+    def frame_model(self):
+        """The model of waveforms whose frames are pooled, the backbone."""
+        return self.backbone
+
+    def build_head(
+        self, num_classes, dropout, activation, head_dtype, hidden_dim
+    ):
+        """Makes the layers that score one vector for each clip.
+
+        Args:
+            num_classes: int.
+            dropout: float, the dropout rate before the last layer.
+            activation: the activation of the scores.
+            head_dtype: dtype policy of the layers.
+            hidden_dim: int, units of a dense layer before the last, 0 for
+                none.
+        """
+        self.hidden_dense = None
+        if hidden_dim:
+            self.hidden_dense = keras.layers.Dense(
+                hidden_dim, "relu", dtype=head_dtype, name="hidden"
+            )
+        self.output_dropout = keras.layers.Dropout(
+            dropout, dtype=head_dtype, name="output_dropout"
+        )
+        self.output_dense = keras.layers.Dense(
+            num_classes, dtype=head_dtype, name="predictions"
+        )
+        # Scores in half precision lose all ranks near 0 and 1.
+        self.output_activation = keras.layers.Activation(
+            activation, dtype="float32", name="scores"
+        )
+
+    def vector_logits(self, x, training=None):
+        """Computes what the scores are the activation of, from pooled frames.
+
+        Args:
+            x: floating tensor `(batch, dim)`, what `pooler` makes of frames.
+            training: bool, whether dropout applies; `None` for what is asked
+                of the model that calls this.
+
+        Returns:
+            Tensor `(batch, num_classes)` of the dtype of the head.
+        """
+        x = self.output_dropout(self.hidden(x), training=training)
+        return self.output_dense(x)
+
+    def score_vectors(self, x):
+        """Scores clips from their pooled frames.
+
+        Args:
+            x: floating tensor `(batch, dim)`, what `pooler` makes of frames.
+
+        Returns:
+            Float32 tensor `(batch, num_classes)`.
+        """
+        return self.output_activation(self.vector_logits(x))
+
     def score_clips(self, frames, mask):
-        """Scores clips from the backbone's outputs, by the head.
+        """Scores clips from the outputs of `frame_model`, by the head.
 
         Args:
             frames: floating tensor `(batch, frames, dim)`,
@@ -223,8 +270,7 @@ class AudioClassifier(
             Tensor `(batch, num_classes)` of the dtype of the head.
         """
         x = self.pooler(frames, mask=mask)
-        x = self.output_dropout(self.hidden(x), training=training)
-        return self.output_dense(x)
+        return self.vector_logits(x, training)
 
     def hidden(self, pooled):
         """Applies the dense layer before the last one, if there is any."""
@@ -236,15 +282,15 @@ class AudioClassifier(
         """Scores each frame for itself, as a clip of that frame alone.
 
         Args:
-            frames: floating tensor `(batch, frames, dim)`, the backbone's
-                `"sequence_output"`.
+            frames: floating tensor `(batch, frames, dim)`, the
+                `"sequence_output"` of `frame_model`.
 
         Returns:
             Float32 tensor `(batch, frames, num_classes)`.
         """
         batch, time, dim = keras.ops.shape(frames)
         x = self.pooler(keras.ops.reshape(frames, (batch * time, 1, dim)))
-        x = self.output_activation(self.output_dense(self.hidden(x)))
+        x = self.score_vectors(x)
         return keras.ops.reshape(x, (batch, time, self.num_classes))
 
     def compute_loss(
@@ -330,20 +376,20 @@ class AudioClassifier(
 
     def get_config(self):
         head_dtype = self.head_dtype
-        if self.output_dense.quantization_mode is not None:
+        of_backbone = [self.backbone, *compat.layers_within(self.backbone)]
+        of_backbone = set(map(id, of_backbone))
+        quantized = {
+            layer.path: layer.dtype_policy
+            for layer in compat.layers_within(self)
+            if layer.quantization_mode is not None
+            and id(layer) not in of_backbone
+        }
+        if quantized:
             # The other layers of the head stay what they are.
             plain = head_dtype or self.backbone.dtype_policy
             if isinstance(plain, keras.dtype_policies.DTypePolicyMap):
                 plain = plain.default_policy
-            dense = [self.output_dense, self.hidden_dense]
-            head_dtype = keras.dtype_policies.DTypePolicyMap(
-                plain,
-                {
-                    layer.path: layer.dtype_policy
-                    for layer in dense
-                    if layer is not None
-                },
-            )
+            head_dtype = keras.dtype_policies.DTypePolicyMap(plain, quantized)
         return {
             **super().get_config(),
             "trainable": self.trainable,

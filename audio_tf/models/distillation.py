@@ -127,7 +127,7 @@ class Distiller(ClassifierTraining):
         """
         total = 0.0
         for teacher, order in zip(self.teachers, self.orders, strict=True):
-            frames = teacher.backbone(inputs, training=False)
+            frames = teacher.frame_model(inputs, training=False)
             logits = teacher.clip_logits(
                 frames["sequence_output"], frames["frame_mask"], False
             )

@@ -336,6 +336,13 @@ def load_classifier(
     family = family_of(loader, base)
     config = loader.config["config"]
     of_backbone = accepted(family, config)
+    task = {}
+    new_head = not arguments.keys().isdisjoint({"num_classes", "labels"})
+    if not is_size(loader) and compat.has_file(
+        loader.preset, compat.TASK_CONFIG_FILE
+    ):
+        saved = compat.read_json(loader.preset, compat.TASK_CONFIG_FILE)
+        cls, task = task_of(loader, cls, saved, new_head)
     of_task = [name for name in cls.arguments() if name != "backbone"]
     checks.reject_unknown(cls.__name__, arguments, {*of_task, *of_backbone})
     own = {k: v for k, v in arguments.items() if k in of_task}
@@ -343,14 +350,12 @@ def load_classifier(
     if backbone_arguments:
         checks.reject_unknown(family.__name__, backbone_arguments, of_backbone)
         rest = {**rest, **backbone_arguments}
-    new_head = not own.keys().isdisjoint({"num_classes", "labels"})
     if is_size(loader):
         default = inspect.signature(cls).parameters["chunk_s"].default
         backbone = build_for(
             family, {**config, **rest}, own.get("chunk_s", default)
         )
         return cls(backbone=backbone, **own)
-    task = saved_head(loader)
     if not task and not new_head:
         require_files(loader, compat.TASK_CONFIG_FILE)
     if new_head:
@@ -402,6 +407,38 @@ def has_head_of(preset, **arguments):
         name in head and head[name] == value
         for name, value in arguments.items()
     )
+
+
+def task_of(loader, cls, saved, new_head):
+    """Returns the class and the arguments of a preset's task.
+
+    Args:
+        loader: the loader that `find` returned.
+        cls: the class whose `from_preset` was called; the preset's may be
+            derived from it.
+        saved: dict, the serialized task.
+        new_head: bool, whether the head is made anew.
+
+    Returns:
+        Pair of the class and a dict of its arguments but the backbone. Where
+        another class than the preset's is asked for a new head, the preset
+        has none of its arguments.
+
+    Raises:
+        ValueError: if the preset's class is not one of `cls`, whose head it
+            cannot have.
+    """
+    family = class_of(saved) or cls
+    if issubclass(family, cls):
+        config = saved["config"].items()
+        return family, {k: v for k, v in config if k != "backbone"}
+    if not new_head:
+        raise ValueError(
+            f"The preset {loader.preset!r} is of {family.__name__}; "
+            f"`num_classes` or `labels` give it the head of {cls.__name__}. "
+            f"Received: preset={loader.preset!r}"
+        )
+    return cls, {}
 
 
 def build_for(family, config, chunk_s):

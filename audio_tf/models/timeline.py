@@ -14,8 +14,8 @@ from audio_tf.ops.checks import check_sizes
 class FrameClassifier(ClipClassifier):
     """The base of a Keras model that scores frames of clips, too.
 
-    A subclass has `backbone`, `pooler` and `score_frames`, as
-    `AudioClassifier` has.
+    A subclass has `backbone`, `frame_model`, `pooler` and `score_frames`,
+    as `AudioClassifier` has.
     """
 
     def score_batch(self, inputs):
@@ -40,7 +40,7 @@ class FrameClassifier(ClipClassifier):
         found, single = sources.find_sources(clips)
 
         def embed_batch(inputs):
-            frames = self.backbone.predict_on_batch(inputs)
+            frames = self.frame_model.predict_on_batch(inputs)
             pooled = self.pooler(
                 frames["sequence_output"], mask=frames["frame_mask"]
             )
@@ -122,7 +122,7 @@ class FrameClassifier(ClipClassifier):
         step, spans, scores, done = self.backbone.output_frame_size, [], [], 0
         for first in range(0, len(chunks), BATCH_SIZE):
             rows = chunks[first : first + BATCH_SIZE]
-            frames = self.backbone.predict_on_batch(rows)["sequence_output"]
+            frames = self.frame_model.predict_on_batch(rows)["sequence_output"]
             found = ops.convert_to_numpy(self.score_frames(frames))
             for start, each in zip(starts[first:], found):
                 stop = min(start + rows.shape[1], len(audio))

@@ -1,0 +1,86 @@
+"""A Gaussian adaptive transformer as it is exported."""
+
+import keras
+import numpy as np
+import pytest
+from backbone_cases import speech_encoder
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
+
+import serving_cases
+import tensorflow as tf
+
+from audio_tf import models
+from audio_tf.export import copies, signatures
+
+BEYOND = 2**31 - 1
+
+
+@pytest.fixture(scope="module")
+def model():
+    made = models.GaussianAdaptiveTransformer(
+        speech_encoder(num_layers=3),
+        labels=list("abc"),
+        module="gqgaam",
+        attention_kwargs={"num_query_heads": 4},
+        filters=2,
+        chunk_s=0.25,
+    )
+    rng = np.random.default_rng(4)
+    for weight in made.decoder.weights:
+        weight.assign(rng.normal(scale=0.3, size=weight.shape) + 0.1)
+    return made
+
+
+def inputs(rng):
+    waveform = 0.3 * rng.standard_normal((3, 283)).astype("float32")
+    return {
+        "waveform": waveform,
+        "lengths": np.array([283, 97, 200], "int32"),
+    }
+
+
+def test_signatures_equal_the_model(model, rng):
+    x = inputs(rng)
+    sent = tf.constant(x["waveform"]), tf.constant([BEYOND, 97, 200])
+    functions = {
+        name: function
+        for name, (function, _) in signatures.endpoints(model, 1.0).items()
+    }
+    scores = functions["serving_default"](*sent)["scores"]
+    np.testing.assert_allclose(scores, model(x), atol=1e-5)
+    pooled = functions["embed"](*sent)["embedding"]
+    np.testing.assert_allclose(
+        np.reshape(pooled, (3, 3, 12)), model.embed_layers(x), atol=1e-5
+    )
+    found = functions["frames"](*sent)
+    # Each frame as a clip of that frame alone.
+    frames = model.frame_model(x)["sequence_output"].numpy()
+    one = model.decoder(frames[1, 4].reshape(1, 3, 12))[0]
+    np.testing.assert_allclose(found["scores"][1, 4], one, atol=1e-5)
+
+
+def test_labels_over_time_and_embeddings(model, rng):
+    audio = 0.3 * rng.standard_normal(500).astype("float32")
+    (clip,) = model.embed([(audio, 1_100)])
+    # Chunks of 275 samples; the last one ends with the clip.
+    chunks = np.stack([audio[:275], audio[225:]])
+    expected = model.embed_layers(chunks).mean(axis=0)
+    np.testing.assert_allclose(
+        clip["embedding"].reshape(3, 12), expected, atol=1e-4
+    )
+    timeline = model.timeline((audio, 1_100), top=1)["timeline"]
+    assert timeline[-1]["end_s"] == pytest.approx(500 / 1_100)
+
+
+@pytest.mark.slow
+def test_it_is_exported_quantized_and_read_back(model, rng, tmp_path):
+    x = inputs(rng)
+    exported = serving_cases.Export(model, tmp_path / "float")
+    np.testing.assert_allclose(exported.loaded(x), model(x), atol=1e-5)
+    small = copies.quantized(model)
+    assert np.abs(np.asarray(small(x)) - np.asarray(model(x))).max() < 0.1
+    small.save_to_preset(str(tmp_path / "preset"))
+    again = models.AudioClassifier.from_preset(str(tmp_path / "preset"))
+    np.testing.assert_allclose(again(x), small(x), atol=1e-5)
