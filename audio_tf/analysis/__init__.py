@@ -5,10 +5,18 @@
 """
 
 from audio_tf.analysis.figures import (
+    draw_contributions,
     draw_heads,
+    draw_importance,
     draw_kinds,
     draw_patterns,
     draw_projection,
+)
+from audio_tf.analysis.importance import (
+    contributions,
+    importance_factor,
+    mean_map,
+    select_layers,
 )
 from audio_tf.analysis.kinds import (
     KINDS,
@@ -30,12 +38,18 @@ __all__ = [
     "MapKind",
     "Projection",
     "attention_maps",
+    "contributions",
+    "draw_contributions",
     "draw_heads",
+    "draw_importance",
     "draw_kinds",
     "draw_patterns",
     "draw_projection",
+    "importance_factor",
     "iterate_maps",
+    "mean_map",
     "project",
+    "select_layers",
     "sort_head",
     "sort_map",
     "transformer_blocks",

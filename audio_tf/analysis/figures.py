@@ -260,3 +260,63 @@ def draw_heads(maps, titles, title):
     figure.supxlabel("key (frames)", fontsize=8)
     add_scale(figure, image, panels)
     return figure
+
+
+def draw_importance(importance, layers, title):
+    """Draws the Importance Factor of each feature of each layer.
+
+    Args:
+        importance: floating array `(layers, dim)` in [0, 1].
+        layers: list of int, the numbers of the layers in the encoder.
+        title: str, the title of the figure.
+    """
+    figure = new_figure(9.0, max(0.22 * len(layers) + 1.6, 2.8))
+    panel = figure.subplots()
+    image = panel.imshow(
+        importance,
+        vmin=0.0,
+        vmax=1.0,
+        cmap="magma",
+        aspect="auto",
+        interpolation="nearest",
+    )
+    panel.set_yticks(range(len(layers)), list(map(str, layers)))
+    panel.tick_params(labelsize=8)
+    panel.set_xlabel("feature", fontsize=9)
+    panel.set_ylabel("layer of the encoder", fontsize=9)
+    bar = figure.colorbar(image, ax=panel, fraction=0.03, pad=0.01)
+    bar.ax.tick_params(labelsize=8)
+    bar.set_label("Importance Factor", fontsize=8)
+    panel.set_title(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def draw_contributions(shares, layers, title):
+    """Draws the share of each layer in all attention weights.
+
+    Args:
+        shares: floating array `(layers,)`, in percent.
+        layers: list of int, the numbers of the layers in the encoder.
+        title: str, the title of the figure.
+    """
+    figure = new_figure(max(0.34 * len(layers) + 1.6, 4.5), 3.4)
+    panel = figure.subplots()
+    places = np.arange(len(layers))
+    # No bars, whose lengths would mean nothing: shares differ by little, and a
+    # scale from zero would hide it.
+    panel.plot(places, shares, "o-", markersize=5, linewidth=0.8)
+    panel.axhline(
+        100.0 / len(layers),
+        color="black",
+        linewidth=0.8,
+        linestyle="--",
+        label="equal shares",
+    )
+    panel.set_xticks(places, list(map(str, layers)), fontsize=8)
+    panel.tick_params(axis="y", labelsize=8)
+    panel.grid(alpha=0.3)
+    panel.set_xlabel("layer of the encoder", fontsize=9)
+    panel.set_ylabel("share of the weights in %", fontsize=9)
+    panel.legend(fontsize=8)
+    panel.set_title(title, fontsize=10, parse_math=False)
+    return figure

@@ -1,0 +1,105 @@
+"""The Importance Factor: which layers and features a decoder attends to.
+
+Section 3.4 of "Gaussian Adaptive Attention is All You Need" (arXiv
+2401.11143), for a `GaussianAdaptiveDecoder` with a Gaussian module.
+"""
+
+import numpy as np
+
+from audio_tf.ops.checks import check_sizes
+
+
+def mean_map(decoder, embeddings, batch_size=64):
+    """Averages the Gaussian attention maps of a decoder over clips.
+
+    Args:
+        decoder: `GaussianAdaptiveDecoder`.
+        embeddings: floating array `(clips, layers, dim)`, of validation.
+        batch_size: int, clips that are computed at a time.
+
+    Returns:
+        Float64 array `(layers, dim)`.
+
+    Raises:
+        ValueError: if the module has no such map, or there is no clip.
+    """
+    check_sizes(batch_size=batch_size)
+    if not len(embeddings):
+        raise ValueError("A mean needs clips. Received: none")
+    total = np.zeros(embeddings.shape[1:])
+    for start in range(0, len(embeddings), batch_size):
+        part = embeddings[start : start + batch_size]
+        total += decoder.gaussian_map(part).sum(axis=0, dtype="float64")
+    return total / len(embeddings)
+
+
+def scaled(weights):
+    """Scales a map to [0, 1] by its smallest and its largest entry.
+
+    Args:
+        weights: floating array.
+
+    Returns:
+        Array of the same shape; zeros where all entries are equal, none of
+        which is more important.
+    """
+    low, high = weights.min(), weights.max()
+    if high == low:
+        return np.zeros_like(weights)
+    return (weights - low) / (high - low)
+
+
+def importance_factor(decoder, embeddings, batch_size=64):
+    """Computes the Importance Factor of each feature of each layer.
+
+    It is the mean over clips of the Gaussian attention map, scaled to [0, 1].
+
+    Args:
+        decoder, embeddings, batch_size: as `mean_map` takes them.
+
+    Returns:
+        Float64 array `(layers, dim)`.
+    """
+    return scaled(mean_map(decoder, embeddings, batch_size))
+
+
+def contributions(weights):
+    """Computes the share of each layer in all attention weights, in percent.
+
+    Args:
+        weights: floating array `(layers, dim)`, not negative, what `mean_map`
+            returns.
+
+    Returns:
+        Float64 array `(layers,)` that sums to 100.
+    """
+    by_layer = np.asarray(weights, "float64").sum(axis=1)
+    return 100.0 * by_layer / by_layer.sum()
+
+
+def select_layers(importance, count=1):
+    """Selects the layers of the highest and of the lowest Importance Factor.
+
+    Args:
+        importance: floating array `(layers, dim)`.
+        count: int, how many of each.
+
+    Returns:
+        Dict of `high` and `low`, ascending lists of int, places of layers in
+        the array by the mean over their features; of equal ones the first are
+        the higher.
+
+    Raises:
+        ValueError: if there are not twice as many layers.
+    """
+    check_sizes(count=count)
+    if 2 * count > len(importance):
+        raise ValueError(
+            f"{count} high and {count} low layers must be different ones. "
+            f"Received: {len(importance)} layers"
+        )
+    order = np.argsort(-importance.mean(axis=1), kind="stable")
+    return {
+        "high": sorted(map(int, order[:count])),
+        "low": sorted(map(int, order[-count:])),
+    }
