@@ -12,6 +12,7 @@ from audio_tf.corpora.class_folders import read_folders
 from audio_tf.corpora.corpus import SPLITS, Corpus
 from audio_tf.corpora.csv_file import read_csv
 from audio_tf.corpora.emodb import read_emodb
+from audio_tf.corpora.emotions import read_crema_d, read_ravdess
 from audio_tf.corpora.esc import read_esc
 from audio_tf.corpora.fsd50k import read_fsd50k
 from audio_tf.corpora.iemocap import read_iemocap
@@ -58,6 +59,7 @@ __all__ = [
     "load_corpus",
     "load_speech",
     "read_arabic_speech_commands",
+    "read_crema_d",
     "read_csv",
     "read_emodb",
     "read_esc",
@@ -70,6 +72,7 @@ __all__ = [
     "read_librispeech_speakers",
     "read_phone_names",
     "read_phones",
+    "read_ravdess",
     "read_speech_commands",
     "read_speech_folder",
     "read_tfds_librispeech",

@@ -19,6 +19,8 @@ class Corpus:
         files: list of the paths, one a clip.
         labels: list of the label names of each clip, lists of strings.
         vocabulary: list of all label names, in the order of a model's scores.
+        groups: list of str, who speaks in each clip, or its session: what
+            must not be in two splits; `None` where the corpus does not say.
         frame_labels: `None`, since the labels are of whole clips alone;
             `SpeechCorpus` may have labels of frames.
     """
@@ -26,6 +28,7 @@ class Corpus:
     files: list
     labels: list
     vocabulary: list
+    groups: list | None = dataclasses.field(default=None, kw_only=True)
 
     frame_labels = None
 
@@ -63,6 +66,7 @@ class Corpus:
             self,
             files=[self.files[row] for row in rows],
             labels=[self.labels[row] for row in rows],
+            groups=self.groups and [self.groups[row] for row in rows],
         )
 
 
@@ -97,12 +101,14 @@ def split_by_speaker(where, corpus, speakers, val_speakers, test_speakers):
             are in neither are for training.
 
     Returns:
-        Dict of `Corpus` by split; within a split the clips keep their order.
+        Dict of `Corpus` by split, whose groups are the speakers; within a
+        split the clips keep their order.
 
     Raises:
         ValueError: if a speaker is named twice or has no clip, or nobody is
             left for training.
     """
+    corpus = dataclasses.replace(corpus, groups=list(speakers))
     known = sorted(set(speakers))
     named = {"val_speakers": val_speakers, "test_speakers": test_speakers}
     held_out = [*val_speakers, *test_speakers]

@@ -37,8 +37,8 @@ def read_iemocap(data_dir, folds=IEMOCAP_FOLDS):
         folds: dict by split of lists of sessions, 1 to 5.
 
     Returns:
-        Dict of `Corpus` by split; the vocabulary is in the order of
-        `IEMOCAP_CLASSES`.
+        Dict of `Corpus` by split, whose groups are the sessions; the
+        vocabulary is in the order of `IEMOCAP_CLASSES`.
 
     Raises:
         FileNotFoundError: if a session that is asked for is not there.
@@ -55,12 +55,15 @@ def read_iemocap(data_dir, folds=IEMOCAP_FOLDS):
     corpora = {}
     for split, sessions in folds.items():
         turns = [
-            turn for each in sessions for turn in read_session(data_dir, each)
+            (str(session), *turn)
+            for session in sessions
+            for turn in read_session(data_dir, session)
         ]
         corpora[split] = Corpus(
-            [file for file, _ in turns],
-            [[emotion] for _, emotion in turns],
+            [file for _, file, _ in turns],
+            [[emotion] for *_, emotion in turns],
             list(IEMOCAP_CLASSES),
+            groups=[session for session, *_ in turns],
         )
     return check_splits(data_dir, corpora)
 

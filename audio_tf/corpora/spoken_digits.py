@@ -190,11 +190,15 @@ def read_fsdd_clips(
     speech = collect(
         [(each.file, each.name, each.speaker) for each in recordings]
     )
+    speakers = [each.speaker for each in recordings]
     corpus = Corpus(
-        speech.files, [[name] for name in names], sorted(set(names))
+        speech.files,
+        [[name] for name in names],
+        sorted(set(names)),
+        # Who is left out cannot be told.
+        groups=None if classes == "speakers" else speakers,
     )
     if by_speaker:
-        speakers = [each.speaker for each in recordings]
         splits = split_by_speaker(
             data_dir, corpus, speakers, val_speakers, test_speakers
         )

@@ -14,6 +14,7 @@ from audio_tf.corpora.arabic_speech_commands import (
 from audio_tf.corpora.class_folders import read_folders
 from audio_tf.corpora.csv_file import read_csv
 from audio_tf.corpora.emodb import read_emodb
+from audio_tf.corpora.emotions import read_crema_d, read_ravdess
 from audio_tf.corpora.esc import read_esc10, read_esc50
 from audio_tf.corpora.fsd50k import read_fsd50k
 from audio_tf.corpora.iemocap import read_iemocap
@@ -57,6 +58,14 @@ CORPORA = {
     ),
     "emodb": Layout(
         read_emodb, "EmoDB's files, split by speaker", marks=("wav",)
+    ),
+    "ravdess": Layout(
+        read_ravdess, "the speech of RAVDESS, by speaker", marks=("Actor_01",)
+    ),
+    "crema_d": Layout(
+        read_crema_d,
+        "CREMA-D's AudioWAV, split by speaker",
+        marks=("AudioWAV",),
     ),
     "iemocap": Layout(
         read_iemocap, "IEMOCAP, split by session", marks=("Session1",)

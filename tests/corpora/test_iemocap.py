@@ -17,6 +17,7 @@ def test_four_emotions_by_session(tmp_path):
     train = splits["train"]
     assert train.vocabulary == ["sadness", "neutral", "happiness", "anger"]
     assert train.labels == [["neutral"], ["happiness"], ["anger"]]
+    assert train.groups == ["1"] * 3 and splits["test"].groups == ["5"] * 3
     assert names(train) == [
         "Ses01F_impro01_F000.wav",
         "Ses01F_impro01_M000.wav",
