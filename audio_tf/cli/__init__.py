@@ -23,6 +23,7 @@ COMMANDS = {
     "gather": "link the training clips of several corpora into one folder",
     "presets": "list released presets, and the sizes of models",
     "build": "write a corpus as files that TensorFlow Datasets reads",
+    "cache": "list or clear decoded audio, features and embeddings",
     "attentions": "list the attentions and what they cost",
 }
 
@@ -33,6 +34,7 @@ RUNS = {
     "evaluate": "evaluate a model on a split of a corpus",
     "pretrain": "pre-train on unlabelled speech",
     "probe": "probe frozen features for speakers and phones",
+    "emotion": "decode all layers of a frozen encoder, one speaker left out",
     "baseline": "score what scikit-learn reaches on the same clips",
     "release": "write a trained model as a released preset, with its card",
     "reproduce": "rebuild a table of the papers on your corpus",

@@ -6,17 +6,22 @@ feature cache keeps `(frames, dim)` float32 in the same way, row after row.
 """
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import hashlib
+import json
 import os
 import pathlib
+import re
 import secrets
+import shutil
 import struct
 import warnings
 import zlib
 
 import numpy as np
 
+from audio_tf import files
 from audio_tf.audio import packed
 from audio_tf.audio.resampling import RESAMPLER
 
@@ -26,6 +31,13 @@ HEADER = struct.Struct("<8s16sQII")
 MAGIC = b"audiotf2"
 HEADER_SIZE = 64  # Samples begin on a cache line.
 BLOCK = 2**20  # Bytes that are checked at a time.
+# File of what a folder of features holds, for people.
+ABOUT = "about.json"
+# Names of the folders of decoded audio and of features.
+FOLDERS = {
+    "audio": re.compile(r"[0-9]+-[0-9a-f]{8}"),
+    "features": re.compile(r"features-[0-9a-f]{16}"),
+}
 
 
 def default_cache_dir():
@@ -165,6 +177,77 @@ class AudioCache:
                 stacklevel=3,
             )
         return [facts for facts, _ in found]
+
+
+@dataclasses.dataclass(frozen=True)
+class Folder:
+    """A folder of the cache.
+
+    Attributes:
+        path: `pathlib.Path`.
+        kind: str, a key of `FOLDERS`.
+        entries: int, how many entries are in it.
+        size_bytes: int, of all its files.
+        about: str, what it holds, empty where it does not say.
+    """
+
+    path: pathlib.Path
+    kind: str
+    entries: int
+    size_bytes: int
+    about: str
+
+    @property
+    def name(self):
+        """The name of the folder."""
+        return self.path.name
+
+    def clear(self):
+        """Removes the folder; another process must not be using it."""
+        shutil.rmtree(self.path)
+
+
+def folders(directory):
+    """Lists the folders of a cache, whatever else is beside them.
+
+    Args:
+        directory: path of the cache, which may be missing.
+
+    Returns:
+        List of `Folder` by name.
+    """
+    found = []
+    directory = pathlib.Path(directory)
+    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
+        kinds = [k for k, name in FOLDERS.items() if name.fullmatch(path.name)]
+        if not kinds or not path.is_dir():
+            continue
+        sizes = {each: each.stat().st_size for each in path.rglob("*.*")}
+        entries = [each for each in sizes if each.suffix == ".f32"]
+        about, text = path / ABOUT, ""
+        if kinds[0] == "audio":
+            text = f"decoded audio at {path.name.partition('-')[0]} Hz"
+        elif about.is_file():
+            text = json.loads(about.read_text())
+        found.append(
+            Folder(path, kinds[0], len(entries), sum(sizes.values()), text)
+        )
+    return found
+
+
+def describe(folder, text):
+    """Writes what a folder of features holds, unless it says so already.
+
+    Args:
+        folder: `pathlib.Path` of the folder.
+        text: str.
+    """
+    about = folder / ABOUT
+    if about.is_file():
+        return
+    # Another process may write it at the same time.
+    with contextlib.suppress(FileNotFoundError):
+        files.write_json(about, text)
 
 
 def write_error(error, directory, kept, count):

@@ -16,7 +16,7 @@ from keras import ops
 from tqdm.auto import tqdm
 
 from audio_tf.audio.resampling import RESAMPLER
-from audio_tf.data.cache import AudioCache, write_error
+from audio_tf.data.cache import AudioCache, describe, write_error
 from audio_tf.data.frame_labels import Frames
 from audio_tf.data.utterances import Utterances
 from audio_tf.ops.checks import check_sizes
@@ -97,6 +97,7 @@ def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
             VERSION,
         ],
     )
+    describe(cache.directory, summary(features))
     entries = [cache.entry_of(entry) for entry in clips.entries]
     facts = cache.check_all(entries)
     wanted = [row for row, each in enumerate(facts) if each is None]
@@ -113,6 +114,20 @@ def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
         ),
         dim=features.dim,
         frames=Frames.of(features),
+    )
+
+
+def summary(features):
+    """Returns a text on what computes features, for people.
+
+    Args:
+        features: as `cache_features` takes it.
+    """
+    return (
+        f"{type(features).__name__}, {features.dim} values every "
+        f"{features.frame_size / features.sample_rate_hz:g} s, of audio at "
+        f"{features.sample_rate_hz} Hz, weights "
+        f"{weights_sha256(features.weights)[:12]}"
     )
 
 

@@ -1,0 +1,101 @@
+"""List the folders of the cache, or clear them.
+
+    audio-tf cache list
+    audio-tf cache clear features-1f0c6d2b7a9e4c35
+    audio-tf cache clear --features
+
+The cache has decoded audio, a folder for each rate and decoder, and features
+and embeddings, a folder for each encoder and its settings. All of it is made
+again when it is wanted. Clear nothing while a run uses it.
+"""
+
+import sys
+
+from audio_tf import console
+from audio_tf.ops.checks import closest
+
+
+def add(parser):
+    """Adds the flags of the command."""
+    parser.add_argument("action", choices=["list", "clear"])
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="folders to be cleared"
+    )
+    parser.add_argument(
+        "--features",
+        action="store_true",
+        help="clear all folders of features, and keep decoded audio",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="clear all folders of the cache"
+    )
+    parser.add_argument(
+        "--cache-dir",
+        metavar="DIR",
+        help="folder of the cache (default: $AUDIO_TF_CACHE, or audio_tf in "
+        "the user's cache)",
+    )
+
+
+def run(arguments):
+    """Lists or clears folders, and returns the exit status."""
+    with console.quiet_tensorflow():
+        from audio_tf.data import cache
+    directory = arguments.cache_dir or cache.default_cache_dir()
+    found = {each.name: each for each in cache.folders(directory)}
+    ways = [arguments.names, arguments.features, arguments.all]
+    if arguments.action == "list":
+        if any(ways):
+            raise ValueError(
+                "Names, --features and --all are of `clear`. Received: list "
+                f"{' '.join(arguments.names)}".rstrip()
+            )
+        print_folders(directory, found.values())
+        return 0
+    if sum(map(bool, ways)) != 1:
+        raise ValueError(
+            "What is cleared must be said once: names, --features or --all. "
+            f"Received: names={arguments.names}, "
+            f"features={arguments.features}, all={arguments.all}"
+        )
+    names = arguments.names
+    if not names:
+        names = [
+            name
+            for name, each in found.items()
+            if arguments.all or each.kind == "features"
+        ]
+    for name in names:
+        if name not in found:
+            raise ValueError(
+                f"{directory} has no folder {name!r} of the cache"
+                f"{closest(name, found)}. Received: {name}"
+            )
+    for name in names:
+        found[name].clear()
+        print(f"cleared {name}: {described_size(found[name])}")
+    if not names:
+        print("nothing to clear", file=sys.stderr)
+    return 0
+
+
+def described_size(folder):
+    """Returns a text of the entries of a `cache.Folder` and their size."""
+    return f"{folder.entries} entries, {folder.size_bytes / 1e6:.1f} MB"
+
+
+def print_folders(directory, folders):
+    """Prints a line for each folder, then the total.
+
+    Args:
+        directory: path of the cache.
+        folders: iterable of `cache.Folder`.
+    """
+    total = 0
+    for each in folders:
+        total += each.size_bytes
+        print(
+            f"{each.name:26s} {each.entries:>8,} entries "
+            f"{each.size_bytes / 1e6:>10.1f} MB  {each.about}"
+        )
+    print(f"{directory}: {total / 1e6:.1f} MB")
