@@ -1,0 +1,789 @@
+"""Train a Gaussian adaptive transformer on embeddings of a frozen encoder.
+
+    audio-tf emotion --model runs/ssl/preset --dataset emodb \\
+        --data-dir EmoDB --module gaam_v1 --out runs/emotion
+    audio-tf emotion --embeddings ag_news.npz --module gqgaam \\
+        --loss cross_entropy --batch-size 32 --out runs/news
+    audio-tf emotion --out runs/emotion --resume
+
+Clips are cut into chunks, and every layer of --model embeds each of them once:
+embeddings are cached, by encoder and audio, and shared by all runs. Then each
+speaker or session is left out in turn, as the test; the next one in order is
+the validation, by which the rate falls and the best epoch is kept, and the
+decoder is trained on the others. --validate-on test is the paper's way, whose
+figure is the best epoch's on the very clips that are left out. --protocol
+splits trains once, on the splits of the corpus.
+
+--embeddings takes a .npz with `embeddings` (clips, layers, dim), `labels`
+(clips,) and either `groups` or `splits` (clips,), the latter of train, val and
+test.
+
+--out gets emotion.json and a folder for each fold with decoder.keras; with a
+Gaussian module importance.npz, the Importance Factor of each layer and
+feature over the validation clips of all folds, and pictures of it.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import pathlib
+import time
+import zlib
+
+import keras
+import numpy as np
+
+from audio_tf import analysis, attention, data, files, metrics
+from audio_tf.analysis import figures
+from audio_tf.analysis.layer_embeddings import LayerEmbeddings
+from audio_tf.audio import RESAMPLER
+from audio_tf.corpora import CORPORA, Corpus
+from audio_tf.models import (
+    ATTENTION_MODULES,
+    AudioBackbone,
+    GaussianAdaptiveDecoder,
+    GaussianAdaptiveTransformer,
+)
+from audio_tf.models.gaussian_adaptive_decoder import make_loss, make_optimizer
+from audio_tf.ops.clip_scores import clip_scores
+from audio_tf.ops.weights import weights_sha256
+from audio_tf.runs import provenance, showing
+from audio_tf.runs.corpus_settings import DataSettings
+from audio_tf.runs.flags import run_by_flags
+from audio_tf.runs.settings import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    Check,
+    flag,
+    setting,
+    shared,
+)
+from audio_tf.terminal import describe_failures
+
+LOSSES = ("focal", "cross_entropy")
+PROTOCOLS = ("leave_one_out", "splits")
+# The name of the only fold of `--protocol splits`.
+WHOLE = "splits"
+# Settings that say how a corpus is read, of no use to arrays.
+OF_THE_CORPUS = ("model", "dataset", "data_dir", "chunk_s")
+OF_THE_SPLITS = (
+    "val_speakers",
+    "test_speakers",
+    "train_folds",
+    "val_folds",
+    "test_folds",
+)
+FRACTION = Check("in (0, 1)", lambda value: 0 < value < 1)
+
+
+@dataclasses.dataclass
+class EmotionSettings(DataSettings):
+    """Embeddings, decoder and its training.
+
+    The defaults are the paper's of speech emotion recognition.
+    """
+
+    dataset: str = setting("emodb", "layout of the corpus", CORPORA)
+    model: str | None = shared(
+        "model", None, unless_given="needed, or --embeddings"
+    )
+    embeddings: str | None = setting(
+        None, ".npz of embeddings and labels", unless_given="the model's"
+    )
+    chunk_s: float = setting(5.0, "seconds per chunk", check=POSITIVE)
+    protocol: str = setting(
+        "leave_one_out",
+        "each speaker or session left out in turn, or the corpus' splits",
+        PROTOCOLS,
+    )
+    validate_on: str = setting(
+        "next",
+        "validation of a fold: the next group in order, or the test, as the "
+        "paper has it",
+        ["next", "test"],
+        only=("protocol", ["leave_one_out"]),
+    )
+    leave_out: list[str] | None = setting(
+        None,
+        "groups that are left out, one after the other",
+        unless_given="all",
+    )
+    layers: list[int] | None = setting(
+        None,
+        "layers that are decoded: hidden states of the model, from 0, the "
+        "embedding; of arrays from 1",
+        check=NOT_NEGATIVE,
+        unless_given="all but 0",
+    )
+    module: str = setting(
+        "gaam_v1", "attention of the decoder", ATTENTION_MODULES
+    )
+    num_heads: int | None = setting(
+        None,
+        "heads of the attention",
+        check=POSITIVE,
+        unless_given="the paper's, or fewer that fit",
+    )
+    attention_kwargs: dict = setting({}, "further arguments of the attention")
+    filters: int = setting(
+        512, "channels between the convolutions", check=POSITIVE
+    )
+    loss: str = setting("focal", "loss", LOSSES)
+    focal_gamma: float = setting(
+        2.5,
+        "how little what is right counts in the focal loss",
+        check=NOT_NEGATIVE,
+        only=("loss", ["focal"]),
+    )
+    epochs: int = shared("epochs", 35)
+    batch_size: int = shared("batch_size", 8)
+    learning_rate: float = shared("learning_rate", 1e-4)
+    weight_decay: float = setting(
+        0.1, "of kernels, as AdamW has it", check=NOT_NEGATIVE
+    )
+    plateau_factor: float = setting(
+        0.1, "what the rate falls by on a plateau", check=FRACTION
+    )
+    plateau_patience: int = setting(
+        10, "epochs without a better one that are a plateau", check=POSITIVE
+    )
+    presets: bool = setting(
+        False, "write each fold's model as a preset, encoder included"
+    )
+    out: str = shared("out", "runs/emotion")
+
+    def check(self):
+        super().check()
+        if (self.model is None) == (self.embeddings is None):
+            raise ValueError(
+                "Either --model or --embeddings is needed. Received: "
+                f"model={self.model}, embeddings={self.embeddings}"
+            )
+        if self.embeddings is not None:
+            for name in (*OF_THE_CORPUS, *OF_THE_SPLITS, "presets"):
+                if name in self.given:
+                    raise ValueError(
+                        f"{flag(name)} does not apply to --embeddings. "
+                        f"Received: {name}={getattr(self, name)!r}"
+                    )
+        if self.protocol == "leave_one_out":
+            for name in OF_THE_SPLITS:
+                if name in self.given:
+                    self.check_applies(name, "protocol", ["splits"])
+        elif "leave_out" in self.given:
+            self.check_applies("leave_out", "protocol", ["leave_one_out"])
+        if self.leave_out == []:
+            raise ValueError("--leave-out must name a group. Received: none")
+
+
+# Settings that may differ when a run goes on.
+FREE_SETTINGS = ("data_dir", "cache_dir", "embeddings", "leave_out")
+
+
+@dataclasses.dataclass(frozen=True)
+class Fold:
+    """The clips that a decoder is trained, validated and tested on.
+
+    Attributes:
+        rows: dict of boolean arrays `(clips,)` by split.
+        validation: str, the group or the split that is the validation.
+        tested: str, the group or the split that is the test.
+    """
+
+    rows: dict
+    validation: str
+    tested: str
+
+    def check(self):
+        """Raises a `ValueError` if a split has no clips."""
+        counts = {split: int(rows.sum()) for split, rows in self.rows.items()}
+        if not all(counts.values()):
+            raise ValueError(
+                f"The fold that is tested on {self.tested} must have clips in "
+                f"all splits. Received: {counts}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Embedded:
+    """Chunks of clips as embeddings of layers, and what the clips are.
+
+    Attributes:
+        x: float32 `(chunks, layers, dim)`.
+        clips: int64 `(chunks,)`, the index of each chunk's clip.
+        targets: float32 `(clips, classes)`, one 1 in each row.
+        groups: str array `(clips,)`, or `None`.
+        splits: str array `(clips,)`, or `None`.
+        vocabulary: list of str, the classes.
+        layers: list of int, the numbers of the layers in the encoder.
+    """
+
+    x: np.ndarray
+    clips: np.ndarray
+    targets: np.ndarray
+    groups: np.ndarray | None
+    splits: np.ndarray | None
+    vocabulary: list
+    layers: list
+
+    def part(self, rows):
+        """Selects the chunks of clips.
+
+        Args:
+            rows: boolean array `(clips,)`.
+
+        Returns:
+            Triple of embeddings `(chunks, layers, dim)`, targets of chunks
+            `(chunks, classes)` and the place of each chunk's clip among the
+            clips that are selected.
+        """
+        chunks = rows[self.clips]
+        places = np.cumsum(rows) - 1
+        clips = self.clips[chunks]
+        return self.x[chunks], self.targets[clips], places[clips]
+
+
+def read_arrays(path):
+    """Reads embeddings that were computed elsewhere.
+
+    Args:
+        path: a `.npz` file; the module's docstring says what it holds.
+
+    Returns:
+        `Embedded`, each clip one chunk.
+
+    Raises:
+        ValueError: if an array is missing, unknown or does not fit.
+    """
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = dict(stored)
+    known = {"embeddings", "labels", "groups", "splits"}
+    wanted = {"embeddings", "labels"}
+    if not wanted <= arrays.keys() <= known:
+        raise ValueError(
+            f"{path}: must hold `embeddings`, `labels` and, optionally, "
+            f"`groups` or `splits`. Received: {sorted(arrays)}"
+        )
+    x = arrays["embeddings"]
+    if x.ndim != 3 or x.dtype.kind != "f" or not np.isfinite(x).all():
+        raise ValueError(
+            f"{path}: `embeddings` must be finite floats (clips, layers, "
+            f"dim). Received: {x.dtype}, shape={x.shape}"
+        )
+    for name in arrays.keys() - {"embeddings"}:
+        if arrays[name].shape != x.shape[:1]:
+            raise ValueError(
+                f"{path}: `{name}` must have one value for each of {len(x)} "
+                f"clips. Received: shape={arrays[name].shape}"
+            )
+    splits = arrays.get("splits")
+    if splits is not None:
+        splits = splits.astype(str)
+        strange = sorted(set(splits.tolist()) - {"train", "val", "test"})
+        if strange:
+            raise ValueError(
+                f"{path}: `splits` must be train, val or test. "
+                f"Received: {strange}"
+            )
+    names, labels = np.unique(arrays["labels"], return_inverse=True)
+    groups = arrays.get("groups")
+    return Embedded(
+        x.astype("float32"),
+        np.arange(len(x)),
+        np.eye(len(names), dtype="float32")[labels],
+        None if groups is None else groups.astype(str),
+        splits,
+        [str(name) for name in names],
+        list(range(1, x.shape[1] + 1)),
+    )
+
+
+def merged(splits):
+    """Puts the splits of a corpus together.
+
+    Args:
+        splits: dict of `Corpus` by split.
+
+    Returns:
+        Pair of a `Corpus` and a list of the split of each clip.
+
+    Raises:
+        ValueError: if a clip has no label or several.
+    """
+    corpora = list(splits.values())
+    grouped = all(each.groups is not None for each in corpora if len(each))
+    whole = Corpus(
+        [file for each in corpora for file in each.files],
+        [labels for each in corpora for labels in each.labels],
+        corpora[0].vocabulary,
+        groups=[group for each in corpora for group in each.groups or []]
+        if grouped
+        else None,
+    )
+    if not whole.has_one_label():
+        counts = [len(labels) for labels in whole.labels]
+        row = next(row for row, count in enumerate(counts) if count != 1)
+        raise ValueError(
+            "Each clip must have one label. Received: "
+            f"{whole.labels[row]} for {whole.files[row]}"
+        )
+    names = [name for name, each in splits.items() for _ in range(len(each))]
+    return whole, names
+
+
+def check_layers(layers, known):
+    """Returns the numbers of the layers that are decoded.
+
+    Args:
+        layers: list of int, or `None` for all but the embedding, number 0.
+        known: iterable of int, the numbers of the layers that there are.
+
+    Raises:
+        ValueError: if one of them is not there, or they are not ascending.
+    """
+    known = list(known)
+    if layers is None:
+        return [number for number in known if number]
+    fits = bool(layers) and set(layers) <= set(known)
+    if not fits or layers != sorted(set(layers)):
+        raise ValueError(
+            f"--layers must be ascending numbers of {known}. Received: {layers}"
+        )
+    return layers
+
+
+def embed_corpus(settings, out):
+    """Decodes a corpus, and embeds its chunks through the cache.
+
+    Args:
+        settings: `EmotionSettings`.
+        out: `pathlib.Path`, the folder of the run, which may have begun.
+
+    Returns:
+        Tuple of `Embedded`, the encoder, a `corpus_record` and a dict of the
+        files that were left out.
+    """
+    corpus, splits = merged(settings.load())
+    root = settings.file_root()
+    record = provenance.corpus_record({"all": corpus}, root)
+    # Before all is decoded.
+    provenance.check_corpus(out, record)
+    encoder = AudioBackbone.from_preset(settings.model, trainable=False)
+    if encoder.takes != "waveform":
+        raise ValueError(
+            "--model must take waveforms, as the preset of audio-tf pretrain "
+            f"does. Received: {settings.model}, which takes {encoder.takes}"
+        )
+    attention.fold(encoder)
+    embeddings = LayerEmbeddings(encoder, settings.chunk_s)
+    layers = check_layers(settings.layers, range(embeddings.layers))
+    arguments = settings.prepare_arguments()
+    clips = data.prepare(corpus, encoder.sample_rate_hz, **arguments)
+    record = provenance.leave_out(record, root, clips.failures)
+    provenance.check_corpus(out, record)
+    cached = data.cache_features(clips, embeddings, arguments["cache_dir"])
+    shape = (-1, embeddings.layers, embeddings.dim // embeddings.layers)
+    x = [
+        cached.read(row).reshape(shape)[:, layers] for row in range(len(clips))
+    ]
+    kept = {str(file) for file in clips.corpus.files}
+    found = Embedded(
+        np.concatenate(x),
+        np.repeat(np.arange(len(clips)), cached.lengths),
+        clips.corpus.targets(),
+        None if clips.corpus.groups is None else np.array(clips.corpus.groups),
+        np.array(
+            [
+                split
+                for file, split in zip(corpus.files, splits, strict=True)
+                if str(file) in kept
+            ]
+        ),
+        corpus.vocabulary,
+        layers,
+    )
+    return found, encoder, record, clips.failures
+
+
+def folds(embedded, settings):
+    """Lists which clips each fold trains, validates and tests on.
+
+    Args:
+        embedded: `Embedded`.
+        settings: `EmotionSettings`.
+
+    Returns:
+        Dict of `Fold` by name.
+
+    Raises:
+        ValueError: if there is nobody to be left out, or a split is empty.
+    """
+    if settings.protocol == "splits":
+        if embedded.splits is None:
+            raise ValueError(
+                "--protocol splits needs splits. Received: `groups` alone"
+            )
+        parts = {
+            split: embedded.splits == split
+            for split in ("train", "val", "test")
+        }
+        tested = "test"
+        if not parts["test"].any():
+            # A corpus may hold its test back.
+            print("no clips in test: the figure is the best epoch's on val")
+            parts["test"], tested = parts["val"], "val"
+        fold = Fold(parts, "val", tested)
+        fold.check()
+        return {WHOLE: fold}
+    if embedded.groups is None:
+        raise ValueError(
+            "--protocol leave_one_out needs to know who speaks in each clip; "
+            "--protocol splits does not. Received: a corpus without groups"
+        )
+    names = sorted(set(embedded.groups.tolist()))
+    least = 3 if settings.validate_on == "next" else 2
+    if len(names) < least:
+        raise ValueError(
+            f"--validate-on {settings.validate_on} needs {least} groups. "
+            f"Received: {names}"
+        )
+    wanted = settings.leave_out or names
+    for name in wanted:
+        if name not in names:
+            raise ValueError(
+                f"--leave-out must be among {names}. Received: {name!r}"
+            )
+    found = {}
+    for place, name in enumerate(names):
+        if name not in wanted:
+            continue
+        validation = name
+        if settings.validate_on == "next":
+            validation = names[(place + 1) % len(names)]
+        test = embedded.groups == name
+        val = embedded.groups == validation
+        parts = {"train": ~(test | val), "val": val, "test": test}
+        found[name] = Fold(parts, validation, name)
+        found[name].check()
+    return found
+
+
+def balanced_accuracy(targets, scores):
+    """Averages the accuracy of each class that has a clip."""
+    truth, found = targets.argmax(axis=1), scores.argmax(axis=1)
+    right = [
+        np.mean(found[truth == label] == label) for label in np.unique(truth)
+    ]
+    return float(np.mean(right))
+
+
+def run_fold(name, fold, embedded, settings, folder):
+    """Trains a decoder on a fold and tests its best epoch, once.
+
+    Args:
+        name: str, the fold.
+        fold: `Fold`.
+        embedded: `Embedded`.
+        settings: `EmotionSettings`.
+        folder: `pathlib.Path`, where the decoder and its map are kept.
+
+    Returns:
+        Dict for the report.
+    """
+    began = time.monotonic()
+    keras.utils.set_random_seed(zlib.crc32(f"{settings.seed} {name}".encode()))
+    (x, y, _), (x_val, y_val, _), (x_test, _, clips) = (
+        embedded.part(fold.rows[split]) for split in ("train", "val", "test")
+    )
+    decoder = GaussianAdaptiveDecoder(
+        *x.shape[1:],
+        num_classes=len(embedded.vocabulary),
+        module=settings.module,
+        num_heads=settings.num_heads,
+        attention_kwargs=settings.attention_kwargs,
+        filters=settings.filters,
+        compile=False,
+    )
+    loss = "categorical_crossentropy"
+    if settings.loss == "focal":
+        loss = make_loss(settings.focal_gamma)
+    decoder.compile(
+        make_optimizer(settings.learning_rate, settings.weight_decay),
+        loss,
+        metrics=["accuracy"],
+        jit_compile=False,
+    )
+    best = keras.callbacks.EarlyStopping(
+        "val_accuracy",
+        mode="max",
+        patience=settings.epochs,
+        restore_best_weights=True,
+    )
+    history = decoder.fit(
+        x,
+        y,
+        batch_size=settings.batch_size,
+        epochs=settings.epochs,
+        validation_data=(x_val, y_val),
+        callbacks=[
+            keras.callbacks.TerminateOnNaN(),
+            keras.callbacks.ReduceLROnPlateau(
+                "val_accuracy",
+                mode="max",
+                factor=settings.plateau_factor,
+                patience=settings.plateau_patience,
+            ),
+            best,
+        ],
+        verbose=0,
+    ).history
+    if not np.isfinite(history["loss"]).all():
+        raise ValueError(
+            f"The loss of the fold {name} must be finite. "
+            f"Received: {history['loss']}"
+        )
+    targets = embedded.targets[fold.rows["test"]]
+    scores = clip_scores(
+        decoder.predict(x_test, verbose=0), clips, len(targets)
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    decoder.save(folder / "decoder.keras")
+    if decoder.weights_features:
+        np.save(folder / "map.npy", analysis.mean_map(decoder, x_val))
+    figures_of = metrics.evaluate(targets, scores, embedded.vocabulary)
+    return {
+        "accuracy": figures_of["accuracy"],
+        "balanced_accuracy": balanced_accuracy(targets, scores),
+        "val_accuracy": history["val_accuracy"][best.best_epoch],
+        "best_epoch": best.best_epoch + 1,
+        "clips": {split: int(rows.sum()) for split, rows in fold.rows.items()},
+        "validation": fold.validation,
+        "tested": fold.tested,
+        "parameters": decoder.count_params(),
+        "attention_parameters": decoder.attention_layer.count_params(),
+        "heads": decoder.attention_layer.num_heads,
+        "seconds": round(time.monotonic() - began, 2),
+    }
+
+
+def write_preset(name, embedded, settings, encoder, folder, origin):
+    """Writes a fold's model, from waveform to scores, as a preset.
+
+    Args:
+        name: str, the fold.
+        embedded: `Embedded`.
+        settings: `EmotionSettings`.
+        encoder: `AudioBackbone`.
+        folder: `pathlib.Path` of the fold, which has the decoder.
+        origin: dict for `provenance.json`.
+    """
+    model = GaussianAdaptiveTransformer(
+        encoder,
+        labels=embedded.vocabulary,
+        layers=embedded.layers,
+        module=settings.module,
+        num_heads=settings.num_heads,
+        attention_kwargs=settings.attention_kwargs,
+        filters=settings.filters,
+        chunk_s=settings.chunk_s,
+    )
+    trained = keras.saving.load_model(folder / "decoder.keras", compile=False)
+    model.decoder.set_weights(trained.get_weights())
+    with files.whole_folder(folder / "preset") as new:
+        model.save_to_preset(str(new))
+        files.write_json(new / "provenance.json", {**origin, "fold": name})
+
+
+def write_importance(out, names, embedded, title):
+    """Writes the Importance Factor over the validation clips of all folds.
+
+    Args:
+        out: `pathlib.Path`, the folder of the run.
+        names: list of the folds that have a map.
+        embedded: `Embedded`.
+        title: str, of the pictures.
+    """
+    maps = np.mean([np.load(out / name / "map.npy") for name in names], axis=0)
+    importance = analysis.importance.scaled(maps)
+    with files.whole_file(out / "importance.npz") as new:
+        np.savez(
+            new,
+            map=maps,
+            importance=importance,
+            layers=np.array(embedded.layers),
+        )
+    if not showing.can_draw():
+        return
+    shares = analysis.contributions(maps)
+    for name, figure in (
+        (
+            "importance",
+            analysis.draw_importance(importance, embedded.layers, title),
+        ),
+        (
+            "contributions",
+            analysis.draw_contributions(shares, embedded.layers, title),
+        ),
+    ):
+        figures.save(figure, out / f"{name}.png")
+
+
+def fold_folder(out, name):
+    """Returns the folder of a fold, whose name may hold any character."""
+    plain = "".join(each if each.isalnum() else "_" for each in name)
+    if plain != name:
+        plain += "_" + hashlib.sha1(name.encode()).hexdigest()[:6]
+    return out / f"fold_{plain}"
+
+
+def describe(report):
+    """Returns a table of the figures, one line for each fold and the mean.
+
+    Args:
+        report: dict of `folds`.
+    """
+    lines = [
+        f"{'left out':<12}{'accuracy':>9}{'balanced':>9}{'val':>9}"
+        f"{'clips':>7}{'epoch':>7}{'s':>8}"
+    ]
+    for name, each in report["folds"].items():
+        lines.append(
+            f"{name:<12}{each['accuracy']:9.4f}"
+            f"{each['balanced_accuracy']:9.4f}{each['val_accuracy']:9.4f}"
+            f"{each['clips']['test']:>7}{each['best_epoch']:>7}"
+            f"{each['seconds']:8.1f}"
+        )
+    lines.append(
+        f"{'mean':<12}{report['accuracy']:9.4f}"
+        f"{report['balanced_accuracy']:9.4f}"
+    )
+    return "\n".join(lines)
+
+
+def summed_up(done):
+    """Returns the means over folds, beside the folds.
+
+    Args:
+        done: dict of the reports of folds by name.
+    """
+    return {
+        **{
+            name: float(np.mean([each[name] for each in done.values()]))
+            for name in ("accuracy", "balanced_accuracy")
+        },
+        "folds": done,
+    }
+
+
+def load(settings, out):
+    """Loads embeddings: from the file that is given, or by the model.
+
+    Args:
+        settings: `EmotionSettings`.
+        out: `pathlib.Path`, the folder of the run.
+
+    Returns:
+        Tuple of `Embedded`, the encoder or `None`, a `corpus_record`, a dict
+        of facts about the model or `None`, and the failures.
+    """
+    if settings.embeddings is None:
+        embedded, encoder, record, failures = embed_corpus(settings, out)
+        facts = {
+            **provenance.model_facts(encoder),
+            "weights_sha256": weights_sha256(encoder.weights),
+        }
+        # As it comes out of the report of a run that goes on.
+        facts = json.loads(json.dumps(facts))
+        return embedded, encoder, record, facts, failures
+    path = pathlib.Path(settings.embeddings)
+    embedded = read_arrays(path)
+    layers = check_layers(settings.layers, embedded.layers)
+    places = [embedded.layers.index(number) for number in layers]
+    embedded = dataclasses.replace(
+        embedded, x=embedded.x[:, places], layers=layers
+    )
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    record = {
+        "vocabulary": embedded.vocabulary,
+        "splits": {"all": {path.name: [path.stat().st_size, digest]}},
+        "left_out": {},
+    }
+    provenance.check_corpus(out, record)
+    return embedded, None, record, None, {}
+
+
+def run(settings, out):
+    """Trains and tests a decoder on all folds that are not done.
+
+    A run that has begun in the folder goes on.
+
+    Args:
+        settings: `EmotionSettings`.
+        out: path of the run's folder.
+    """
+    out = pathlib.Path(out)
+    path = out / "emotion.json"
+    embedded, encoder, record, facts, failures = load(settings, out)
+    done = {}
+    if path.is_file():
+        before = json.loads(path.read_text())
+        if before["model"] != facts:
+            raise ValueError(
+                f"The model is not that of {path}. "
+                f"Received: {facts}, then {before['model']}"
+            )
+        done = before["folds"]
+    todo = folds(embedded, settings)
+    print(
+        f"{len(embedded.targets)} clips, {len(embedded.x)} chunks of "
+        f"{embedded.x.shape[1]} layers x {embedded.x.shape[2]}, "
+        f"{len(todo)} folds"
+    )
+    provenance.begin_run(out, settings, record, model=facts)
+    origin = {
+        **provenance.run_facts(settings, out),
+        "model": facts,
+        "corpus": provenance.corpus_facts(record),
+        "resampler": RESAMPLER,
+        "labels": embedded.vocabulary,
+        "layers": embedded.layers,
+        "files_left_out": len(failures),
+        "wanted": list(todo),
+    }
+    for name, fold in todo.items():
+        folder = fold_folder(out, name)
+        if name not in done:
+            done[name] = run_fold(name, fold, embedded, settings, folder)
+            files.write_json(path, {**summed_up(done), **origin})
+        if settings.presets and not (folder / "preset").is_dir():
+            write_preset(name, embedded, settings, encoder, folder, origin)
+    with_map = [
+        fold_folder(out, name).name
+        for name in done
+        if (fold_folder(out, name) / "map.npy").is_file()
+    ]
+    if with_map:
+        title = f"{settings.module}, {len(with_map)} folds"
+        write_importance(out, with_map, embedded, title)
+    print(describe(summed_up(done)))
+    if failures:
+        print(describe_failures(failures))
+
+
+def kept(out):
+    """Returns a text on the folds that an unfinished run has done.
+
+    Args:
+        out: `pathlib.Path`, the folder of the run.
+    """
+    path = out / "emotion.json"
+    if not path.is_file():
+        return ""
+    done = list(json.loads(path.read_text())["folds"])
+    return f"{path} has {', '.join(done)}; --resume goes on"
+
+
+main = functools.partial(
+    run_by_flags, run, EmotionSettings, __doc__, free=FREE_SETTINGS, kept=kept
+)

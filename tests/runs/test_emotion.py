@@ -1,0 +1,290 @@
+"""Decoders over cached embeddings: folds, arrays, runs and their guards."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("audio is read through tf.data", allow_module_level=True)
+
+from backbone_cases import RATE_HZ, speech_encoder
+
+from audio_tf import models
+from audio_tf.analysis.layer_embeddings import LayerEmbeddings
+from audio_tf.runs import emotion
+
+CHUNK_S = 0.2
+TINY = ("--filters", 2, "--epochs", 2, "--chunk-s", CHUNK_S)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """EmoDB's names: three speakers, two emotions, two clips of each."""
+    folder = tmp_path_factory.mktemp("emodb")
+    rng = np.random.default_rng(0)
+    (folder / "wav").mkdir()
+    for speaker in ("03", "08", "16"):
+        for text in ("a01Wa", "a02Wb", "a01Na", "b01Nb"):
+            # One is shorter than a chunk, the others longer.
+            samples = 190 if text == "a01Wa" else 500
+            audio = 0.1 * rng.standard_normal(samples)
+            soundfile.write(
+                folder / "wav" / f"{speaker}{text}.wav", audio, RATE_HZ
+            )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def preset(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("encoder") / "preset"
+    speech_encoder(num_layers=3).save_to_preset(str(folder))
+    return folder
+
+
+def embedded(groups=None, splits=None, count=8):
+    return emotion.Embedded(
+        np.zeros((count, 3, 4), "float32"),
+        np.arange(count),
+        np.eye(2, dtype="float32")[np.arange(count) % 2],
+        None if groups is None else np.array(groups),
+        None if splits is None else np.array(splits),
+        ["a", "b"],
+        [1, 2, 3],
+    )
+
+
+def settings(**kwargs):
+    return emotion.EmotionSettings(embeddings="x.npz", **kwargs)
+
+
+def test_each_group_is_left_out_and_the_next_validates():
+    found = emotion.folds(embedded(list("babccaab")), settings())
+    assert list(found) == ["a", "b", "c"]
+    names = {
+        name: [
+            "".join(np.array(list("babccaab"))[fold.rows[split]])
+            for split in ("train", "val", "test")
+        ]
+        for name, fold in found.items()
+    }
+    assert names == {
+        "a": ["cc", "bbb", "aaa"],
+        "b": ["aaa", "cc", "bbb"],
+        "c": ["bbb", "aaa", "cc"],
+    }
+    paper = emotion.folds(
+        embedded(list("babccaab")),
+        settings(validate_on="test", leave_out=["c"]),
+    )
+    assert list(paper) == ["c"]
+    np.testing.assert_array_equal(
+        paper["c"].rows["val"], paper["c"].rows["test"]
+    )
+    train, test = (paper["c"].rows[split] for split in ("train", "test"))
+    assert not (train & test).any() and (train | test).all()
+
+
+def test_folds_that_cannot_be_are_refused():
+    with pytest.raises(ValueError, match="without groups"):
+        emotion.folds(embedded(), settings())
+    with pytest.raises(ValueError, match="needs 3 groups"):
+        emotion.folds(embedded(list("aabbaabb")), settings())
+    with pytest.raises(ValueError, match="among.*Received: 'd'"):
+        emotion.folds(embedded(list("babccaab")), settings(leave_out=["d"]))
+    splits = ["train"] * 5 + ["test"] * 3
+    with pytest.raises(ValueError, match="'val': 0"):
+        emotion.folds(embedded(splits=splits), settings(protocol="splits"))
+    with pytest.raises(ValueError, match="`groups` alone"):
+        emotion.folds(embedded(list("babccaab")), settings(protocol="splits"))
+
+
+def test_a_clip_may_have_several_chunks():
+    whole = emotion.Embedded(
+        np.arange(5, dtype="float32")[:, None, None],
+        np.array([0, 0, 1, 2, 2]),
+        np.eye(3, dtype="float32"),
+        None,
+        None,
+        list("abc"),
+        [1],
+    )
+    x, y, clips = whole.part(np.array([True, False, True]))
+    np.testing.assert_array_equal(x[:, 0, 0], [0, 1, 3, 4])
+    np.testing.assert_array_equal(y.argmax(axis=1), [0, 0, 2, 2])
+    np.testing.assert_array_equal(clips, [0, 0, 1, 1])
+
+
+def test_every_class_counts_alike():
+    targets = np.eye(3)[[0, 0, 0, 2]]
+    scores = np.eye(3)[[0, 0, 1, 2]]
+    assert emotion.balanced_accuracy(targets, scores) == pytest.approx(5 / 6)
+
+
+def test_chunks_are_embedded_as_a_classifier_scores_them(rng):
+    encoder = speech_encoder()
+    layer = LayerEmbeddings(encoder, CHUNK_S)
+    size, lengths = 220, np.array([500, 130, 220], "int32")
+    waveform = 0.2 * rng.standard_normal((3, 500)).astype("float32")
+    found = layer(waveform, lengths)
+    np.testing.assert_array_equal(layer.frame_lengths(lengths), [3, 1, 1])
+    assert found.shape == (3, 3, 3 * 12) and layer.layers == 3
+    assert (found[1:, 1:] == 0.0).all()
+    chunks = {
+        (0, 1): waveform[0, size : 2 * size],
+        # What is left ends with the clip, and short clips are repeated.
+        (0, 2): waveform[0, 280:500],
+        (1, 0): np.resize(waveform[1, :130], size),
+    }
+    for (clip, chunk), audio in chunks.items():
+        means = [
+            np.asarray(state)[0][np.asarray(mask)[0]].mean(axis=0)
+            for state, mask in encoder.hidden_states(audio[None])
+        ]
+        np.testing.assert_allclose(
+            found[clip, chunk], np.concatenate(means), atol=1e-5
+        )
+    again = LayerEmbeddings(encoder, CHUNK_S).get_config()
+    assert json.dumps(layer.get_config(), default=str) == json.dumps(
+        again, default=str
+    )
+    assert again != LayerEmbeddings(encoder, 0.1).get_config()
+
+
+def test_a_run_from_audio_to_presets(
+    corpus, preset, tmp_path, main, monkeypatch, capsys, eager_models
+):
+    out = tmp_path / "run"
+    arguments = ["emotion", "--model", preset, "--data-dir", corpus, *TINY]
+    run = [*arguments, "--out", out]
+    main(*run, "--presets", "--leave-out", "03", "16")
+    report = json.loads((out / "emotion.json").read_text())
+    assert list(report["folds"]) == ["03", "16"]
+    for fold in report["folds"].values():
+        assert fold["clips"] == {"train": 4, "val": 4, "test": 4}
+        assert fold["heads"] == 1 and 0 <= fold["accuracy"] <= 1
+    accuracies = [each["accuracy"] for each in report["folds"].values()]
+    assert report["accuracy"] == pytest.approx(np.mean(accuracies))
+    assert report["layers"] == [1, 2, 3]
+    stored = np.load(out / "importance.npz")
+    maps = [np.load(out / f"fold_{name}" / "map.npy") for name in ("03", "16")]
+    np.testing.assert_allclose(stored["map"], np.mean(maps, axis=0))
+    assert stored["importance"].min() == 0 and stored["importance"].max() == 1
+    assert (out / "importance.png").is_file()
+
+    # The preset scores a clip as the fold was tested.
+    model = models.AudioClassifier.from_preset(str(out / "fold_03" / "preset"))
+    decoder = keras.saving.load_model(out / "fold_03" / "decoder.keras")
+    file = corpus / "wav" / "03a02Wb.wav"
+    audio = soundfile.read(file, dtype="float32")[0]
+    rows = LayerEmbeddings(model.backbone, CHUNK_S)(
+        audio[None], np.array([len(audio)])
+    )
+    scores = np.asarray(decoder(rows[0].reshape(-1, 4, 12)[:, 1:]))
+    found = model.classify(file, top=None)["scores"]
+    assert model.labels == report["labels"]
+    np.testing.assert_allclose(
+        [found[label] for label in model.labels],
+        scores.mean(axis=0),
+        atol=1e-5,
+    )
+
+    # What is done is not done again, and embeddings are not computed twice.
+    monkeypatch.setattr(LayerEmbeddings, "__call__", None)
+    main(*run, "--resume", "--leave-out", "03", "08", "16")
+    again = json.loads((out / "emotion.json").read_text())
+    assert again["folds"]["03"] == report["folds"]["03"]
+    assert set(again["folds"]) == {"03", "08", "16"}
+    other = tmp_path / "mha"
+    main(
+        *arguments,
+        "--module",
+        "mha",
+        "--leave-out",
+        "08",
+        "--out",
+        other,
+        "--layers",
+        0,
+        2,
+        "--validate-on",
+        "test",
+    )
+    assert not (other / "importance.npz").exists()
+    report = json.loads((other / "emotion.json").read_text())
+    assert report["layers"] == [0, 2]
+    assert report["folds"]["08"]["clips"]["train"] == 8
+    output = capsys.readouterr().out
+    assert "12 clips, 30 chunks of 2 layers x 12" in output
+    assert output.splitlines()[-1].startswith("mean")
+
+
+def arrays(path, **changes):
+    rng = np.random.default_rng(3)
+    np.savez(
+        path,
+        **{
+            "embeddings": rng.standard_normal((12, 3, 4)).astype("float32"),
+            "labels": np.array(list("ab") * 6),
+            "groups": np.repeat([1, 2, 3], 4),
+            **changes,
+        },
+    )
+    return path
+
+
+def test_arrays_from_elsewhere(tmp_path, main, eager_models):
+    file, out = arrays(tmp_path / "x.npz"), tmp_path / "run"
+    main(
+        *("emotion", "--embeddings", file, "--out", out, "--epochs", 1),
+        *("--filters", 2, "--loss", "cross_entropy", "--leave-out", "2"),
+    )
+    for layers in ([0, 1], [2, 1], [4]):
+        with pytest.raises(ValueError, match=r"numbers of \[1, 2, 3\]"):
+            emotion.check_layers(layers, [1, 2, 3])
+    report = json.loads((out / "emotion.json").read_text())
+    assert report["labels"] == ["a", "b"] and report["model"] is None
+    assert report["folds"]["2"]["clips"] == {"train": 4, "val": 4, "test": 4}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"label": np.zeros(12)}, "Received.*'label'"),
+        (
+            {"labels": np.zeros(11)},
+            r"each of 12 clips. Received: shape=\(11,\)",
+        ),
+        ({"embeddings": np.zeros((12, 3))}, "clips, layers, dim"),
+        ({"embeddings": np.full((12, 3, 4), np.nan)}, "finite"),
+        ({"splits": np.array(["train", "dev"] * 6)}, "Received: .'dev'"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(changes, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        emotion.read_arrays(arrays(tmp_path / "x.npz", **changes))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "Either --model or --embeddings"),
+        ({"model": "a", "embeddings": "b"}, "Either --model or --embeddings"),
+        ({"embeddings": "b", "chunk_s": 1.0}, "--chunk-s does not apply"),
+        ({"model": "a", "test_speakers": ["b"]}, "--protocol splits"),
+        (
+            {"model": "a", "protocol": "splits", "leave_out": ["b"]},
+            "--protocol leave_one_out",
+        ),
+        ({"model": "a", "module": "gaam-v1"}, "did you mean 'gaam_v1'"),
+        (
+            {"model": "a", "loss": "cross_entropy", "focal_gamma": 1.0},
+            "--loss focal",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        emotion.EmotionSettings(**given)
