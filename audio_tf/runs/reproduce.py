@@ -6,6 +6,11 @@
         --alignment converted_aligned_phones.txt \\
         --train-list train_split.txt --test-list test_split.txt \\
         --data-dir LibriSpeech --out runs/table2
+    audio-tf reproduce emotion --model runs/ssl/preset --data-dir EmoDB \
+        --out runs/emotion_table
+    audio-tf reproduce layers --model runs/ssl/preset --data-dir EmoDB \
+        --importance runs/emotion_table/gaam_v1/seed_*/importance.npz \
+        --out runs/layers_table
 
 `ssl` is Table 2 of "Input-independent Attention Weights Are Expressive
 Enough" (arXiv 2006.05174): an Audio ALBERT is pre-trained with each attention,
@@ -14,6 +19,14 @@ printed. Rows that are finished are kept: the same command goes on where it
 stopped. --out gets table2.md, table2.json and a folder for each row. The table
 says of each row whether its attention was causal; `"causal"` in the config of
 the pre-training holds that equal where the attentions can be.
+
+`emotion` is Table 2 of "Gaussian Adaptive Attention is All You Need" (arXiv
+2401.11143): a decoder with each attention module over the same embeddings of a
+frozen encoder, each speaker left out in turn, beside `audio-tf baseline`.
+--emotion-config has what else `audio-tf emotion` is told, and --embeddings
+with --paper cifar100 or ag_news makes it Table 3 or 4. `layers` is Table 6, or
+7: decoders of the layers of highest and of lowest Importance Factor. Both
+write table.md and table.json, and go on where they stopped.
 """
 
 import dataclasses
@@ -26,7 +39,7 @@ import sys
 from audio_tf import console, files
 from audio_tf.corpora import SPEECH
 from audio_tf.ops.checks import closest
-from audio_tf.runs import rows
+from audio_tf.runs import emotion_tables, rows
 from audio_tf.runs.flags import check_folder, read_config, run_by_flags
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
@@ -404,7 +417,17 @@ def begin(settings):
     rows.begin(settings.out, asked)
 
 
-TABLES = {"ssl": (SslSettings, reproduce_ssl)}
+TABLES = {
+    "ssl": (SslSettings, reproduce_ssl),
+    "emotion": (
+        emotion_tables.EmotionTableSettings,
+        emotion_tables.reproduce_emotion,
+    ),
+    "layers": (
+        emotion_tables.LayersTableSettings,
+        emotion_tables.reproduce_layers,
+    ),
+}
 
 
 def main(argv=None, prog=None):

@@ -97,9 +97,12 @@ MISTAKES = {
         (["--made-for-frames", 0], "must be positive"),
         (
             ["--test-speakers", "03", "--dataset", "esc10"],
-            "applies to --dataset emodb or fsdd alone",
+            "applies to --dataset emodb or ravdess or crema_d or fsdd alone",
         ),
-        (["--val-speakers", "a"], "applies to --dataset emodb or fsdd alone"),
+        (
+            ["--val-speakers", "a"],
+            "applies to --dataset emodb or ravdess or crema_d or fsdd alone",
+        ),
         (["--classes", "digits"], "applies to --dataset fsdd alone"),
         (["--classes", "digit", "--dataset", "fsdd"], "did you mean 'digits'"),
         (["--train-folds", 9, "--dataset", "esc10"], "a fold from 1 to 5"),
@@ -110,7 +113,7 @@ MISTAKES = {
         ),
         (
             ["--train-folds", 1, 2, 3, "--dataset", "folders"],
-            "applies to --dataset esc10 or esc50 alone",
+            "applies to --dataset esc10 or esc50 or iemocap alone",
         ),
         (["--vocabulary", "x", "--dataset", "esc10"], "--dataset csv alone"),
         (

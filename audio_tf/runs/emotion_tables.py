@@ -1,0 +1,468 @@
+"""Tables 2 to 7 of "Gaussian Adaptive Attention is All You Need".
+
+arXiv 2401.11143. `audio-tf reproduce emotion` trains a decoder with each
+attention module over the same embeddings, `audio-tf reproduce layers` one over
+the layers of high and one over those of low Importance Factor.
+"""
+
+import dataclasses
+import json
+import pathlib
+import statistics
+import typing
+
+from audio_tf import files
+from audio_tf.corpora import CORPORA, layouts
+from audio_tf.runs import rows
+from audio_tf.runs.flags import check_folder, read_config
+from audio_tf.runs.settings import (
+    POSITIVE,
+    SEED,
+    Settings,
+    setting,
+    shared,
+)
+
+
+class PaperRow(typing.NamedTuple):
+    """A row of the paper's Tables 2 to 4: accuracies by corpus.
+
+    Attributes:
+        label: str, the paper's name of the module.
+        iemocap: float, the mean over five sessions, WavLM-Large.
+        cifar100: float, the best accuracy, BEiT-Large.
+        ag_news: float, the best accuracy, Llama2-13B.
+    """
+
+    label: str
+    iemocap: float | None = None
+    cifar100: float | None = None
+    ag_news: float | None = None
+
+
+MODULES = {
+    "mha": PaperRow("MHA", 0.623, 0.604, 0.944),
+    "mha_batch_norm": PaperRow("MHA -> BN", 0.634, 0.630, 0.945),
+    "sga": PaperRow("SGA", 0.641, 0.802, 0.945),
+    "gaam_v2": PaperRow("GAAMv2", 0.646, 0.802, 0.944),
+    "bi_sga": PaperRow("bi-SGA", 0.652, 0.802, 0.945),
+    "gqgaam": PaperRow("GQGAAM", 0.667, 0.800, 0.948),
+    "gaam_v1": PaperRow("GAAMv1", 0.674, 0.799, 0.945),
+    "gct": PaperRow("GCT, not in the tables"),
+}
+# Tables 6 and 7: layer 9 against 23 of WavLM, 10 to 12 against 22 to 24 of
+# BEiT, 19 to 21 against 37 to 39 of Llama.
+SELECTIONS = {
+    "high": PaperRow("high Importance Factor", 0.640, 0.726, 0.949),
+    "low": PaperRow("low Importance Factor", 0.623, 0.647, 0.947),
+}
+CORPORA_OF_THE_PAPER = ("iemocap", "cifar100", "ag_news")
+# Settings of `audio-tf emotion` that are handed on, and those of the rows.
+HANDED_ON = ("model", "embeddings", "data_dir", "cache_dir")
+# Settings of `audio-tf emotion` that `audio-tf baseline` has too.
+OF_THE_BASELINE = (
+    "dataset",
+    "vocabulary",
+    "train_folds",
+    "val_folds",
+    "test_folds",
+    "val_speakers",
+    "test_speakers",
+    "classes",
+    "decoder",
+    "seed",
+)
+
+
+@dataclasses.dataclass
+class TableSettings(Settings):
+    """The training that the rows of a table have in common."""
+
+    layouts = CORPORA
+
+    emotion_config: str | None = setting(
+        None, "settings of audio-tf emotion", unless_given="its defaults"
+    )
+    model: str | None = shared("model", None, unless_given="the config's")
+    embeddings: str | None = setting(
+        None, ".npz of embeddings and labels", unless_given="the config's"
+    )
+    data_dir: str | None = shared("data_dir", None)
+    cache_dir: str | None = shared("cache_dir", None)
+    seeds: list[int] = setting([0, 1, 2], "seeds whose mean counts", check=SEED)
+    paper: str = setting(
+        "iemocap", "corpus of the paper's figures beside", CORPORA_OF_THE_PAPER
+    )
+
+    own = ("seed", "out")
+
+    def check(self):
+        super().check()
+        if not self.seeds:
+            raise ValueError("--seeds must not be empty")
+        self.training()
+
+    def training(self):
+        """Reads the settings of the training, and checks them as it does.
+
+        Returns:
+            `EmotionSettings`.
+
+        Raises:
+            ValueError: if they say what the rows say.
+        """
+        from audio_tf.runs.emotion import EmotionSettings
+
+        config = {}
+        if self.emotion_config is not None:
+            config = read_config(self.emotion_config, EmotionSettings)
+        for name in self.own:
+            if name in config:
+                raise ValueError(
+                    f"{self.emotion_config}: {name!r} is that of the rows. "
+                    f"Received: {config[name]!r}"
+                )
+        return EmotionSettings(**{**config, **self.those_given(HANDED_ON)})
+
+    def begin(self, **more):
+        """Makes the folder of the table, once settings and corpus stand.
+
+        Args:
+            **more: what else the rows have in common.
+
+        Raises:
+            ValueError: if the folder has rows of another setting.
+        """
+        check_folder("out", self.out)
+        training = self.training()
+        if training.embeddings is None:
+            training.load()
+        asked = training.those_given(training.given)
+        for name in ("data_dir", "cache_dir"):
+            asked.pop(name, None)
+        rows.begin(self.out, {"training": asked, **more})
+
+    def train(self, out, seed, **own):
+        """Trains the decoders of a row with a seed, unless that is done.
+
+        Args:
+            out: `pathlib.Path`, the folder of the run.
+            seed: int.
+            **own: settings of the row.
+        """
+        if finished(out):
+            return
+        config = ()
+        if self.emotion_config is not None:
+            config = ("--config", self.emotion_config)
+        rows.run(
+            "emotion",
+            *config,
+            *rows.as_flags(self.those_given(HANDED_ON)),
+            *rows.as_flags({**own, "seed": seed}),
+            *("--out", out, *rows.resumed(out)),
+        )
+
+
+@dataclasses.dataclass
+class EmotionTableSettings(TableSettings):
+    """Modules, seeds and the training that they have in common."""
+
+    rows: list[str] = setting(list(MODULES), "attention modules", MODULES)
+    baseline_rows: bool = setting(
+        True, "also run audio-tf baseline, on the same clips"
+    )
+    out: str = shared("out", "runs/emotion_table")
+
+    own = ("module", "seed", "out", "num_heads", "attention_kwargs")
+
+    def check(self):
+        super().check()
+        if not self.rows:
+            raise ValueError("--rows must not be empty")
+
+
+@dataclasses.dataclass
+class LayersTableSettings(TableSettings):
+    """The Importance Factor, and how many layers of each end are decoded."""
+
+    importance: list[str] = setting(
+        [], "importance.npz of runs of audio-tf emotion, whose mean counts"
+    )
+    count: int = setting(1, "layers of each end", check=POSITIVE)
+    out: str = shared("out", "runs/layers_table")
+
+    own = ("layers", "seed", "out")
+
+    def check(self):
+        super().check()
+        if not self.importance:
+            raise ValueError("--importance is needed. Received: none")
+
+
+def finished(out):
+    """Returns whether a run of `audio-tf emotion` has all of its folds."""
+    report = read_report(out)
+    return bool(report) and set(report["wanted"]) <= set(report["folds"])
+
+
+def read_report(out):
+    """Reads the report of a run, an empty dict without one."""
+    file = pathlib.Path(out, "emotion.json")
+    return json.loads(file.read_text()) if file.is_file() else {}
+
+
+def row_facts(reports, paper):
+    """Returns a dict of a row's figures over its seeds.
+
+    Args:
+        reports: list of reports of `audio-tf emotion`, one a seed.
+        paper: pair of the label and the paper's accuracy or `None`.
+    """
+    first = next(iter(reports[0]["folds"].values()))
+    figures = {
+        name: [report[name] for report in reports]
+        for name in ("accuracy", "balanced_accuracy")
+    }
+    return {
+        "row": paper[0],
+        "paper": paper[1],
+        "by_seed": figures,
+        "mean": {k: statistics.fmean(each) for k, each in figures.items()},
+        "deviation": {
+            k: statistics.pstdev(each) for k, each in figures.items()
+        },
+        "heads": first["heads"],
+        "attention_parameters": first["attention_parameters"],
+        "parameters": first["parameters"],
+        "layers": reports[0]["layers"],
+    }
+
+
+def baseline_facts(reports):
+    """Returns a dict by baseline of its figures, means over the folds.
+
+    Args:
+        reports: list of reports of `audio-tf baseline`, one a fold.
+    """
+    found = {}
+    for name in reports[0]["figures"] if reports else ():
+        values = [report["figures"][name]["accuracy"] for report in reports]
+        by_seed = [
+            statistics.fmean(seeds)
+            for seeds in zip(*(each["values"] for each in values), strict=True)
+        ]
+        found[name] = {
+            "row": f"baseline, {name}",
+            "paper": None,
+            "by_seed": {"accuracy": by_seed},
+            "mean": {"accuracy": statistics.fmean(by_seed)},
+            "deviation": {"accuracy": statistics.pstdev(by_seed)},
+        }
+    return found
+
+
+def format_table(table, paper):
+    """Returns a Markdown table with the paper's figures beside.
+
+    Args:
+        table: dict of `row_facts` or `baseline_facts` by name.
+        paper: str, the paper's corpus.
+    """
+    lines = [
+        "| row | layers | heads | attention's weights | accuracy | balanced "
+        f"| seeds | paper, {paper} |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, row in table.items():
+
+        def measured(figure, row=row):
+            if figure not in row["mean"]:
+                return "-"
+            return (
+                f"{row['mean'][figure]:.4f} +- {row['deviation'][figure]:.4f}"
+            )
+
+        weights = row.get("attention_parameters")
+        cells = [
+            f"{row['row']} `{name}`",
+            " ".join(map(str, row.get("layers", "-"))),
+            str(row.get("heads", "-")),
+            "-" if weights is None else f"{weights:,}",
+            measured("accuracy"),
+            measured("balanced_accuracy"),
+            str(len(row["by_seed"]["accuracy"])),
+            "-" if row["paper"] is None else f"{row['paper']:.3f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_table(settings, paper_rows, baselines=None):
+    """Writes and returns the table of all rows that have finished seeds.
+
+    Args:
+        settings: `TableSettings`.
+        paper_rows: dict of `PaperRow` by name.
+        baselines: dict as `baseline_facts` returns it, or `None`.
+
+    Raises:
+        ValueError: if two rows are of different corpora or models.
+    """
+    table, first, out = {}, None, pathlib.Path(settings.out)
+    for name, paper in paper_rows.items():
+        reports = []
+        for seed in settings.seeds:
+            folder = out / name / f"seed_{seed}"
+            if not finished(folder):
+                continue
+            report = read_report(folder)
+            same = [report["corpus"], report["model"], report["wanted"]]
+            first = first or same
+            if same != first:
+                raise ValueError(
+                    f"The corpus or the model of {folder} is not that of the "
+                    f"rows before. Received: {same}, then {first}"
+                )
+            reports.append(report)
+        if reports:
+            label = (paper.label, getattr(paper, settings.paper))
+            table[name] = row_facts(reports, label)
+    table |= baselines or {}
+    text = format_table(table, settings.paper)
+    files.write_text(out / "table.md", text + "\n")
+    files.write_json(out / "table.json", table)
+    return text
+
+
+def run_baseline(settings, report):
+    """Runs `audio-tf baseline` on each fold, unless that is done.
+
+    Args:
+        settings: `EmotionTableSettings`.
+        report: dict, the report of a finished row, which has the folds.
+
+    Returns:
+        Dict as `baseline_facts` returns it; empty where the corpus has no
+        baseline.
+    """
+    training = settings.training()
+    if training.embeddings is not None:
+        print("no baseline: arrays have no audio")
+        return {}
+    flags = training.those_given(OF_THE_BASELINE)
+    flags["dataset"] = training.dataset
+    flags |= training.those_given(("data_dir", "cache_dir"))
+    if training.protocol == "splits":
+        # As the decoders have it, where the test is held back.
+        (fold,) = report["folds"].values()
+        tested = fold["validation"] != fold["tested"]
+        asked = {"splits": {"split": "test" if tested else "val"}}
+    elif training.dataset not in layouts.takers(CORPORA, "test_speakers"):
+        print(f"no baseline: {training.dataset} leaves no speakers out")
+        return {}
+    else:
+        asked = {}
+        for name, fold in report["folds"].items():
+            asked[name] = {"test_speakers": [name], "split": "test"}
+            if fold["validation"] != fold["tested"]:
+                asked[name]["val_speakers"] = [fold["validation"]]
+    found = []
+    folder = pathlib.Path(settings.out, "baseline")
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, own in enumerate(asked.values()):
+        file = folder / f"fold_{number}.json"
+        if not file.is_file():
+            rows.run(
+                "baseline",
+                *rows.as_flags({**flags, **own}),
+                *("--report", file),
+            )
+        found.append(json.loads(file.read_text()))
+    return baseline_facts(found)
+
+
+def reproduce_emotion(settings):
+    """Runs all rows of Table 2, 3 or 4, and ends with 1 if one has failed.
+
+    Args:
+        settings: `EmotionTableSettings`.
+    """
+    settings.begin()
+    failures, text = rows.Failures(), ""
+    for name in MODULES:
+        if name not in settings.rows:
+            continue
+        for seed in settings.seeds:
+            out = pathlib.Path(settings.out, name, f"seed_{seed}")
+            with failures.kept():
+                settings.train(out, seed, module=name)
+            text = write_table(settings, MODULES)
+    done = [
+        read_report(each.parent)
+        for each in sorted(pathlib.Path(settings.out).glob("*/*/emotion.json"))
+        if finished(each.parent)
+    ]
+    if settings.baseline_rows and done:
+        with failures.kept():
+            text = write_table(
+                settings, MODULES, run_baseline(settings, done[0])
+            )
+    print(f"\nmeasured; beside it the paper's {settings.paper}")
+    print(text)
+    failures.end()
+
+
+def select(settings):
+    """Selects layers by the mean of Importance Factors.
+
+    Args:
+        settings: `LayersTableSettings`.
+
+    Returns:
+        Dict of `high` and `low`, lists of the numbers of layers.
+
+    Raises:
+        ValueError: if files are of different layers, or there are too few.
+    """
+    import numpy as np
+
+    from audio_tf import analysis
+
+    maps, layers = [], None
+    for path in settings.importance:
+        with np.load(path) as stored:
+            numbers = stored["layers"].tolist()
+            maps.append(stored["importance"])
+        layers = layers or numbers
+        if numbers != layers:
+            raise ValueError(
+                f"{path} is of other layers than {settings.importance[0]}. "
+                f"Received: {numbers}, then {layers}"
+            )
+    found = analysis.select_layers(np.mean(maps, axis=0), settings.count)
+    return {
+        name: [layers[place] for place in places]
+        for name, places in found.items()
+    }
+
+
+def reproduce_layers(settings):
+    """Runs both rows of Table 6 or 7, and ends with 1 if one has failed.
+
+    Args:
+        settings: `LayersTableSettings`.
+    """
+    selected = select(settings)
+    settings.begin(selected=selected)
+    failures, text = rows.Failures(), ""
+    for name, layers in selected.items():
+        print(f"{name} Importance Factor: layers {layers}")
+        for seed in settings.seeds:
+            out = pathlib.Path(settings.out, name, f"seed_{seed}")
+            with failures.kept():
+                settings.train(out, seed, layers=layers)
+            text = write_table(settings, SELECTIONS)
+    print(f"\nmeasured; beside it the paper's {settings.paper}")
+    print(text)
+    failures.end()

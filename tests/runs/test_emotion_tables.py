@@ -1,0 +1,150 @@
+"""Tables of decoders over embeddings: rows that are run, kept, and shown."""
+
+import importlib
+import json
+import pathlib
+import subprocess
+
+import keras
+import numpy as np
+import pytest
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("audio is read through tf.data", allow_module_level=True)
+
+from audio_tf.runs import emotion_tables, rows
+
+
+def test_the_papers_tables_are_whole():
+    """Sums of the columns of Tables 2, 3 and 4, by hand."""
+    columns = [*zip(*emotion_tables.MODULES.values(), strict=True)][1:]
+    sums = [sum(each or 0 for each in column) for column in columns]
+    assert sums == pytest.approx([4.537, 5.239, 6.616])
+
+
+def report(accuracies, folds=("a", "b"), **changes):
+    done = {
+        name: {
+            "heads": 8,
+            "attention_parameters": 16_384,
+            "parameters": 336_412,
+            "validation": folds[place - 1],
+            "tested": name,
+        }
+        for place, name in enumerate(folds)
+    }
+    return {
+        "accuracy": accuracies[0],
+        "balanced_accuracy": accuracies[1],
+        "folds": done,
+        "wanted": list(folds),
+        "layers": [1, 2],
+        "corpus": {},
+        "model": None,
+        **changes,
+    }
+
+
+def write(folder, content):
+    folder.mkdir(parents=True)
+    (folder / "emotion.json").write_text(json.dumps(content))
+
+
+def test_a_table_has_seeds_baselines_and_the_papers_values(tmp_path):
+    settings = emotion_tables.EmotionTableSettings(
+        embeddings="x.npz", out=str(tmp_path), paper="ag_news"
+    )
+    write(tmp_path / "gqgaam" / "seed_0", report((0.5, 0.4)))
+    write(tmp_path / "gqgaam" / "seed_2", report((0.7, 0.8)))
+    # One fold is wanted still.
+    write(tmp_path / "mha" / "seed_0", report((0.1, 0.1), wanted=["c"]))
+    baselines = emotion_tables.baseline_facts(
+        [
+            {"figures": {"forest": {"accuracy": {"values": values}}}}
+            for values in ([0.2, 0.4], [0.4, 0.8])
+        ]
+    )
+    text = emotion_tables.write_table(
+        settings, emotion_tables.MODULES, baselines
+    )
+    lines = text.splitlines()
+    assert len(lines) == 4 and len({line.count("|") for line in lines}) == 1
+    assert "| 16,384 | 0.6000 +- 0.1000 | 0.6000 +- 0.2000 | 2 |" in lines[2]
+    assert "| 1 2 | 8 |" in lines[2] and lines[2].endswith("| 0.948 |")
+    # Seeds first: 0.3 and 0.6.
+    assert "0.4500 +- 0.1500 | - | 2 | - |" in lines[3]
+    assert (tmp_path / "table.md").read_text() == text + "\n"
+    write(tmp_path / "sga" / "seed_0", report((0.5, 0.4), corpus={"all": 1}))
+    with pytest.raises(ValueError, match="is not that of the rows before"):
+        emotion_tables.write_table(settings, emotion_tables.MODULES)
+
+
+def test_the_baseline_has_the_folds_of_the_decoders(tmp_path, monkeypatch):
+    asked = []
+
+    def run(*command):
+        asked.append([str(each) for each in command[:-1]])
+        figures = {"forest": {"accuracy": {"values": [0.5]}}}
+        command[-1].write_text(json.dumps({"figures": figures}))
+
+    monkeypatch.setattr(rows, "run", run)
+    settings = emotion_tables.EmotionTableSettings(
+        model="preset", data_dir="there", out=str(tmp_path)
+    )
+    found = emotion_tables.run_baseline(settings, report((0, 0), ("03", "08")))
+    assert found["forest"]["mean"] == {"accuracy": 0.5}
+    first = " ".join(asked[0])
+    assert first.startswith("baseline --dataset emodb --data-dir there")
+    assert "--test-speakers 03 --split test --val-speakers 08" in first
+    emotion_tables.run_baseline(settings, report((0, 0), ("03", "08")))
+    assert len(asked) == 2
+
+
+def in_this_process(command, check):
+    """In place of `subprocess.run`, for commands of this Python."""
+    _, _, module, *arguments = command
+    status = importlib.import_module(module).main(arguments)
+    if status:
+        raise subprocess.CalledProcessError(status, command)
+
+
+def test_rows_are_run_once_and_layers_selected(
+    tmp_path, main, monkeypatch, capsys, eager_models
+):
+    rng = np.random.default_rng(0)
+    file = tmp_path / "x.npz"
+    np.savez(
+        file,
+        embeddings=rng.standard_normal((9, 4, 6)).astype("float32"),
+        labels=np.array(list("abc") * 3),
+        groups=np.repeat([1, 2, 3], 3),
+    )
+    config = tmp_path / "config.py"
+    values = {"filters": 1, "epochs": 1, "leave_out": ["1"], "num_heads": 1}
+    config.write_text(f"def get_config():\n    return {values!r}\n")
+    monkeypatch.setattr(subprocess, "run", in_this_process)
+    common = ["--emotion-config", config, "--embeddings", file, "--seeds", 0]
+    out = tmp_path / "table"
+    with pytest.raises(SystemExit):
+        main("reproduce", "emotion", *common, "--out", out)
+    assert "'num_heads' is that of the rows" in capsys.readouterr().err
+    del values["num_heads"]
+    config.write_text(f"def get_config():\n    return {values!r}\n")
+    table = ["reproduce", "emotion", *common, "--out", out, "--rows", "gaam_v2"]
+    main(*table)
+    output = capsys.readouterr().out
+    assert "$ audio-tf emotion --config" in output
+    assert "no baseline: arrays have no audio" in output
+    main(*table)
+    assert "$ " not in capsys.readouterr().out
+
+    importance = out / "gaam_v2" / "seed_0" / "importance.npz"
+    means = np.load(importance)["importance"].mean(axis=1)
+    arguments = [*common, "--importance", importance]
+    main("reproduce", "layers", *arguments, "--out", tmp_path / "layers")
+    output = capsys.readouterr().out
+    assert f"high Importance Factor: layers [{means.argmax() + 1}]" in output
+    content = json.loads((tmp_path / "layers" / "table.json").read_text())
+    assert content["low"]["layers"] == [int(means.argmin()) + 1]
+    assert content["high"]["paper"] == 0.640
+    assert pathlib.Path(tmp_path / "layers" / "table.md").is_file()
