@@ -14,7 +14,7 @@ from backbone_cases import RATE_HZ, speech_encoder
 
 from audio_tf import models
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
-from audio_tf.runs import emotion
+from audio_tf.runs import emotion, folds
 
 CHUNK_S = 0.2
 TINY = ("--filters", 2, "--epochs", 2, "--chunk-s", CHUNK_S)
@@ -45,7 +45,7 @@ def preset(tmp_path_factory):
 
 
 def embedded(groups=None, splits=None, count=8):
-    return emotion.Embedded(
+    return folds.Embedded(
         np.zeros((count, 3, 4), "float32"),
         np.arange(count),
         np.eye(2, dtype="float32")[np.arange(count) % 2],
@@ -61,7 +61,7 @@ def settings(**kwargs):
 
 
 def test_each_group_is_left_out_and_the_next_validates():
-    found = emotion.folds(embedded(list("babccaab")), settings())
+    found = folds.make(embedded(list("babccaab")), settings())
     assert list(found) == ["a", "b", "c"]
     names = {
         name: [
@@ -75,7 +75,7 @@ def test_each_group_is_left_out_and_the_next_validates():
         "b": ["aaa", "cc", "bbb"],
         "c": ["bbb", "aaa", "cc"],
     }
-    paper = emotion.folds(
+    paper = folds.make(
         embedded(list("babccaab")),
         settings(validate_on="test", leave_out=["c"]),
     )
@@ -89,20 +89,20 @@ def test_each_group_is_left_out_and_the_next_validates():
 
 def test_folds_that_cannot_be_are_refused():
     with pytest.raises(ValueError, match="without groups"):
-        emotion.folds(embedded(), settings())
+        folds.make(embedded(), settings())
     with pytest.raises(ValueError, match="needs 3 groups"):
-        emotion.folds(embedded(list("aabbaabb")), settings())
+        folds.make(embedded(list("aabbaabb")), settings())
     with pytest.raises(ValueError, match="among.*Received: 'd'"):
-        emotion.folds(embedded(list("babccaab")), settings(leave_out=["d"]))
+        folds.make(embedded(list("babccaab")), settings(leave_out=["d"]))
     splits = ["train"] * 5 + ["test"] * 3
     with pytest.raises(ValueError, match="'val': 0"):
-        emotion.folds(embedded(splits=splits), settings(protocol="splits"))
+        folds.make(embedded(splits=splits), settings(protocol="splits"))
     with pytest.raises(ValueError, match="`groups` alone"):
-        emotion.folds(embedded(list("babccaab")), settings(protocol="splits"))
+        folds.make(embedded(list("babccaab")), settings(protocol="splits"))
 
 
 def test_a_clip_may_have_several_chunks():
-    whole = emotion.Embedded(
+    whole = folds.Embedded(
         np.arange(5, dtype="float32")[:, None, None],
         np.array([0, 0, 1, 2, 2]),
         np.eye(3, dtype="float32"),
@@ -243,7 +243,7 @@ def test_arrays_from_elsewhere(tmp_path, main, eager_models):
     )
     for layers in ([0, 1], [2, 1], [4]):
         with pytest.raises(ValueError, match=r"numbers of \[1, 2, 3\]"):
-            emotion.check_layers(layers, [1, 2, 3])
+            folds.check_layers(layers, [1, 2, 3])
     report = json.loads((out / "emotion.json").read_text())
     assert report["labels"] == ["a", "b"] and report["model"] is None
     assert report["folds"]["2"]["clips"] == {"train": 4, "val": 4, "test": 4}
@@ -264,7 +264,7 @@ def test_arrays_from_elsewhere(tmp_path, main, eager_models):
 )
 def test_arrays_that_do_not_fit_are_refused(changes, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        emotion.read_arrays(arrays(tmp_path / "x.npz", **changes))
+        folds.read_arrays(arrays(tmp_path / "x.npz", **changes))
 
 
 @pytest.mark.parametrize(

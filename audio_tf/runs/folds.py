@@ -1,0 +1,305 @@
+"""Embeddings of clips by the layers of an encoder, and folds of them.
+
+They come from a corpus, through the cache, or from a file of arrays.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from audio_tf import attention, data
+from audio_tf.analysis.layer_embeddings import LayerEmbeddings
+from audio_tf.corpora import Corpus
+from audio_tf.models import AudioBackbone
+from audio_tf.runs import provenance
+
+# The name of the only fold of `--protocol splits`.
+WHOLE = "splits"
+
+
+@dataclasses.dataclass(frozen=True)
+class Fold:
+    """The clips that a decoder is trained, validated and tested on.
+
+    Attributes:
+        rows: dict of boolean arrays `(clips,)` by split.
+        validation: str, the group or the split that is the validation.
+        tested: str, the group or the split that is the test.
+    """
+
+    rows: dict
+    validation: str
+    tested: str
+
+    def check(self):
+        """Raises a `ValueError` if a split has no clips."""
+        counts = {split: int(rows.sum()) for split, rows in self.rows.items()}
+        if not all(counts.values()):
+            raise ValueError(
+                f"The fold that is tested on {self.tested} must have clips in "
+                f"all splits. Received: {counts}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Embedded:
+    """Chunks of clips as embeddings of layers, and what the clips are.
+
+    Attributes:
+        x: float32 `(chunks, layers, dim)`.
+        clips: int64 `(chunks,)`, the index of each chunk's clip.
+        targets: float32 `(clips, classes)`, one 1 in each row.
+        groups: str array `(clips,)`, or `None`.
+        splits: str array `(clips,)`, or `None`.
+        vocabulary: list of str, the classes.
+        layers: list of int, the numbers of the layers in the encoder.
+    """
+
+    x: np.ndarray
+    clips: np.ndarray
+    targets: np.ndarray
+    groups: np.ndarray | None
+    splits: np.ndarray | None
+    vocabulary: list
+    layers: list
+
+    def part(self, rows):
+        """Selects the chunks of clips.
+
+        Args:
+            rows: boolean array `(clips,)`.
+
+        Returns:
+            Triple of embeddings `(chunks, layers, dim)`, targets of chunks
+            `(chunks, classes)` and the place of each chunk's clip among the
+            clips that are selected.
+        """
+        chunks = rows[self.clips]
+        places = np.cumsum(rows) - 1
+        clips = self.clips[chunks]
+        return self.x[chunks], self.targets[clips], places[clips]
+
+
+def read_arrays(path):
+    """Reads embeddings that were computed elsewhere.
+
+    Args:
+        path: a `.npz` file, as `audio-tf emotion --help` says.
+
+    Returns:
+        `Embedded`, each clip one chunk.
+
+    Raises:
+        ValueError: if an array is missing, unknown or does not fit.
+    """
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = dict(stored)
+    known = {"embeddings", "labels", "groups", "splits"}
+    wanted = {"embeddings", "labels"}
+    if not wanted <= arrays.keys() <= known:
+        raise ValueError(
+            f"{path}: must hold `embeddings`, `labels` and, optionally, "
+            f"`groups` or `splits`. Received: {sorted(arrays)}"
+        )
+    x = arrays["embeddings"]
+    if x.ndim != 3 or x.dtype.kind != "f" or not np.isfinite(x).all():
+        raise ValueError(
+            f"{path}: `embeddings` must be finite floats (clips, layers, "
+            f"dim). Received: {x.dtype}, shape={x.shape}"
+        )
+    for name in arrays.keys() - {"embeddings"}:
+        if arrays[name].shape != x.shape[:1]:
+            raise ValueError(
+                f"{path}: `{name}` must have one value for each of {len(x)} "
+                f"clips. Received: shape={arrays[name].shape}"
+            )
+    splits = arrays.get("splits")
+    if splits is not None:
+        splits = splits.astype(str)
+        strange = sorted(set(splits.tolist()) - {"train", "val", "test"})
+        if strange:
+            raise ValueError(
+                f"{path}: `splits` must be train, val or test. "
+                f"Received: {strange}"
+            )
+    names, labels = np.unique(arrays["labels"], return_inverse=True)
+    groups = arrays.get("groups")
+    return Embedded(
+        x.astype("float32"),
+        np.arange(len(x)),
+        np.eye(len(names), dtype="float32")[labels],
+        None if groups is None else groups.astype(str),
+        splits,
+        [str(name) for name in names],
+        list(range(1, x.shape[1] + 1)),
+    )
+
+
+def merged(splits):
+    """Puts the splits of a corpus together.
+
+    Args:
+        splits: dict of `Corpus` by split.
+
+    Returns:
+        Pair of a `Corpus` and a list of the split of each clip.
+
+    Raises:
+        ValueError: if a clip has no label or several.
+    """
+    corpora = list(splits.values())
+    grouped = all(each.groups is not None for each in corpora if len(each))
+    whole = Corpus(
+        [file for each in corpora for file in each.files],
+        [labels for each in corpora for labels in each.labels],
+        corpora[0].vocabulary,
+        groups=[group for each in corpora for group in each.groups or []]
+        if grouped
+        else None,
+    )
+    if not whole.has_one_label():
+        counts = [len(labels) for labels in whole.labels]
+        row = next(row for row, count in enumerate(counts) if count != 1)
+        raise ValueError(
+            "Each clip must have one label. Received: "
+            f"{whole.labels[row]} for {whole.files[row]}"
+        )
+    names = [name for name, each in splits.items() for _ in range(len(each))]
+    return whole, names
+
+
+def check_layers(layers, known):
+    """Returns the numbers of the layers that are decoded.
+
+    Args:
+        layers: list of int, or `None` for all but the embedding, number 0.
+        known: iterable of int, the numbers of the layers that there are.
+
+    Raises:
+        ValueError: if one of them is not there, or they are not ascending.
+    """
+    known = list(known)
+    if layers is None:
+        return [number for number in known if number]
+    fits = bool(layers) and set(layers) <= set(known)
+    if not fits or layers != sorted(set(layers)):
+        raise ValueError(
+            f"--layers must be ascending numbers of {known}. Received: {layers}"
+        )
+    return layers
+
+
+def embed_corpus(settings, out):
+    """Decodes a corpus, and embeds its chunks through the cache.
+
+    Args:
+        settings: `EmotionSettings`.
+        out: `pathlib.Path`, the folder of the run, which may have begun.
+
+    Returns:
+        Tuple of `Embedded`, the encoder, a `corpus_record` and a dict of the
+        files that were left out.
+    """
+    corpus, splits = merged(settings.load())
+    root = settings.file_root()
+    record = provenance.corpus_record({"all": corpus}, root)
+    # Before all is decoded.
+    provenance.check_corpus(out, record)
+    encoder = AudioBackbone.from_preset(settings.model, trainable=False)
+    if encoder.takes != "waveform":
+        raise ValueError(
+            "--model must take waveforms, as the preset of audio-tf pretrain "
+            f"does. Received: {settings.model}, which takes {encoder.takes}"
+        )
+    attention.fold(encoder)
+    embeddings = LayerEmbeddings(encoder, settings.chunk_s)
+    layers = check_layers(settings.layers, range(embeddings.layers))
+    arguments = settings.prepare_arguments()
+    clips = data.prepare(corpus, encoder.sample_rate_hz, **arguments)
+    record = provenance.leave_out(record, root, clips.failures)
+    provenance.check_corpus(out, record)
+    cached = data.cache_features(clips, embeddings, arguments["cache_dir"])
+    shape = (-1, embeddings.layers, embeddings.dim // embeddings.layers)
+    x = [
+        cached.read(row).reshape(shape)[:, layers] for row in range(len(clips))
+    ]
+    kept = {str(file) for file in clips.corpus.files}
+    found = Embedded(
+        np.concatenate(x),
+        np.repeat(np.arange(len(clips)), cached.lengths),
+        clips.corpus.targets(),
+        None if clips.corpus.groups is None else np.array(clips.corpus.groups),
+        np.array(
+            [
+                split
+                for file, split in zip(corpus.files, splits, strict=True)
+                if str(file) in kept
+            ]
+        ),
+        corpus.vocabulary,
+        layers,
+    )
+    return found, encoder, record, clips.failures
+
+
+def make(embedded, settings):
+    """Lists which clips each fold trains, validates and tests on.
+
+    Args:
+        embedded: `Embedded`.
+        settings: `EmotionSettings`.
+
+    Returns:
+        Dict of `Fold` by name.
+
+    Raises:
+        ValueError: if there is nobody to be left out, or a split is empty.
+    """
+    if settings.protocol == "splits":
+        if embedded.splits is None:
+            raise ValueError(
+                "--protocol splits needs splits. Received: `groups` alone"
+            )
+        parts = {
+            split: embedded.splits == split
+            for split in ("train", "val", "test")
+        }
+        tested = "test"
+        if not parts["test"].any():
+            # A corpus may hold its test back.
+            print("no clips in test: the figure is the best epoch's on val")
+            parts["test"], tested = parts["val"], "val"
+        fold = Fold(parts, "val", tested)
+        fold.check()
+        return {WHOLE: fold}
+    if embedded.groups is None:
+        raise ValueError(
+            "--protocol leave_one_out needs to know who speaks in each clip; "
+            "--protocol splits does not. Received: a corpus without groups"
+        )
+    names = sorted(set(embedded.groups.tolist()))
+    least = 3 if settings.validate_on == "next" else 2
+    if len(names) < least:
+        raise ValueError(
+            f"--validate-on {settings.validate_on} needs {least} groups. "
+            f"Received: {names}"
+        )
+    wanted = settings.leave_out or names
+    for name in wanted:
+        if name not in names:
+            raise ValueError(
+                f"--leave-out must be among {names}. Received: {name!r}"
+            )
+    found = {}
+    for place, name in enumerate(names):
+        if name not in wanted:
+            continue
+        validation = name
+        if settings.validate_on == "next":
+            validation = names[(place + 1) % len(names)]
+        test = embedded.groups == name
+        val = embedded.groups == validation
+        parts = {"train": ~(test | val), "val": val, "test": test}
+        found[name] = Fold(parts, validation, name)
+        found[name].check()
+    return found
