@@ -230,6 +230,11 @@ def check_layers(backbone, layers):
             layer has fewer frames than the one before.
     """
     last = len(backbone.blocks)
+    if not last:
+        raise ValueError(
+            "Layers are those of transformer blocks, and the backbone has "
+            f"none. Received: a backbone {type(backbone).__name__}"
+        )
     for stage in backbone.stages:
         if stage.frame_stride != 1:
             raise ValueError(

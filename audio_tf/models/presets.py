@@ -338,10 +338,8 @@ def load_classifier(
     of_backbone = accepted(family, config)
     task = {}
     new_head = not arguments.keys().isdisjoint({"num_classes", "labels"})
-    if not is_size(loader) and compat.has_file(
-        loader.preset, compat.TASK_CONFIG_FILE
-    ):
-        saved = compat.read_json(loader.preset, compat.TASK_CONFIG_FILE)
+    saved = saved_task(loader)
+    if saved is not None:
         cls, task = task_of(loader, cls, saved, new_head)
     of_task = [name for name in cls.arguments() if name != "backbone"]
     checks.reject_unknown(cls.__name__, arguments, {*of_task, *of_backbone})
@@ -373,26 +371,26 @@ def load_classifier(
     return model
 
 
-def saved_head(loader):
-    """Reads what a preset says of its classifier, beside the backbone.
+def saved_task(loader):
+    """Reads the serialized task of a preset.
 
     Args:
         loader: KerasHub's loader, as `find` returns it.
 
     Returns:
-        Dict of arguments of `AudioClassifier`, empty where a preset has a
-        backbone alone.
+        Dict, or `None` where a preset has a backbone alone.
     """
     if is_size(loader) or not compat.has_file(
         loader.preset, compat.TASK_CONFIG_FILE
     ):
-        return {}
-    task = compat.read_json(loader.preset, compat.TASK_CONFIG_FILE)
-    return {
-        name: value
-        for name, value in task["config"].items()
-        if name != "backbone"
-    }
+        return None
+    return compat.read_json(loader.preset, compat.TASK_CONFIG_FILE)
+
+
+def head_of(saved):
+    """Returns the arguments of a serialized task, without its backbone."""
+    config = saved["config"]
+    return {name: config[name] for name in config if name != "backbone"}
 
 
 def has_head_of(preset, **arguments):
@@ -402,7 +400,8 @@ def has_head_of(preset, **arguments):
         preset: as `find` takes it.
         **arguments: arguments of `AudioClassifier`, as a config has them.
     """
-    head = saved_head(find(preset))
+    saved = saved_task(find(preset))
+    head = {} if saved is None else head_of(saved)
     return all(
         name in head and head[name] == value
         for name, value in arguments.items()
@@ -430,8 +429,7 @@ def task_of(loader, cls, saved, new_head):
     """
     family = class_of(saved) or cls
     if issubclass(family, cls):
-        config = saved["config"].items()
-        return family, {k: v for k, v in config if k != "backbone"}
+        return family, head_of(saved)
     if not new_head:
         raise ValueError(
             f"The preset {loader.preset!r} is of {family.__name__}; "

@@ -31,7 +31,8 @@ def classes():
             for each in vars(module).values()
             if isinstance(each, type)
             and issubclass(each, settings.Settings)
-            and each.__module__ == module.__name__
+            # Or in a file beside it, as train_settings is beside train.
+            and each.__module__.startswith(module.__name__)
         )
     return found
 
