@@ -24,7 +24,8 @@ class LayerEmbeddings:
 
     Args:
         encoder: an `AudioBackbone` of waveforms, which is run in inference.
-        chunk_s: float, the seconds of a chunk.
+        chunk_s: float, the seconds of a chunk, or `None` for whole clips,
+            each of which is one chunk.
 
     Call arguments:
         waveform: float32 array `(batch, samples)`, full scale 1.
@@ -49,9 +50,10 @@ class LayerEmbeddings:
         self.encoder = encoder
         self.chunk_s = chunk_s
         self.sample_rate_hz = encoder.sample_rate_hz
-        self.frame_size = round(chunk_s * self.sample_rate_hz)
         longest = encoder.max_samples or np.inf
-        if not 1 <= self.frame_size <= longest:
+        # Whole clips have no frames of a size; a second stands for it.
+        self.frame_size = round((chunk_s or 1.0) * self.sample_rate_hz)
+        if chunk_s is not None and not 1 <= self.frame_size <= longest:
             raise ValueError(
                 f"A chunk must have from 1 to {longest} samples, which the "
                 f"encoder takes. Received: chunk_s={chunk_s} at "
@@ -76,10 +78,14 @@ class LayerEmbeddings:
     def frame_lengths(self, lengths):
         """Returns the chunks of clips of so many samples, int64 as given."""
         size, lengths = self.frame_size, np.asarray(lengths)
+        if self.chunk_s is None:
+            return np.ones(lengths.shape, np.int64)
         counts = [len(chunk_starts(each, size, size)) for each in lengths.flat]
         return np.array(counts, np.int64).reshape(lengths.shape)
 
     def __call__(self, waveform, lengths):
+        if self.chunk_s is None:
+            return self.embed(waveform, lengths)[:, np.newaxis]
         chunks = [
             cut(audio[:length], self.frame_size)[0]
             for audio, length in zip(waveform, lengths, strict=True)
@@ -88,8 +94,11 @@ class LayerEmbeddings:
         rows = np.concatenate(chunks).astype("float32")
         found = np.concatenate(
             [
-                self.embed(rows[start : start + BATCH_SIZE])
-                for start in range(0, len(rows), BATCH_SIZE)
+                self.embed(part, np.full(len(part), self.frame_size, "int32"))
+                for part in (
+                    rows[start : start + BATCH_SIZE]
+                    for start in range(0, len(rows), BATCH_SIZE)
+                )
             ]
         )
         outputs = np.zeros((len(counts), max(counts), self.dim), "float32")
@@ -99,11 +108,10 @@ class LayerEmbeddings:
             place += count
         return outputs
 
-    def embed(self, chunks):
+    def embed(self, waveform, lengths):
         """Embeds chunks: float32 `(batch, samples)` to `(batch, dim)`."""
-        lengths = np.full(len(chunks), self.frame_size, "int32")
         return self.model.predict_on_batch(
-            {"waveform": chunks, "lengths": lengths}
+            {"waveform": waveform, "lengths": lengths}
         )
 
     def get_config(self):

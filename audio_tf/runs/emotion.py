@@ -3,7 +3,7 @@
     audio-tf emotion --model runs/ssl/preset --dataset emodb \\
         --data-dir EmoDB --module gaam_v1 --out runs/emotion
     audio-tf emotion --embeddings ag_news.npz --module gqgaam \\
-        --loss cross_entropy --batch-size 32 --out runs/news
+        --focal-gamma 0 --batch-size 32 --out runs/news
     audio-tf emotion --out runs/emotion --resume
 
 Clips are cut into chunks, and every layer of --model embeds each of them once:
@@ -59,7 +59,6 @@ from audio_tf.runs.settings import (
 )
 from audio_tf.terminal import describe_failures
 
-LOSSES = ("focal", "cross_entropy")
 PROTOCOLS = ("leave_one_out", "splits")
 # Settings that say how a corpus is read, of no use to arrays.
 OF_THE_CORPUS = ("model", "dataset", "data_dir", "chunk_s")
@@ -87,7 +86,9 @@ class EmotionSettings(DataSettings):
     embeddings: str | None = setting(
         None, ".npz of embeddings and labels", unless_given="the model's"
     )
-    chunk_s: float = setting(5.0, "seconds per chunk", check=POSITIVE)
+    chunk_s: float = setting(
+        5.0, "seconds per chunk, 0 for whole clips", check=NOT_NEGATIVE
+    )
     protocol: str = setting(
         "leave_one_out",
         "each speaker or session left out in turn, or the corpus' splits",
@@ -125,12 +126,11 @@ class EmotionSettings(DataSettings):
     filters: int = setting(
         512, "channels between the convolutions", check=POSITIVE
     )
-    loss: str = setting("focal", "loss", LOSSES)
     focal_gamma: float = setting(
         2.5,
-        "how little what is right counts in the focal loss",
+        "how little what is right counts in the focal loss; 0 is the cross "
+        "entropy, the paper's of text and images",
         check=NOT_NEGATIVE,
-        only=("loss", ["focal"]),
     )
     epochs: int = shared("epochs", 35)
     batch_size: int = shared("batch_size", 8)
@@ -213,12 +213,9 @@ def run_fold(name, fold, embedded, settings, folder):
         filters=settings.filters,
         compile=False,
     )
-    loss = "categorical_crossentropy"
-    if settings.loss == "focal":
-        loss = make_loss(settings.focal_gamma)
     decoder.compile(
         make_optimizer(settings.learning_rate, settings.weight_decay),
-        loss,
+        make_loss(settings.focal_gamma),
         metrics=["accuracy"],
         jit_compile=False,
     )
@@ -294,7 +291,7 @@ def write_preset(name, embedded, settings, encoder, folder, origin):
         num_heads=settings.num_heads,
         attention_kwargs=settings.attention_kwargs,
         filters=settings.filters,
-        chunk_s=settings.chunk_s,
+        chunk_s=settings.chunk_s or None,
     )
     trained = keras.saving.load_model(folder / "decoder.keras", compile=False)
     model.decoder.set_weights(trained.get_weights())

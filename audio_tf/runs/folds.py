@@ -212,7 +212,7 @@ def embed_corpus(settings, out):
             f"does. Received: {settings.model}, which takes {encoder.takes}"
         )
     attention.fold(encoder)
-    embeddings = LayerEmbeddings(encoder, settings.chunk_s)
+    embeddings = LayerEmbeddings(encoder, settings.chunk_s or None)
     layers = check_layers(settings.layers, range(embeddings.layers))
     arguments = settings.prepare_arguments()
     clips = data.prepare(corpus, encoder.sample_rate_hz, **arguments)

@@ -146,6 +146,11 @@ def test_chunks_are_embedded_as_a_classifier_scores_them(rng):
         np.testing.assert_allclose(
             found[clip, chunk], np.concatenate(means), atol=1e-5
         )
+    whole = LayerEmbeddings(encoder, None)
+    np.testing.assert_allclose(
+        whole(waveform, lengths)[2, 0], found[2, 0], atol=1e-5
+    )
+    np.testing.assert_array_equal(whole.frame_lengths(lengths), [1, 1, 1])
     again = LayerEmbeddings(encoder, CHUNK_S).get_config()
     assert json.dumps(layer.get_config(), default=str) == json.dumps(
         again, default=str
@@ -239,7 +244,7 @@ def test_arrays_from_elsewhere(tmp_path, main, eager_models):
     file, out = arrays(tmp_path / "x.npz"), tmp_path / "run"
     main(
         *("emotion", "--embeddings", file, "--out", out, "--epochs", 1),
-        *("--filters", 2, "--loss", "cross_entropy", "--leave-out", "2"),
+        *("--filters", 2, "--focal-gamma", 0, "--leave-out", "2"),
     )
     for layers in ([0, 1], [2, 1], [4]):
         with pytest.raises(ValueError, match=r"numbers of \[1, 2, 3\]"):
@@ -279,10 +284,7 @@ def test_arrays_that_do_not_fit_are_refused(changes, message, tmp_path):
             "--protocol leave_one_out",
         ),
         ({"model": "a", "module": "gaam-v1"}, "did you mean 'gaam_v1'"),
-        (
-            {"model": "a", "loss": "cross_entropy", "focal_gamma": 1.0},
-            "--loss focal",
-        ),
+        ({"model": "a", "focal_gamma": -1.0}, "at least 0"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(given, message):
