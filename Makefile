@@ -12,7 +12,7 @@ BIN = $(VENV)/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .PHONY: demo test lint test-slow test-jax test-tfio test-serving \
-    test-formats test-wheel test-defects benchmark zoo clean
+    test-formats test-peers test-wheel test-defects benchmark zoo clean
 
 demo: $(VENV)/.installed
 	@rm -rf $(DEMO)
@@ -62,6 +62,11 @@ test-serving:
 test-formats: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[formats]"
 	$(BIN)/pytest -n 2 -m "not slow" tests/export/test_formats.py
+
+# The same models by other libraries, with PyTorch for processors alone.
+test-peers:
+	$(MAKE) VENV=$(VENV)-peers EXTRAS=test,peers $(VENV)-peers/.installed
+	$(VENV)-peers/bin/pytest tests/peers
 
 # The wheel in a new environment, outside the repository.
 test-wheel:
@@ -129,4 +134,4 @@ $(VENV)/.installed: setup.cfg pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-tfio $(VENV)-serving $(DEMO)
+	rm -rf $(VENV) $(VENV)-tfio $(VENV)-serving $(VENV)-peers $(DEMO)

@@ -6,14 +6,16 @@ weights. That door is made here, in the one function by which
 `keras_hub.models.Backbone` looks a preset up.
 """
 
+import contextlib
 import os
 import warnings
 
 import keras
 from keras_hub.src.models import backbone as hub_backbone
 from keras_hub.src.utils import preset_utils
+from keras_hub.src.utils.transformers import safetensor_utils
 
-from audio_tf import released
+from audio_tf import released, torch_files
 
 CONFIG_FILE = preset_utils.CONFIG_FILE
 TASK_CONFIG_FILE = preset_utils.TASK_CONFIG_FILE
@@ -22,8 +24,19 @@ METADATA_FILE = preset_utils.METADATA_FILE
 MODEL_WEIGHTS_FILE = preset_utils.MODEL_WEIGHTS_FILE
 SHARDED_WEIGHTS_FILE = preset_utils.SHARDED_MODEL_WEIGHTS_CONFIG_FILE
 
+# Of published models: what KerasHub reads, and what PyTorch itself writes.
+PUBLISHED_WEIGHTS = (
+    preset_utils.SAFETENSOR_FILE,
+    preset_utils.SAFETENSOR_CONFIG_FILE,
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+PREPROCESSOR_FILE = "preprocessor_config.json"
+
 # Dict by name of the loaders of architectures.
 SIZE_LOADERS = {}
+# Dict by `model_type` of `transformers` of the modules that convert it.
+CONVERTERS = {}
 
 
 class SizeLoader(preset_utils.PresetLoader):
@@ -46,6 +59,114 @@ class SizeLoader(preset_utils.PresetLoader):
     def load_backbone(self, cls, load_weights, **kwargs):
         """Builds the architecture with random weights."""
         return cls(**{**self.config["config"], **kwargs})
+
+
+class NamedSafetensors(safetensor_utils.SafetensorLoader):
+    """KerasHub's loader of safetensors, which knows the names in them too."""
+
+    def keys(self):
+        """Lists the names of all tensors."""
+        if self.safetensor_config is not None:
+            return list(self.safetensor_config["weight_map"])
+        path = get_file(self.preset, preset_utils.SAFETENSOR_FILE)
+        opened = safetensor_utils.safetensors.safe_open(path, framework="np")
+        with opened as file:
+            return list(file.keys())
+
+
+class TorchWeights(contextlib.ExitStack):
+    """A loader of weights that PyTorch has saved, in one file or several.
+
+    Args:
+        preset: a folder or an address of a hub.
+    """
+
+    def __init__(self, preset):
+        super().__init__()
+        self.preset = preset
+        *_, whole, index = PUBLISHED_WEIGHTS
+        files = [whole]
+        if has_file(preset, index):
+            weight_map = read_json(preset, index)["weight_map"]
+            files = sorted(set(weight_map.values()))
+        self.files = {}
+        for name in files:
+            archive = torch_files.Archive(get_file(preset, name))
+            self.callback(archive.close)
+            self.files.update(dict.fromkeys(archive.keys(), archive))
+
+    def keys(self):
+        """Lists the names of all tensors."""
+        return list(self.files)
+
+    def get_tensor(self, name):
+        """Reads a tensor by its name as an array."""
+        return self.files[name].get_tensor(name)
+
+
+class ConvertedLoader(preset_utils.PresetLoader):
+    """A loader of a model that was published for `transformers`.
+
+    KerasHub's own knows a fixed list of models. A converter has, as the
+    modules of `keras_hub.src.utils.transformers` have, `backbone_cls`,
+    `convert_backbone_config` and `convert_weights`.
+
+    Args:
+        preset: a folder or an address of a hub.
+        config: dict, the `config.json` of the model, and what is in its
+            `preprocessor_config.json`.
+        converter: the module that converts it.
+    """
+
+    def __init__(self, preset, config, converter):
+        converted = converter.convert_backbone_config(config)
+        super().__init__(preset, {"config": converted})
+        self.converter = converter
+        self.published_config = config
+
+    def check_backbone_class(self):
+        """Returns the class of the backbone."""
+        return self.converter.backbone_cls
+
+    def load_backbone(self, cls, load_weights, **kwargs):
+        """Builds the backbone, with the published weights or random ones."""
+        backbone = cls(**{**self.config["config"], **kwargs})
+        if load_weights:
+            self._load_backbone_weights(backbone)
+        return backbone
+
+    def _load_backbone_weights(self, backbone):
+        safe = any(has_file(self.preset, n) for n in PUBLISHED_WEIGHTS[:2])
+        kind = NamedSafetensors if safe else TorchWeights
+        with kind(self.preset) as loader:
+            self.converter.convert_weights(
+                backbone, loader, self.published_config
+            )
+
+
+def register_converter(model_types, converter):
+    """Makes published models known by their `model_type`, to KerasHub too.
+
+    Args:
+        model_types: iterable of str.
+        converter: module, as `ConvertedLoader` takes it.
+    """
+    CONVERTERS.update(dict.fromkeys(model_types, converter))
+
+
+def is_converted(loader):
+    """Returns whether a loader converts a model published elsewhere.
+
+    Its converter compares every weight with the model, by name and shape.
+    """
+    return isinstance(loader, ConvertedLoader)
+
+
+def weight_files(loader):
+    """Lists the files of a preset's weights, one of which it needs."""
+    if is_converted(loader):
+        return PUBLISHED_WEIGHTS
+    return (MODEL_WEIGHTS_FILE, SHARDED_WEIGHTS_FILE)
 
 
 def register_sizes(family, sizes):
@@ -108,7 +229,25 @@ def get_preset_loader(preset):
         return SIZE_LOADERS[preset]
     if preset in released.RELEASED:
         released.RELEASED[preset].verify()
-    return preset_utils.get_preset_loader(preset)
+    loader = converted_loader(preset)
+    return loader or preset_utils.get_preset_loader(preset)
+
+
+def converted_loader(preset):
+    """Returns the loader of a model that one of `CONVERTERS` knows, or `None`.
+
+    Args:
+        preset: a folder, an address of a hub, or a name.
+    """
+    if not has_file(preset, CONFIG_FILE):
+        return None
+    config = read_json(preset, CONFIG_FILE)
+    converter = CONVERTERS.get(config.get("model_type"))
+    if converter is None:
+        return None
+    if has_file(preset, PREPROCESSOR_FILE):
+        config = {**read_json(preset, PREPROCESSOR_FILE), **config}
+    return ConvertedLoader(preset, config, converter)
 
 
 def has_file(preset, name):

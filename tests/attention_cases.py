@@ -15,6 +15,8 @@ B, T, F, H, D = 2, 7, 33, 3, 5
 # What each mechanism is tested with, beside `num_heads=H` and `key_dim=D`.
 SMALL = {
     "grouped_query": {"num_heads": 6, "num_key_value_heads": 2},
+    # Distances of one frame, of ranges, and those that are alike.
+    "gated_relative": {"num_buckets": 16, "max_distance": 9},
     "sparse_strided": {"stride": 3},
     "sparse_fixed": {"stride": 3, "num_columns": 2},
     **{name: {"num_candidates": 3, "seed": 5} for name in naive.HASHES},

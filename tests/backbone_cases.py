@@ -62,6 +62,19 @@ def densenet121(**kwargs):
     return models.DenseNet121Backbone(**{**PATCHES, **own, **kwargs})
 
 
+def wavlm(**kwargs):
+    own = {
+        "conv_channels": (6, 5),
+        "conv_kernels": (7, 3),
+        "conv_strides": (4, 3),
+        "position_kernel": 5,
+        "position_groups": 3,
+        "sample_rate_hz": RATE_HZ,
+        "initializer_range": 0.3,
+    }
+    return models.WavLMBackbone(**{**SIZES, **own, **kwargs})
+
+
 SMALL = {
     "audio_transformer": transformer,
     "audio_albert": albert,
@@ -71,6 +84,7 @@ SMALL = {
     "crnn": crnn,
     "resnet18": resnet18,
     "densenet121": densenet121,
+    "wavlm": wavlm,
 }
 # Without attention.
 CONVOLUTIONAL = [
@@ -84,10 +98,10 @@ ATTENDING = [name for name in models.BACKBONES if name not in CONVOLUTIONAL]
 ALIKE = ["crnn", "resnet18", "densenet121"]
 
 
-def each(names):
+def each(names, slow=ALIKE):
     """Parameters of a test for each name, slow ones where models are alike."""
     return [
-        pytest.param(name, marks=pytest.mark.slow) if name in ALIKE else name
+        pytest.param(name, marks=pytest.mark.slow) if name in slow else name
         for name in names
     ]
 

@@ -352,6 +352,45 @@ def missing_from_config(layer):
     return missing
 
 
+def distance_bucket(lag, num_buckets, max_distance):
+    """T5's buckets of a signed distance, one at a time."""
+    half = num_buckets // 2
+    offset, lag = (half if lag > 0 else 0), abs(lag)
+    if lag < half // 2:
+        return offset + lag
+    far = np.log(lag / (half // 2)) / np.log(max_distance / (half // 2))
+    # Just above what rounding makes of a whole number.
+    ranged = int(half // 2 + far * (half - half // 2) + 1e-6)
+    return offset + min(ranged, half - 1)
+
+
+def gated_relative_attention(layer, x, mask=None):
+    """Section 3.1 of arXiv 2110.13900, gate by gate and pair by pair."""
+    query, key = query_and_key(layer, x)
+    d, part = layer.key_dim, x.shape[-1] // layer.num_heads
+    table = np.asarray(layer.positions.table, np.float64)
+    scale = np.asarray(layer.gate_scale, np.float64)
+
+    def head_scores(b, h, real):
+        q, k = head(query[b], h, d), head(key[b], h, d)
+
+        def row(i, seen):
+            units = dense(layer.gate_dense, head(x[b, i], h, part))
+            one, other = 1.0 / (1.0 + np.exp(-units.reshape(2, 4).sum(axis=1)))
+            gate = one * (other * scale[h, 0, 0] - 1.0) + 2.0
+            scores = dot_products(q[i], k, seen)
+            for j in seen:
+                bucket = distance_bucket(
+                    j - i, layer.num_buckets, layer.max_distance
+                )
+                scores[j] += gate * table[bucket, h]
+            return scores
+
+        return row
+
+    return attend(layer, x, mask, head_scores)
+
+
 HASHES = {
     "sign_alsh": sign_alsh,
     "xbox": xbox,
@@ -364,6 +403,7 @@ ATTENTIONS = {
     "full": full_attention,
     "shared_qk": shared_qk_attention,
     "grouped_query": grouped_query_attention,
+    "gated_relative": gated_relative_attention,
     "sparse_strided": strided_sparse_attention,
     "sparse_fixed": fixed_sparse_attention,
     **{

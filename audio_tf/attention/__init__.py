@@ -29,6 +29,7 @@ from audio_tf.attention.hashing import (
     XBOXQNFAttention,
 )
 from audio_tf.attention.local_synthesizer import LocalDenseSynthesizerAttention
+from audio_tf.attention.relative import GatedRelativeAttention
 from audio_tf.attention.sparse import (
     FixedSparseAttention,
     StridedSparseAttention,
@@ -62,6 +63,7 @@ ATTENTIONS = {
     "raganato_synthesizer": RandomSynthesizerAttention,
     "local_dense_synthesizer": LocalDenseSynthesizerAttention,
     "grouped_query": GroupedQueryAttention,
+    "gated_relative": GatedRelativeAttention,
     "gaussian_adaptive": GaussianAdaptiveAttention,
     "grouped_query_gaussian_adaptive": GroupedQueryGaussianAdaptiveAttention,
     "skewed_gaussian": SkewedGaussianAttention,
@@ -207,6 +209,7 @@ __all__ = [
     "DenseSynthesizerAttention",
     "FixedSparseAttention",
     "FullAttention",
+    "GatedRelativeAttention",
     "GaussianAdaptiveAttention",
     "GaussianAttention",
     "GroupedQueryAttention",

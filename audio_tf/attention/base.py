@@ -8,7 +8,7 @@ from keras import ops
 from audio_tf.attention import functional
 from audio_tf.attention.costs import Cost
 from audio_tf.ops import blocks, masks
-from audio_tf.ops.checks import check_dropout, check_flags, check_sizes
+from audio_tf.ops.checks import check_flags, check_rates, check_sizes
 from audio_tf.ops.layer import Dropout, Layer
 
 # Of longer inputs, only so many rows of the map are formed at a time.
@@ -97,7 +97,7 @@ class Attention(Layer):
     def __init__(self, num_heads, dropout=0.0, causal=False, **kwargs):
         super().__init__(**kwargs)
         check_sizes(num_heads=num_heads)
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         if causal is None:
             causal = self.supports_causal
         check_flags(causal=causal)
@@ -123,6 +123,15 @@ class Attention(Layer):
         """
         del length
         return {}
+
+    def share(self, first):
+        """Takes over what all blocks of a model have in common, if anything.
+
+        A model whose blocks share calls it before it builds them.
+
+        Args:
+            first: the attention of the model's first block, which is built.
+        """
 
     def transform(self, inputs, mask, training, with_map):
         """Computes the outputs from checked inputs whose padding is zero.

@@ -20,6 +20,11 @@ from audio_tf.layers.convolution import (
     Convolution,
     ConvolutionBlock,
 )
+from audio_tf.layers.convolutional_frontend import (
+    ChannelNorm,
+    ConvolutionalFrontend,
+    ConvolutionalPositions,
+)
 from audio_tf.layers.densely_connected import (
     DenselyConnectedBlock,
     DenseTransition,
@@ -32,7 +37,11 @@ from audio_tf.layers.encoder import (
     TransformerBlock,
 )
 from audio_tf.layers.features import SpeechFeatures
-from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
+from audio_tf.layers.frame_masking import (
+    MASKING_POLICIES,
+    FrameMasking,
+    LearnedFrameMasking,
+)
 from audio_tf.layers.frames import Deltas, FrameStacking, UtteranceNorm
 from audio_tf.layers.frontend import FrameMask, WaveformFrontend
 from audio_tf.layers.mel_frontend import MelFrontend
@@ -58,8 +67,11 @@ __all__ = [
     "BandPooling",
     "BetweenClassMixing",
     "BidirectionalGRU",
+    "ChannelNorm",
     "Convolution",
     "ConvolutionBlock",
+    "ConvolutionalFrontend",
+    "ConvolutionalPositions",
     "DecibelSpectrogram",
     "Deltas",
     "DenseTransition",
@@ -70,6 +82,7 @@ __all__ = [
     "FrameNorm",
     "FrameStacking",
     "LastStatesPooling",
+    "LearnedFrameMasking",
     "LogCompression",
     "LogMel",
     "MFCC",

@@ -11,9 +11,9 @@ from audio_tf.layers import activations
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import (
-    check_dropout,
     check_flags,
     check_positive,
+    check_rates,
     check_sizes,
 )
 from audio_tf.ops.layer import Dropout, Layer
@@ -142,6 +142,7 @@ class FeedForward(Layer):
             Transformers" (arXiv 2105.00335).
         activation: the activation of the hidden layers.
         dropout: float, the dropout rate of the output.
+        activation_dropout: float, the dropout rate behind each activation.
         kernel_initializer: the initializer of the dense layers, or `None` for
             Glorot uniform.
         **kwargs: arguments of `keras.layers.Layer`.
@@ -160,17 +161,22 @@ class FeedForward(Layer):
         activation="relu",
         dropout=0.0,
         kernel_initializer=None,
+        activation_dropout=0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
-        check_dropout(dropout)
+        check_rates(dropout=dropout, activation_dropout=activation_dropout)
         self.intermediate_dims = sizes_of(
             "intermediate_dims", intermediate_dims
         )
         self.activation = activations.get(activation)
         self.dropout = dropout
+        self.activation_dropout = activation_dropout
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.hidden_dropout = Dropout(
+            activation_dropout, dtype=self.dtype_policy, name="hidden_dropout"
+        )
         self.hidden = [
             self.dense(units, f"hidden_{index}")
             for index, units in enumerate(self.intermediate_dims)
@@ -204,7 +210,7 @@ class FeedForward(Layer):
             # GELU would keep four tensors of the hidden size for its gradient.
             activation = keras.remat(activation)
         for dense in self.hidden:
-            x = activation(dense(x))
+            x = self.hidden_dropout(activation(dense(x)), training=training)
         return self.output_dropout(self.output_dense(x), training=training)
 
     def compute_output_spec(self, inputs, training=None):
@@ -216,6 +222,7 @@ class FeedForward(Layer):
             "intermediate_dims": list(self.intermediate_dims),
             "activation": activations.serialize(self.activation),
             "dropout": self.dropout,
+            "activation_dropout": self.activation_dropout,
             "kernel_initializer": keras.initializers.serialize(
                 self.kernel_initializer
             ),
@@ -256,6 +263,10 @@ class TransformerBlock(Stage, Layer):
             for the defaults of its class.
         norm_first: bool, whether LayerNorm comes before attention and
             feed-forward and not behind the sums.
+        activation_dropout: float, the dropout rate within the feed-forward,
+            behind each activation.
+        layer_drop: float, the share of training steps in which the block
+            hands on its input as it is ("LayerDrop", arXiv 1909.11556).
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -283,12 +294,20 @@ class TransformerBlock(Stage, Layer):
         layer_norm_epsilon=LAYER_NORM_EPSILON,
         made_for_frames=None,
         norm_first=False,
+        activation_dropout=0.0,
+        layer_drop=0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
         check_flags(norm_first=norm_first)
+        check_rates(layer_drop=layer_drop)
         self.norm_first = norm_first
+        self.activation_dropout = activation_dropout
+        self.layer_drop = layer_drop
+        self.seed_generator = None
+        if layer_drop:
+            self.seed_generator = keras.random.SeedGenerator()
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.intermediate_dims = sizes_of(
@@ -336,6 +355,7 @@ class TransformerBlock(Stage, Layer):
             activation=self.activation,
             dropout=dropout,
             kernel_initializer=self.kernel_initializer,
+            activation_dropout=activation_dropout,
             dtype=self.dtype_policy,
             name="feed_forward",
         )
@@ -388,6 +408,9 @@ class TransformerBlock(Stage, Layer):
         if return_attention_scores:
             attended, weights = attended
         x = self.after_attention(inputs, attended, training)
+        if self.layer_drop and training and self.trainable:
+            die = keras.random.uniform((), seed=self.seed_generator)
+            x = ops.where(die < self.layer_drop, inputs, x)
         return (x, weights) if return_attention_scores else x
 
     def before_attention(self, inputs):
@@ -460,6 +483,8 @@ class TransformerBlock(Stage, Layer):
             ),
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "norm_first": self.norm_first,
+            "activation_dropout": self.activation_dropout,
+            "layer_drop": self.layer_drop,
         }
 
 

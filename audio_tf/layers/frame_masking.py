@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from audio_tf.ops import masks
-from audio_tf.ops.checks import check_sizes, is_number
+from audio_tf.ops.checks import check_rates, check_sizes, is_number
 from audio_tf.ops.layer import Layer
 
 # The two public readings of "masked acoustic modelling"; the papers state
@@ -260,5 +260,72 @@ class FrameMasking(Layer):
             "zero_rate": self.zero_rate,
             "replace_rate": self.replace_rate,
             "evaluation_seed": self.evaluation_seed,
+            "seed": self.seed,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class LearnedFrameMasking(Layer):
+    """A layer that replaces runs of frames by a learned one, in training.
+
+    Each frame begins a run with the probability `mask_rate / run_frames`, so
+    that about `mask_rate` of all frames are replaced, less where runs
+    overlap: the masking in time of wav2vec 2.0 (arXiv 2006.11477, section
+    3.1), which its authors use to train on labels, too.
+
+    Args:
+        mask_rate: float, the share of the frames to be replaced.
+        run_frames: int, frames of a run.
+        seed: int or `None`, the seed of the draws.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`.
+        training: bool, whether to replace anything; a frozen layer does not.
+
+    Returns:
+        Tensor `(batch, time, dim)`.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(self, mask_rate=0.05, run_frames=10, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        check_rates(mask_rate=mask_rate)
+        check_sizes(run_frames=run_frames)
+        self.mask_rate = mask_rate
+        self.run_frames = run_frames
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def build(self, input_shape):
+        self.embedding = self.add_weight(
+            shape=(input_shape[-1],),
+            initializer=keras.initializers.RandomUniform(0.0, 1.0),
+            name="embedding",
+        )
+
+    def call(self, inputs, training=None):
+        if not (training and self.trainable):
+            return inputs
+        batch, time = ops.shape(inputs)[0], ops.shape(inputs)[1]
+        begins = keras.random.uniform((batch, time), seed=self.seed_generator)
+        begins = begins < self.mask_rate / self.run_frames
+        # How many have begun, and how many of them have ended.
+        begun = ops.cumsum(ops.cast(begins, "int32"), axis=1)
+        ended = ops.pad(begun, [[0, 0], [self.run_frames, 0]])[:, :time]
+        embedding = ops.cast(self.embedding, inputs.dtype)
+        hidden = ops.expand_dims(begun > ended, -1)
+        return ops.where(hidden, embedding, inputs)
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "mask_rate": self.mask_rate,
+            "run_frames": self.run_frames,
             "seed": self.seed,
         }

@@ -94,7 +94,12 @@ class FrameMask(Layer):
     It is the place where the lengths of clips become the mask of a backbone.
 
     Args:
-        frame_size: int, samples per frame; frames do not overlap.
+        frame_size: int, samples from one frame to the next.
+        window_size: int, samples that a frame is made of, where frames
+            overlap and only those of whole windows are real, as behind
+            convolutions without padding; a clip shorter than a window is one
+            frame. `None` where frames do not overlap and the last one may be
+            begun.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -104,30 +109,46 @@ class FrameMask(Layer):
             it, a negative one as 0.
 
     Returns:
-        Boolean tensor `(batch, ceil(samples / frame_size))`.
+        Boolean tensor `(batch, ceil(samples / frame_size))`, or, with a
+        `window_size`,
+        `(batch, 1 + max(samples - window_size, 0) // frame_size)`.
     """
 
-    def __init__(self, frame_size, **kwargs):
+    def __init__(self, frame_size, window_size=None, **kwargs):
         super().__init__(**kwargs)
         self.frame_size = frame_size
+        self.window_size = window_size
 
     def call(self, waveform, lengths=None):
         batch, samples = ops.shape(waveform)[0], ops.shape(waveform)[1]
-        frames = blocks.count(samples, self.frame_size)
+        frames = self.frames_of(samples)
         if lengths is None:
             return ops.ones((batch, frames), dtype="bool")
         lengths = masks.within(lengths, samples)
-        return masks.from_lengths(
-            blocks.count(lengths, self.frame_size), frames
-        )
+        real = self.frames_of(lengths)
+        return masks.from_lengths(ops.where(lengths > 0, real, 0), frames)
+
+    def frames_of(self, samples):
+        """Counts the frames of clips of at least one sample.
+
+        Args:
+            samples: integer, or integer tensor of any shape.
+        """
+        if self.window_size is None:
+            return blocks.count(samples, self.frame_size)
+        return blocks.count_windows(samples, self.window_size, self.frame_size)
 
     def compute_output_spec(self, waveform, lengths=None):
         batch, samples = waveform.shape
-        frames = None if samples is None else -(-samples // self.frame_size)
+        frames = None if samples is None else self.frames_of(samples)
         return keras.KerasTensor((batch, frames), dtype="bool")
 
     def get_config(self):
-        return {**super().get_config(), "frame_size": self.frame_size}
+        return {
+            **super().get_config(),
+            "frame_size": self.frame_size,
+            "window_size": self.window_size,
+        }
 
 
 @keras.saving.register_keras_serializable("audio_tf")

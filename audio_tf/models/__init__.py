@@ -5,6 +5,7 @@ is that of `AudioBackbone`.
 """
 
 from audio_tf import released
+from audio_tf.models import conversion  # noqa: F401, registers itself
 from audio_tf.models.audio_albert import AudioAlbertBackbone, WeightedSum
 from audio_tf.models.audio_transformer import AudioTransformerBackbone
 from audio_tf.models.backbone import AudioBackbone
@@ -30,6 +31,7 @@ from audio_tf.models.resnet import ResNet18Backbone
 from audio_tf.models.speech_encoder import SpeechEncoder
 from audio_tf.models.training import ClassifierTraining
 from audio_tf.models.vgg_like import VGGLikeBackbone
+from audio_tf.models.wavlm import WavLMBackbone
 
 BACKBONES = {
     "audio_transformer": AudioTransformerBackbone,
@@ -40,6 +42,7 @@ BACKBONES = {
     "crnn": CRNNBackbone,
     "resnet18": ResNet18Backbone,
     "densenet121": DenseNet121Backbone,
+    "wavlm": WavLMBackbone,
 }
 register_released(released.ROOT)
 
@@ -61,6 +64,7 @@ __all__ = [
     "ResNet18Backbone",
     "SpeechEncoder",
     "VGGLikeBackbone",
+    "WavLMBackbone",
     "WeightedSum",
     "list_released",
     "list_sizes",

@@ -232,6 +232,25 @@ class AudioBackbone(
             )
         return list(self.blocks)
 
+    def run_stages(self, inputs):
+        """Yields the stages, with what goes in and comes out, in inference.
+
+        Args:
+            inputs: as the model takes them.
+
+        Yields:
+            Tuples by stage of the stage, its input and its output, `(batch,
+            frames, dim)`, and the mask of its input, boolean `(batch,
+            frames)`.
+        """
+        inputs = self.completed(inputs)
+        inputs[self.takes] = keras.ops.cast(inputs[self.takes], "float32")
+        x, mask = self.embed(inputs)
+        for stage in self.stages:
+            before, x = x, stage(x, mask=mask, training=False)
+            yield stage, before, x, mask
+            mask = stage.compute_mask(before, mask)
+
     def walk(self, inputs):
         """Yields the blocks, with what goes in and comes out, in inference.
 
@@ -246,14 +265,9 @@ class AudioBackbone(
             ValueError: if the model has no blocks.
         """
         blocks = {id(block) for block in self.attention_blocks()}
-        inputs = self.completed(inputs)
-        inputs[self.takes] = keras.ops.cast(inputs[self.takes], "float32")
-        x, mask = self.embed(inputs)
-        for stage in self.stages:
-            before, x = x, stage(x, mask=mask, training=False)
+        for stage, before, after, mask in self.run_stages(inputs):
             if id(stage) in blocks:
-                yield before, x, mask
-            mask = stage.compute_mask(before, mask)
+                yield before, after, mask
 
     def block_inputs(self, inputs):
         """Computes the input of each block, in inference.
@@ -270,15 +284,23 @@ class AudioBackbone(
     def hidden_states(self, inputs):
         """Computes the first block's input and each block's output.
 
+        The last of them is `"sequence_output"`: a normalisation behind the
+        last block is part of it.
+
         Args:
             inputs: as the model takes them.
 
         Returns:
             List of pairs like `block_inputs`, one more than there are blocks.
         """
-        walked = list(self.walk(inputs))
-        first, _, mask = walked[0]
-        return [(first, mask), *((after, mask) for _, after, mask in walked)]
+        blocks, states = {id(block) for block in self.attention_blocks()}, []
+        for stage, before, after, mask in self.run_stages(inputs):
+            states = states or [(before, mask)]
+            if id(stage) in blocks:
+                states.append((after, mask))
+            elif len(states) > len(self.blocks):
+                states[-1] = (after, stage.compute_mask(before, mask))
+        return states
 
     def get_config(self):
         config = super().get_config()

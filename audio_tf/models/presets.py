@@ -128,18 +128,15 @@ def family_of(loader, base):
     return family
 
 
-def require_files(loader, *names):
-    """Raises a `ValueError` that names the first file a preset lacks."""
-    for name in names:
-        found = compat.has_file(loader.preset, name)
-        if name == compat.MODEL_WEIGHTS_FILE and not found:
-            found = compat.has_file(loader.preset, compat.SHARDED_WEIGHTS_FILE)
-        if not found:
-            raise ValueError(
-                f"The preset is incomplete: it has no {name}, without which "
-                "its scores would be random; `load_weights=False` asks for "
-                f"the architecture alone. Received: preset={loader.preset!r}"
-            )
+def require_file(loader, *names):
+    """Raises a `ValueError` if a preset has none of the files."""
+    if not any(compat.has_file(loader.preset, name) for name in names):
+        raise ValueError(
+            f"The preset is incomplete: it has no {names[0]}, without which "
+            "its scores would be random; `load_weights=False` asks for "
+            f"the architecture alone. Received: preset={loader.preset!r}, "
+            f"with none of {list(names)}"
+        )
 
 
 def record_resampler(folder):
@@ -253,12 +250,12 @@ def load_backbone(base, preset, load_weights, arguments):
     if is_size(loader):
         return build(family, override(family, config, arguments))
     if load_weights:
-        require_files(loader, compat.MODEL_WEIGHTS_FILE)
+        require_file(loader, *compat.weight_files(loader))
         check_resampler(loader)
     given = {"dtype": saved_dtype(config), **arguments}
     backbone = build(family, override(family, config, given))
     if load_weights:
-        if arguments:
+        if arguments and not compat.is_converted(loader):
             check_fit(loader, family, backbone)
         compat.load_backbone_weights(loader, backbone)
     return backbone
@@ -355,7 +352,7 @@ def load_classifier(
         )
         return cls(backbone=backbone, **own)
     if not task and not new_head:
-        require_files(loader, compat.TASK_CONFIG_FILE)
+        require_file(loader, compat.TASK_CONFIG_FILE)
     if new_head:
         own = {"num_classes": None, "labels": None, **own}
         saved = task.get("head_dtype")
@@ -363,7 +360,7 @@ def load_classifier(
             # The map of a quantised head, whose integers cannot be trained.
             own.setdefault("head_dtype", None)
     elif load_weights:
-        require_files(loader, compat.TASK_WEIGHTS_FILE)
+        require_file(loader, compat.TASK_WEIGHTS_FILE)
     backbone = load_backbone(base, preset, load_weights, rest)
     model = cls.from_config({**task, **own, "backbone": backbone})
     if load_weights and not new_head:

@@ -30,6 +30,24 @@ def count(length, size):
     return (length + size - 1) // size
 
 
+def count_windows(length, size, stride):
+    """Counts the windows that are filled; at least one, filled up or not.
+
+    Args:
+        length: integer, or integer tensor of any shape.
+        size: int, positions of a window.
+        stride: int, positions from one window to the next.
+    """
+    return 1 + at_least(length - size, 0) // stride
+
+
+def at_least(number, least):
+    """Returns the larger of two; an integer where both are."""
+    if isinstance(number, int):
+        return max(number, least)
+    return ops.maximum(number, least)
+
+
 def whole_windows(length, size, stride, last):
     """Counts the windows that are filled or, at the end of a clip, begun.
 

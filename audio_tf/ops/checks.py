@@ -124,10 +124,11 @@ def check_positive(**values):
             )
 
 
-def check_dropout(dropout):
-    """Raises a `ValueError` for what is no rate in [0, 1)."""
-    if not (is_number(dropout) and 0.0 <= dropout < 1.0):
-        raise ValueError(
-            f"`dropout` must be a number in [0, 1). "
-            f"Received: dropout={dropout!r}"
-        )
+def check_rates(**rates):
+    """Raises a `ValueError` that names the first that is not in [0, 1)."""
+    for name, rate in rates.items():
+        if not (is_number(rate) and 0.0 <= rate < 1.0):
+            raise ValueError(
+                f"`{name}` must be a number in [0, 1). "
+                f"Received: {name}={rate!r}"
+            )

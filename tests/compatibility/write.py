@@ -250,6 +250,7 @@ def parts_alone():
     from audio_tf import batch_metrics
     from audio_tf.analysis import probes
     from audio_tf.attention.gaussian_adaptive import LogNormal
+    from audio_tf.attention.relative import RelativePositions
     from audio_tf.layers.frontend import QuadratureFilters, TriangularBands
 
     return [
@@ -257,6 +258,12 @@ def parts_alone():
         QuadratureFilters(),
         TriangularBands(),
         batch_metrics.BatchAveragePrecision(3),
+        attention.create("gated_relative", num_heads=2, key_dim=3),
+        RelativePositions(2),
+        layers.ChannelNorm(),
+        layers.ConvolutionalFrontend(),
+        layers.ConvolutionalPositions(),
+        layers.LearnedFrameMasking(),
         layers.BandPooling(),
         layers.BidirectionalGRU(),
         layers.Convolution(3),
@@ -336,6 +343,25 @@ def rivals():
     return keras.Model(inputs, scores)
 
 
+def wavlm():
+    """A WavLM that drops and masks in training."""
+    return models.WavLMBackbone(
+        **{**SIZES, "hidden_dim": 6},
+        conv_channels=(5, 4),
+        conv_kernels=(7, 3),
+        conv_strides=(4, 3),
+        position_kernel=5,
+        position_groups=2,
+        sample_rate_hz=RATE_HZ,
+        attention_kwargs={"num_buckets": 16, "max_distance": 9},
+        mask_rate=0.1,
+        layer_drop=0.1,
+        activation_dropout=0.1,
+        initializer_range=0.3,
+        return_hidden_states=True,
+    )
+
+
 def write(folder):
     """Writes the models that a folder lacks, with inputs and outputs."""
     keras.utils.set_random_seed(23)
@@ -350,6 +376,7 @@ def write(folder):
         "vgg_like.keras": vgg_like_classifier,
         "mel_resnet.keras": mel_resnet_classifier,
         "rivals.keras": rivals,
+        "wavlm.keras": wavlm,
     }
     stored = {}
     if (folder / "arrays.npz").is_file():

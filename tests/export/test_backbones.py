@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from backbone_cases import (
+    ALIKE,
     ATTENDING,
     CONVOLUTIONAL,
     LORA,
@@ -27,9 +28,12 @@ from audio_tf.export import copies, signatures, streaming
 CHUNK_S = 0.25
 BEYOND = 2**31 - 1
 
-every_backbone = pytest.mark.parametrize("name", each(WAVEFORM))
+# The graphs of WavLM are those of other backbones, but for convolutions.
+EXPORTED = each(WAVEFORM, slow=[*ALIKE, "wavlm"])
+every_backbone = pytest.mark.parametrize("name", EXPORTED)
 with_attention = pytest.mark.parametrize(
-    "name", [name for name in WAVEFORM if name in ATTENDING]
+    "name",
+    each([n for n in WAVEFORM if n in ATTENDING], slow=[*ALIKE, "wavlm"]),
 )
 
 
@@ -37,7 +41,7 @@ def classifier(backbone, chunk_s=None):
     return models.AudioClassifier(backbone, labels=list("abc"), chunk_s=chunk_s)
 
 
-@pytest.fixture(scope="module", params=each(WAVEFORM))
+@pytest.fixture(scope="module", params=EXPORTED)
 def exported(request, tmp_path_factory):
     """An export that cuts clips into chunks."""
     model = classifier(SMALL[request.param](), CHUNK_S)
@@ -106,11 +110,11 @@ def test_bytes_equal_the_model_and_a_loud_clip_is_left_out(
 
 @pytest.mark.parametrize(
     "name, options",
-    [(name, {}) for name in CONVOLUTIONAL[:1]]
+    [(name, {}) for name in (CONVOLUTIONAL[0], "wavlm")]
     + [
         (name, {"causal": causal})
         for name in WAVEFORM
-        if name in ATTENDING
+        if name in ATTENDING and name != "wavlm"
         for causal in (None, False)
     ],
     ids=str,

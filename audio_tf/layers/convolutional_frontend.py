@@ -1,0 +1,447 @@
+"""From samples to frames by convolutions, and positions by a convolution.
+
+They are the parts of wav2vec 2.0, HuBERT and WavLM that other models of this
+library do without.
+"""
+
+import keras
+from keras import ops
+
+from audio_tf.layers import activations
+from audio_tf.layers.encoder import LAYER_NORM_EPSILON, sizes_of
+from audio_tf.ops import blocks, masks, statistics
+from audio_tf.ops.checks import (
+    check_flags,
+    check_positive,
+    check_rates,
+    check_sizes,
+    closest,
+)
+from audio_tf.ops.layer import Dropout, Layer
+
+NORMS = ("group", "layer")
+# Added to the variance of a waveform, by the published feature extractors.
+WAVEFORM_EPSILON = 1e-7
+# Frames that one product of the positional convolution takes together.
+FRAMES_AT_A_TIME = 16
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class ChannelNorm(Layer):
+    """A layer that brings each channel to mean 0 and variance 1 over time.
+
+    It is a group normalisation with one channel in each group. Only real
+    frames count, so that a padded clip is normalised as it is alone.
+
+    Args:
+        epsilon: float, added to the variance.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, channels)`.
+        lengths: int32 `(batch,)`, real frames of each clip, or `None` where
+            all are real.
+
+    Returns:
+        Tensor `(batch, time, channels)`.
+    """
+
+    def __init__(self, epsilon=LAYER_NORM_EPSILON, **kwargs):
+        super().__init__(**kwargs)
+        check_positive(epsilon=epsilon)
+        self.epsilon = epsilon
+
+    def build(self, input_shape):
+        shape = (input_shape[-1],)
+        self.gamma = self.add_weight(
+            shape=shape, initializer="ones", name="gamma"
+        )
+        self.beta = self.add_weight(
+            shape=shape, initializer="zeros", name="beta"
+        )
+
+    def call(self, inputs, lengths=None):
+        x, real = statistics.to_float32(inputs), None
+        if lengths is not None:
+            real = masks.from_lengths(lengths, ops.shape(x)[1])
+            x = masks.zero_padding(x, real)
+            real = ops.expand_dims(real, -1)
+        mean, variance = statistics.moments(x, 1, real)
+        gain = ops.cast(self.gamma, x.dtype) * ops.rsqrt(
+            variance + self.epsilon
+        )
+        shift = ops.cast(self.beta, x.dtype) - mean * gain
+        return ops.cast(x * gain + shift, inputs.dtype)
+
+    def compute_output_spec(self, inputs, lengths=None):
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "epsilon": self.epsilon}
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class ConvolutionalFrontend(Layer):
+    """A layer that turns samples into frames by strided convolutions.
+
+    `(batch, samples)` -> `(batch, frames, hidden_dim)`: the feature encoder
+    of wav2vec 2.0 (arXiv 2006.11477, section 2), whose convolutions have no
+    padding, then a LayerNorm and a projection. A frame is made of
+    `window_size` samples and stands `frame_size` behind the one before, 400
+    and 320 by default, so that there are
+    `frames = 1 + (samples - window_size) // frame_size`; a clip shorter than
+    a window is filled up to one with zeros.
+
+    Args:
+        hidden_dim: int, features of a frame.
+        channels: tuple of ints, the channels of each convolution.
+        kernels: tuple of ints, its samples or frames.
+        strides: tuple of ints, from one of its outputs to the next.
+        use_bias: bool, whether convolutions have biases.
+        norm: `"group"`, the first convolution's channels are normalised over
+            time, those of the others not; or `"layer"`, all of them are
+            normalised over channels.
+        normalize_waveform: bool, whether each clip is first brought to mean
+            0 and variance 1.
+        activation: the activation behind each convolution.
+        dropout: float, the dropout rate of the output.
+        layer_norm_epsilon: float, added to the variance in the LayerNorm
+            before the projection.
+        kernel_initializer: the initializer of the projection, or `None` for
+            Glorot uniform.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        waveform: floating tensor `(batch, samples)`, full scale 1.
+        lengths: integer `(batch,)`, real samples of each clip, or `None`
+            where all are real. Frames of whole windows do not depend on what
+            is behind the end of a clip.
+        training: bool, whether dropout applies.
+
+    Raises:
+        ValueError: if an argument is out of range, or there are not as many
+            channels as kernels and strides.
+    """
+
+    causal = False
+    embeds_pieces = False
+
+    def __init__(
+        self,
+        hidden_dim=768,
+        channels=(512,) * 7,
+        kernels=(10, 3, 3, 3, 3, 2, 2),
+        strides=(5, 2, 2, 2, 2, 2, 2),
+        use_bias=False,
+        norm="group",
+        normalize_waveform=False,
+        activation="gelu",
+        dropout=0.0,
+        layer_norm_epsilon=LAYER_NORM_EPSILON,
+        kernel_initializer=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_sizes(hidden_dim=hidden_dim)
+        check_flags(use_bias=use_bias, normalize_waveform=normalize_waveform)
+        check_rates(dropout=dropout)
+        self.channels = sizes_of("channels", channels)
+        self.kernels = sizes_of("kernels", kernels)
+        self.strides = sizes_of("strides", strides)
+        counts = {len(self.channels), len(self.kernels), len(self.strides)}
+        if len(counts) > 1 or not self.channels:
+            raise ValueError(
+                "Each convolution needs one of `channels`, `kernels` and "
+                f"`strides`. Received: channels={channels}, kernels={kernels}, "
+                f"strides={strides}"
+            )
+        if norm not in NORMS:
+            raise ValueError(
+                f"`norm` must be one of {list(NORMS)}{closest(norm, NORMS)}. "
+                f"Received: norm={norm!r}"
+            )
+        self.hidden_dim = hidden_dim
+        self.use_bias = use_bias
+        self.norm = norm
+        self.normalize_waveform = normalize_waveform
+        self.activation = activations.get(activation)
+        self.dropout = dropout
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.convolutions = [
+            keras.layers.Conv1D(
+                count,
+                size,
+                strides=stride,
+                use_bias=use_bias,
+                data_format="channels_last",
+                kernel_initializer="he_normal",
+                dtype=self.dtype_policy,
+                name=f"convolution_{index}",
+            )
+            for index, (count, size, stride) in enumerate(
+                zip(self.channels, self.kernels, self.strides, strict=True)
+            )
+        ]
+        self.norms = [
+            keras.layers.LayerNormalization(
+                epsilon=LAYER_NORM_EPSILON,
+                dtype=self.dtype_policy,
+                name=f"norm_{index}",
+            )
+            for index in range(len(self.channels) if norm == "layer" else 0)
+        ]
+        self.channel_norm = None
+        if norm == "group":
+            self.channel_norm = ChannelNorm(
+                dtype=self.dtype_policy, name="channel_norm"
+            )
+        self.projection_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_epsilon,
+            dtype=self.dtype_policy,
+            name="projection_norm",
+        )
+        self.projection = keras.layers.Dense(
+            hidden_dim,
+            kernel_initializer=self.kernel_initializer or "glorot_uniform",
+            dtype=self.dtype_policy,
+            name="projection",
+        )
+        self.output_dropout = Dropout(
+            dropout, dtype=self.dtype_policy, name="output_dropout"
+        )
+
+    @property
+    def frame_size(self):
+        """The samples from one frame to the next."""
+        size = 1
+        for stride in self.strides:
+            size *= stride
+        return size
+
+    @property
+    def window_size(self):
+        """The samples that a frame is made of."""
+        size, step = 1, 1
+        for kernel, stride in zip(self.kernels, self.strides, strict=True):
+            size, step = size + (kernel - 1) * step, step * stride
+        return size
+
+    def longest_clip(self, frames):
+        """Returns the samples of the longest clip of so many frames."""
+        return frames * self.frame_size + self.window_size - 1
+
+    def build(self, input_shape):
+        shape = (None, None, 1)
+        for index, convolution in enumerate(self.convolutions):
+            convolution.build(shape)
+            shape = (None, None, self.channels[index])
+            if self.norms:
+                self.norms[index].build(shape)
+            elif index == 0:
+                self.channel_norm.build(shape)
+        self.projection_norm.build(shape)
+        self.projection.build(shape)
+
+    def call(self, waveform, lengths=None, training=None):
+        if self.normalize_waveform:
+            waveform = normalized(waveform, lengths)
+        elif lengths is not None:
+            waveform = masks.zero_beyond(waveform, lengths)
+        x = ops.expand_dims(filled_up(waveform, self.window_size), -1)
+        for index, convolution in enumerate(self.convolutions):
+            x = convolution(x)
+            if self.norms:
+                x = self.norms[index](x)
+            elif index == 0:
+                x = self.channel_norm(x, self.first_lengths(waveform, lengths))
+            x = self.activation(x)
+        x = self.projection(self.projection_norm(x))
+        return self.output_dropout(x, training=training)
+
+    def first_lengths(self, waveform, lengths):
+        """Counts the real frames behind the first convolution."""
+        if lengths is None:
+            return None
+        lengths = masks.within(lengths, ops.shape(waveform)[1])
+        return blocks.count_windows(
+            ops.maximum(lengths, self.window_size),
+            self.kernels[0],
+            self.strides[0],
+        )
+
+    def compute_output_spec(self, waveform, lengths=None, training=None):
+        batch, frames = waveform.shape
+        if frames is not None:
+            frames = blocks.count_windows(
+                frames, self.window_size, self.frame_size
+            )
+        return keras.KerasTensor(
+            (batch, frames, self.hidden_dim), dtype=self.compute_dtype
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_dim": self.hidden_dim,
+            "channels": list(self.channels),
+            "kernels": list(self.kernels),
+            "strides": list(self.strides),
+            "use_bias": self.use_bias,
+            "norm": self.norm,
+            "normalize_waveform": self.normalize_waveform,
+            "activation": activations.serialize(self.activation),
+            "dropout": self.dropout,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }
+
+
+def normalized(waveform, lengths=None):
+    """Brings each clip to mean 0 and variance 1 over its real samples.
+
+    Args:
+        waveform: floating tensor `(batch, samples)`.
+        lengths: integer `(batch,)`, real samples of each clip, or `None`.
+
+    Returns:
+        Tensor `(batch, samples)`, zeros behind the end of a clip.
+    """
+    x, real = statistics.to_float32(waveform), None
+    if lengths is not None:
+        real = masks.from_lengths(lengths, ops.shape(x)[1])
+        x = masks.zero_padding(x, real)
+    mean, variance = statistics.moments(x, 1, real)
+    x = (x - mean) * ops.rsqrt(variance + WAVEFORM_EPSILON)
+    x = x if real is None else masks.zero_padding(x, real)
+    return ops.cast(x, waveform.dtype)
+
+
+def filled_up(waveform, size):
+    """Appends zeros to `(batch, samples)` up to `size` samples."""
+    samples = ops.shape(waveform)[1]
+    missing = blocks.at_least(size - samples, 0)
+    return ops.pad(waveform, [[0, 0], [0, missing]])
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class ConvolutionalPositions(Layer):
+    """A layer that tells frames where they are by a wide convolution.
+
+    It adds to its input the activation of a grouped convolution over
+    `kernel_size` frames around each (arXiv 2006.11477, section 2), with zeros
+    beyond both ends. The kernel is normalised by weight (arXiv 1602.07868):
+    for each of its frames, a gain times the direction of all its weights.
+
+    Args:
+        kernel_size: int, frames of the convolution.
+        groups: int, the groups of features that are convolved each for
+            itself; divides the features.
+        activation: the activation of what is added.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: floating tensor `(batch, time, dim)`, zero where a frame is
+            not real.
+
+    Returns:
+        Tensor `(batch, time, dim)`.
+
+    Raises:
+        ValueError: if an argument is out of range, or `groups` does not
+            divide the features of an input.
+    """
+
+    def __init__(self, kernel_size=128, groups=16, activation="gelu", **kwargs):
+        super().__init__(**kwargs)
+        check_sizes(kernel_size=kernel_size, groups=groups)
+        self.kernel_size = kernel_size
+        self.groups = groups
+        self.activation = activations.get(activation)
+
+    def build(self, input_shape):
+        dim = input_shape[-1]
+        if dim % self.groups:
+            raise ValueError(
+                "`groups` must divide the features of the input. Received: "
+                f"groups={self.groups}, shape={tuple(input_shape)}"
+            )
+        part = dim // self.groups
+        deviation = 2.0 * (self.kernel_size * dim) ** -0.5
+        self.direction = self.add_weight(
+            shape=(self.kernel_size, part, dim),
+            initializer=keras.initializers.RandomNormal(stddev=deviation),
+            name="direction",
+        )
+        # The length that the directions have at first, as far as is known.
+        self.gain = self.add_weight(
+            shape=(self.kernel_size,),
+            initializer=keras.initializers.Constant(
+                deviation * (part * dim) ** 0.5
+            ),
+            name="gain",
+        )
+        self.bias = self.add_weight(
+            shape=(dim,), initializer="zeros", name="bias"
+        )
+
+    def kernel(self):
+        """Computes the kernel `(kernel_size, dim / groups, dim)`."""
+        direction = ops.convert_to_tensor(self.direction)
+        squares = ops.square(statistics.to_float32(direction))
+        gain = self.gain * ops.cast(
+            ops.rsqrt(ops.sum(squares, axis=(1, 2))), direction.dtype
+        )
+        return direction * ops.reshape(gain, (-1, 1, 1))
+
+    def call(self, inputs):
+        return inputs + self.activation(self.convolve(inputs) + self.bias)
+
+    def convolve(self, inputs):
+        """Convolves `(batch, time, dim)` by products of several frames.
+
+        XLA has no fast form of a grouped convolution on a processor: of
+        WavLM's, it takes 7 times as long as TensorFlow's own, and the
+        gradient half a minute.
+        """
+        size, groups = self.kernel_size, self.groups
+        step = min(FRAMES_AT_A_TIME, size)
+        count = blocks.count(size, step)
+        length, dim = ops.shape(inputs)[1], inputs.shape[-1]
+        part, left = dim // groups, size // 2
+        kernel = ops.pad(
+            self.kernel(), [[0, count * step - size], [0, 0], [0, 0]]
+        )
+        kernel = ops.reshape(kernel, (count, step * part, groups, part))
+        kernel = ops.transpose(kernel, (0, 2, 1, 3))  # (N, G, K, C)
+
+        x = ops.pad(inputs, [[0, 0], [left, count * step - 1 - left], [0, 0]])
+        padded = length + count * step - 1
+        x = ops.reshape(x, (-1, padded, groups, part))
+        x = ops.transpose(x, (2, 0, 1, 3))  # (G, B, padded, C)
+        windows = padded - step + 1
+        x = ops.concatenate(
+            [blocks.narrow(x, 2, index, windows) for index in range(step)],
+            axis=-1,
+        )  # (G, B, windows, K)
+        total = 0.0
+        for index in range(count):
+            piece = blocks.narrow(x, 2, index * step, length)
+            piece = ops.reshape(piece, (groups, -1, step * part))
+            total = total + ops.matmul(piece, kernel[index])
+        total = ops.reshape(total, (groups, -1, length, part))
+        total = ops.transpose(total, (1, 2, 0, 3))  # (B, T, G, C)
+        return ops.reshape(total, (-1, length, dim))
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "kernel_size": self.kernel_size,
+            "groups": self.groups,
+            "activation": activations.serialize(self.activation),
+        }
