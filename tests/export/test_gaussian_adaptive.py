@@ -61,6 +61,7 @@ def test_signatures_equal_the_model(model, rng):
     np.testing.assert_allclose(found["scores"][1, 4], one, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_labels_over_time_and_embeddings(model, rng):
     audio = 0.3 * rng.standard_normal(500).astype("float32")
     (clip,) = model.embed([(audio, 1_100)])

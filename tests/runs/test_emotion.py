@@ -240,6 +240,7 @@ def arrays(path, **changes):
     return path
 
 
+@pytest.mark.slow
 def test_arrays_from_elsewhere(tmp_path, main, eager_models):
     file, out = arrays(tmp_path / "x.npz"), tmp_path / "run"
     main(
