@@ -103,6 +103,12 @@ def test_every_backbone_scores_equally(name, format, rng, tmp_path):
             formats.convert(classifier, tmp_path / "model", format)
         assert list(tmp_path.iterdir()) == []
         return
+    if (format, name) == ("litert", "crnn"):
+        # Of a loop over frames, it takes no lists of unknown batch.
+        with pytest.raises(RuntimeError, match="litert does not convert"):
+            formats.convert(classifier, tmp_path / "model", format)
+        assert list(tmp_path.iterdir()) == []
+        return
     path = formats.convert(classifier, tmp_path / "model", format)
     assert_equal(classifier, formats.load(path), rng)
 
