@@ -8,6 +8,7 @@ weights. That door is made here, in the one function by which
 
 import contextlib
 import os
+import sys
 import warnings
 
 import keras
@@ -21,6 +22,8 @@ CONFIG_FILE = preset_utils.CONFIG_FILE
 TASK_CONFIG_FILE = preset_utils.TASK_CONFIG_FILE
 TASK_WEIGHTS_FILE = preset_utils.TASK_WEIGHTS_FILE
 METADATA_FILE = preset_utils.METADATA_FILE
+PREPROCESSOR_CONFIG_FILE = preset_utils.PREPROCESSOR_CONFIG_FILE
+AUDIO_CONVERTER_CONFIG_FILE = preset_utils.AUDIO_CONVERTER_CONFIG_FILE
 MODEL_WEIGHTS_FILE = preset_utils.MODEL_WEIGHTS_FILE
 SHARDED_WEIGHTS_FILE = preset_utils.SHARDED_MODEL_WEIGHTS_CONFIG_FILE
 
@@ -274,6 +277,62 @@ def load_backbone_weights(loader, backbone):
 def load_task_weights(loader, task):
     """Loads the weights of a preset's task beyond those of its backbone."""
     task.load_task_weights(get_file(loader.preset, TASK_WEIGHTS_FILE))
+
+
+def is_tf_dataset(x):
+    """Returns whether something is a `tf.data.Dataset`, on any backend."""
+    tf = sys.modules.get("tensorflow")
+    return tf is not None and isinstance(x, tf.data.Dataset)
+
+
+def in_tf_graph():
+    """Returns whether a graph of TensorFlow is traced, on any backend."""
+    tf = sys.modules.get("tensorflow")
+    return tf is not None and not tf.executing_eagerly()
+
+
+@contextlib.contextmanager
+def quiet_end_of_data():
+    """Keeps Keras from a warning at the end of each pass, within a context.
+
+    It does so where a dataset does not know how many batches it has.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Your input ran out of data")
+        yield
+
+
+def update_metrics(model, targets, scores, weights):
+    """Counts scores that are there already as `evaluate` counts a batch.
+
+    Args:
+        model: a compiled `keras.Model`.
+        targets: array `(clips, ...)`.
+        scores: float array `(clips, classes)`.
+        weights: array `(clips,)` or `None`.
+
+    Returns:
+        Dict of the metrics of all batches so far.
+    """
+    y, y_pred = map(keras.ops.convert_to_tensor, (targets, scores))
+    if weights is not None:
+        weights = keras.ops.convert_to_tensor(weights)
+    loss = model.compute_loss(
+        y=y, y_pred=y_pred, sample_weight=weights, training=False
+    )
+    model._loss_tracker.update_state(loss, sample_weight=len(targets))
+    model.compute_metrics(None, y, y_pred, sample_weight=weights)
+    return metrics_of(model)
+
+
+def metrics_of(model):
+    """Returns what the metrics of a model have come to, a dict of floats."""
+    return {k: float(v) for k, v in model.get_metrics_result().items()}
+
+
+def flatten_metrics(model, logs):
+    """Returns metrics as `evaluate` does without `return_dict`."""
+    return model._flatten_metrics_in_order(logs)
 
 
 def settle_dtypes(model):

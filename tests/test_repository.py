@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import pytest
 import soundfile
+import tiny
 from repository import ROOT, tracked
 
 from audio_tf import released
@@ -140,7 +141,7 @@ def test_the_readme_scripts_run(tmp_path, monkeypatch, capsys, eager_models):
             soundfile.write(file, 0.1 * rng.standard_normal(9_001), 16_000)
     text = (ROOT / "README.md").read_text()
     scripts = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(scripts) == 2 and scripts[0].count("epochs=30") == 1
+    assert len(scripts) == 3 and scripts[0].count("epochs=30") == 1
     exec(scripts[0].replace("epochs=30", "epochs=1"), {})
     assert (tmp_path / "sounds_preset" / "task.json").is_file()
     capsys.readouterr()
@@ -149,6 +150,13 @@ def test_the_readme_scripts_run(tmp_path, monkeypatch, capsys, eager_models):
     assert len(ast.literal_eval(printed[0])) == 2
     assert ast.literal_eval(printed[1])["file"] == "sounds/rain/0.wav"
     assert re.fullmatch(r"\(\d+,\)", printed[-1])
+    # To trace another graph would take longer than all that it does.
+    monkeypatch.setattr(keras.Model, "run_eagerly", tiny.ALWAYS_EAGER)
+    exec(scripts[2], {})
+    printed = capsys.readouterr().out.splitlines()
+    (figures,) = [line for line in printed if line.startswith("{")]
+    assert ast.literal_eval(figures).keys() == {"accuracy", "loss"}
+    assert printed[-1] == "(6, 2)"
 
 
 def test_released_presets_are_what_the_index_says(files):

@@ -22,6 +22,10 @@ from audio_tf.models.gaussian_adaptive_transformer import (
 )
 from audio_tf.models.masked_acoustic_model import MaskedAcousticModel
 from audio_tf.models.mel_resnet import MelResNetBackbone
+from audio_tf.models.preprocessor import (
+    AudioClassifierPreprocessor,
+    WaveformConverter,
+)
 from audio_tf.models.presets import (
     list_released,
     list_sizes,
@@ -52,6 +56,7 @@ __all__ = [
     "AudioAlbertBackbone",
     "AudioBackbone",
     "AudioClassifier",
+    "AudioClassifierPreprocessor",
     "AudioTransformerBackbone",
     "CRNNBackbone",
     "ClassifierTraining",
@@ -65,6 +70,7 @@ __all__ = [
     "SpeechEncoder",
     "VGGLikeBackbone",
     "WavLMBackbone",
+    "WaveformConverter",
     "WeightedSum",
     "list_released",
     "list_sizes",

@@ -13,6 +13,7 @@ from audio_tf.layers import (
 )
 from audio_tf.models import presets
 from audio_tf.models.backbone import AudioBackbone, freeze_layers
+from audio_tf.models.file_task import FileTask
 from audio_tf.models.inputs import InputDoor
 from audio_tf.models.timeline import FrameClassifier
 from audio_tf.ops import checks
@@ -33,6 +34,7 @@ HEAD = {"pooling": "mean", "hidden_dim": 0}
 class AudioClassifier(
     InputDoor,
     FrameClassifier,
+    FileTask,
     compat.QuietQuantization,
     keras_hub.models.Task,
 ):
@@ -45,6 +47,7 @@ class AudioClassifier(
     classifier.compile("adam", "binary_crossentropy")
     classifier.fit(waveform, multi_hot)
     classifier.predict(waveform)
+    classifier.predict(["some.wav", "other.flac"])
     classifier.classify("some.wav")
     ```
 
@@ -58,8 +61,10 @@ class AudioClassifier(
         silence_db: float, the peak in dB of full scale below which chunks are
             left out of training and scoring, or `None` to keep all; whole
             clips are always kept.
-        preprocessor: a `keras_hub.layers` preprocessor as KerasHub's `Task`
-            takes it, or `None`.
+        preprocessor: an `AudioClassifierPreprocessor` that says the same of
+            rate, chunks and labels as the model; `"auto"` makes one; `None`
+            is for models that take no files in `fit`, `evaluate` and
+            `predict`.
         dropout: float, the dropout rate before the last layer.
         activation: the activation of the scores; sigmoid for several labels a
             clip.
@@ -90,7 +95,7 @@ class AudioClassifier(
 
     Raises:
         ValueError: if `labels` and `num_classes` disagree, or neither is
-            there.
+            there, or the preprocessor disagrees with the model.
     """
 
     def __init__(
@@ -100,7 +105,7 @@ class AudioClassifier(
         labels=None,
         chunk_s=1.0,
         silence_db=None,
-        preprocessor=None,
+        preprocessor="auto",
         dropout=0.0,
         activation="sigmoid",
         pooling=None,
@@ -136,7 +141,6 @@ class AudioClassifier(
         own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
         head_dtype = own_head_dtype or backbone.dtype_policy
         self.backbone = backbone
-        self.preprocessor = preprocessor
         self.pooler = POOLINGS[pooling](dtype=head_dtype, name="pooler")
         self.build_head(
             num_classes, dropout, activation, head_dtype, hidden_dim
@@ -156,8 +160,6 @@ class AudioClassifier(
         )
         freeze_layers(self, trainable)
         compat.settle_dtypes(self)
-        if compile:
-            self.compile(keras.optimizers.Adam(1e-3), keras.losses.Huber())
 
         # === Config ===
         self.num_classes = num_classes
@@ -169,6 +171,9 @@ class AudioClassifier(
         self.activation = keras.activations.get(activation)
         self.pooling = pooling
         self.hidden_dim = hidden_dim
+        self.preprocessor = preprocessor
+        if compile:
+            self.compile(keras.optimizers.Adam(1e-3), keras.losses.Huber())
 
     @classmethod
     def arguments(cls):
@@ -306,25 +311,6 @@ class AudioClassifier(
         return super().compute_loss(
             x, y, y_pred, sample_weight, training=training
         )
-
-    def fit(self, *args, **kwargs):
-        """Trains the model as `keras.Model.fit` does."""
-        # KerasHub's own `fit` batches arrays in their order, unshuffled.
-        if self.preprocessor is None:
-            return keras.Model.fit(self, *args, **kwargs)
-        return super().fit(*args, **kwargs)
-
-    def evaluate(self, *args, **kwargs):
-        """Evaluates the model as `keras.Model.evaluate` does."""
-        if self.preprocessor is None:
-            return keras.Model.evaluate(self, *args, **kwargs)
-        return super().evaluate(*args, **kwargs)
-
-    def predict(self, *args, **kwargs):
-        """Scores waveforms as `keras.Model.predict` does."""
-        if self.preprocessor is None:
-            return keras.Model.predict(self, *args, **kwargs)
-        return super().predict(*args, **kwargs)
 
     @classmethod
     def from_preset(

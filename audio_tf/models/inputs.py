@@ -68,6 +68,12 @@ def complete(inputs, takes):
             f"Received: keys={sorted(map(str, inputs))}"
         )
     x, lengths = as_array(inputs[takes]), inputs.get("lengths")
+    if is_numpy(x) and x.dtype.kind in "US":
+        raise ValueError(
+            f"A model is called with its `{takes}`; `fit`, `evaluate`, "
+            "`predict` and `classify` of a classifier take names of files. "
+            f"Received: dtype={x.dtype}"
+        )
     if not is_floating(x):
         raise ValueError(
             f"`{takes}` must be floating numbers; integer samples have to be "

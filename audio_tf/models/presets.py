@@ -13,6 +13,10 @@ from audio_tf import compat, released
 from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.ops import checks
 
+# What the audio converter of a classifier says after it: the rate is the
+# backbone's, the rest is the classifier's.
+CONVERTER_FACTS = ("sample_rate_hz", "chunk_s", "silence_db")
+
 
 def find(preset):
     """Finds the loader of a size or of a preset.
@@ -109,6 +113,11 @@ def is_size(loader):
     return loader.preset in compat.SIZE_LOADERS
 
 
+def has_file(loader, name):
+    """Returns whether there is a file of a preset; a size has none."""
+    return not is_size(loader) and compat.has_file(loader.preset, name)
+
+
 def family_of(loader, base):
     """Returns the class of a preset's backbone.
 
@@ -159,14 +168,24 @@ def check_resampler(loader):
     if not compat.has_file(loader.preset, compat.METADATA_FILE):
         return
     metadata = compat.read_json(loader.preset, compat.METADATA_FILE)
-    resampler = metadata.get("resampler", RESAMPLER)
+    compare_resampler(
+        f"The preset {loader.preset!r}", metadata.get("resampler", RESAMPLER)
+    )
+
+
+def compare_resampler(owner, resampler):
+    """Warns if something was made with another resampler than ours.
+
+    Args:
+        owner: str, what it is, the subject of the warning.
+        resampler: str, the name of its resampler.
+    """
     if resampler != RESAMPLER:
         warnings.warn(
-            f"The preset {loader.preset!r} was made with another resampler "
-            "than this version has: scores of clips at other rates than the "
-            f"model's may differ. Received: {resampler!r}; this version has "
-            f"{RESAMPLER!r}",
-            stacklevel=4,
+            f"{owner} was made with another resampler than this version has: "
+            "scores of clips at other rates than the model's may differ. "
+            f"Received: {resampler!r}; this version has {RESAMPLER!r}",
+            stacklevel=5,
         )
 
 
@@ -362,6 +381,15 @@ def load_classifier(
     elif load_weights:
         require_file(loader, compat.TASK_WEIGHTS_FILE)
     backbone = load_backbone(base, preset, load_weights, rest)
+    # Presets from before there were preprocessors have `None`, which nobody
+    # chose.
+    saved = task.pop("preprocessor", None)
+    if saved is None:
+        own.setdefault("preprocessor", "auto")
+    elif "preprocessor" not in own:
+        own["preprocessor"] = keras.saving.deserialize_keras_object(
+            adapted(saved, {**rest, **own}, new_head)
+        )
     model = cls.from_config({**task, **own, "backbone": backbone})
     if load_weights and not new_head:
         compat.load_task_weights(loader, model)
@@ -377,9 +405,7 @@ def saved_task(loader):
     Returns:
         Dict, or `None` where a preset has a backbone alone.
     """
-    if is_size(loader) or not compat.has_file(
-        loader.preset, compat.TASK_CONFIG_FILE
-    ):
+    if not has_file(loader, compat.TASK_CONFIG_FILE):
         return None
     return compat.read_json(loader.preset, compat.TASK_CONFIG_FILE)
 
@@ -434,6 +460,110 @@ def task_of(loader, cls, saved, new_head):
             f"Received: preset={loader.preset!r}"
         )
     return cls, {}
+
+
+def adapted(preprocessor, arguments, new_head):
+    """Returns the config of a preprocessor with what arguments change in it.
+
+    Args:
+        preprocessor: the serialised object of a preset.
+        arguments: dict of the arguments that override the preset's.
+        new_head: bool, whether the classifier gets other labels.
+    """
+    preprocessor = copy.deepcopy(preprocessor)
+    config = preprocessor["config"]
+    if new_head:
+        config["labels"] = arguments["labels"]
+    converter = config["audio_converter"]["config"]
+    # The metadata of the preset have it, too, and are compared with ours.
+    converter["resampler"] = None
+    for name in CONVERTER_FACTS:
+        if name in arguments:
+            converter[name] = arguments[name]
+    return preprocessor
+
+
+def load_converter(cls, preset, arguments):
+    """Does the work of `WaveformConverter.from_preset`.
+
+    Args:
+        cls: `WaveformConverter`, or a class derived from it.
+        preset: as `find` takes it.
+        arguments: dict of the arguments that override the preset's.
+    """
+    checks.reject_unknown(cls.__name__, arguments, cls.arguments())
+    loader = find(preset)
+    name = compat.AUDIO_CONVERTER_CONFIG_FILE
+    if has_file(loader, name):
+        return load_object(cls, loader, name, arguments)
+    task = task_config(loader)
+    family = loader.check_backbone_class()
+    backbone = build(family, loader.config["config"])
+    facts = {
+        "sample_rate_hz": backbone.sample_rate_hz,
+        "chunk_s": task["chunk_s"],
+        "silence_db": task.get("silence_db"),
+    }
+    return cls(**{**facts, **arguments})
+
+
+def load_preprocessor(cls, converter_cls, preset, arguments):
+    """Does the work of `AudioClassifierPreprocessor.from_preset`.
+
+    Args:
+        cls: `AudioClassifierPreprocessor`, or a class derived from it.
+        converter_cls: `WaveformConverter`.
+        preset: as `find` takes it.
+        arguments: dict of the arguments that override the preset's.
+    """
+    checks.reject_unknown(cls.__name__, arguments, cls.arguments())
+    loader = find(preset)
+    name = compat.PREPROCESSOR_CONFIG_FILE
+    if has_file(loader, name):
+        return load_object(cls, loader, name, arguments)
+    labels = task_config(loader).get("labels")
+    if "audio_converter" not in arguments:
+        converter = load_converter(converter_cls, preset, {})
+        arguments = {**arguments, "audio_converter": converter}
+    return cls(**{"labels": labels, **arguments})
+
+
+def load_object(cls, loader, name, arguments):
+    """Loads an object of a class from a file of a preset.
+
+    Args:
+        cls: the class that it must be, or be derived from.
+        loader: the loader that `find` returned.
+        name: str, the file.
+        arguments: dict of the arguments that override the file's.
+
+    Raises:
+        ValueError: if it is of another class.
+    """
+    serialized = compat.read_json(loader.preset, name)
+    found = class_of(serialized)
+    if found is None or not issubclass(found, cls):
+        raise ValueError(
+            f"{name} of the preset {loader.preset!r} must hold a "
+            f"{cls.__name__}. Received: {serialized['registered_name']}"
+        )
+    serialized["config"] = {**serialized["config"], **arguments}
+    return keras.saving.deserialize_keras_object(serialized)
+
+
+def task_config(loader):
+    """Returns the arguments of the classifier of a preset.
+
+    Raises:
+        ValueError: if it has none.
+    """
+    saved = saved_task(loader)
+    if saved is None:
+        raise ValueError(
+            "Only the preset of a classifier says how files become what it "
+            f"takes. Received: preset={loader.preset!r}, without a classifier"
+        )
+    return head_of(saved)
 
 
 def build_for(family, config, chunk_s):

@@ -277,6 +277,7 @@ def parts_alone():
         layers.MelPatches(),
         layers.NormalizedReLU(),
         layers.ResidualBlock(3),
+        models.AudioClassifierPreprocessor(models.WaveformConverter(RATE_HZ)),
         models.WeightedSum(),
         probes.RealAccuracy(),
         probes.create("phoneme_linear", 3, 2),

@@ -1,0 +1,76 @@
+"""Rows of clips through tf.data: Python within its graph, and batches."""
+
+import os
+
+import tensorflow as tf
+
+# Rows of chunks that are shuffled at once, in samples: 64 MiB.
+SHUFFLED_SAMPLES = 2**24
+
+
+def run_in_python(function, inputs, specs):
+    """Calls a function of arrays within a graph.
+
+    Args:
+        function: function of arrays to a tuple of arrays.
+        inputs: list of tensors.
+        specs: list of pairs of the shape and the dtype of each output.
+
+    Returns:
+        List of tensors.
+    """
+    outputs = tf.numpy_function(
+        function, inputs, [tf.as_dtype(dtype) for _, dtype in specs], False
+    )
+    return [
+        tf.ensure_shape(output, shape)
+        for output, (shape, _) in zip(outputs, specs, strict=True)
+    ]
+
+
+def take_rows(x, clips):
+    """Returns the row of each clip, with `clips` int64 `(rows,)`."""
+    return tf.gather(x, clips)
+
+
+def clip_dataset(names, *beside):
+    """Makes a dataset of clips by their names.
+
+    Args:
+        names: list of str, the paths.
+        *beside: arrays `(clips, ...)`, or `None` for what there is not.
+
+    Returns:
+        `tf.data.Dataset` of tuples of a name and what is beside it.
+    """
+    given = [tf.constant([os.fsencode(name) for name in names], tf.string)]
+    given += [each for each in beside if each is not None]
+    return tf.data.Dataset.from_tensor_slices(tuple(given))
+
+
+def training_batches(clips, to_rows, size, batch_size, seed=None):
+    """Makes batches of the rows of clips.
+
+    Args:
+        clips: `tf.data.Dataset` of single clips, as `to_rows` takes them.
+        to_rows: function of tensors of one clip to what `fit` takes of its
+            rows.
+        size: int, samples of a chunk, or `None` for whole clips, which are
+            padded to the longest of the batch.
+        batch_size: int, the rows of a batch.
+        seed: int. If given, clips and chunks are shuffled, in another order
+            in each pass: clips among all, and chunks among those that are
+            `SHUFFLED_SAMPLES` together. `None` keeps the order.
+
+    Returns:
+        `tf.data.Dataset`.
+    """
+    if seed is not None:
+        clips = clips.shuffle(max(int(clips.cardinality()), 1), seed)
+    to_rows = tf.autograph.experimental.do_not_convert(to_rows)
+    rows = clips.map(to_rows, tf.data.AUTOTUNE).unbatch()
+    if size is None:
+        return rows.padded_batch(batch_size).prefetch(tf.data.AUTOTUNE)
+    if seed is not None:
+        rows = rows.shuffle(max(SHUFFLED_SAMPLES // size, batch_size), seed)
+    return rows.batch(batch_size).prefetch(tf.data.AUTOTUNE)

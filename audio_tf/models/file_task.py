@@ -1,0 +1,627 @@
+"""Training, evaluation and prediction of a classifier from files."""
+
+import collections
+import inspect
+import itertools
+import random
+import warnings
+from contextlib import nullcontext
+
+import keras
+import numpy as np
+
+from audio_tf import compat
+from audio_tf.audio.scoring import compute
+from audio_tf.audio.sources import Source
+from audio_tf.models.preprocessor import (
+    AudioClassifierPreprocessor,
+    check_counts,
+    check_waveform,
+    file_names,
+    is_one_name,
+    is_text,
+    label_rows,
+)
+from audio_tf.ops.checks import check_sizes
+
+BATCH_SIZE = 32  # Keras' own default.
+
+
+class ClipBatch:
+    """Some files with what is known of them.
+
+    Args:
+        names: list of str, the paths.
+        targets: array `(clips, ...)`, or `None`.
+        weights: array `(clips,)`, or `None`.
+    """
+
+    def __init__(self, names, targets=None, weights=None):
+        check_counts(names, y=targets, sample_weight=weights)
+        self.names = names
+        self.targets = None if targets is None else np.asarray(targets)
+        self.weights = None if weights is None else np.asarray(weights)
+
+    def __len__(self):
+        return len(self.names)
+
+    def require_labels(self):
+        """Raises a `ValueError` without labels."""
+        if self.targets is None:
+            raise ValueError(
+                f"Files need labels here. Received: {len(self)} files alone"
+            )
+
+    def select(self, rows):
+        """Returns some of the files.
+
+        Args:
+            rows: slice, or boolean array `(clips,)`.
+        """
+        names = np.array(self.names, object)[rows].tolist()
+        beside = (self.targets, self.weights)
+        return ClipBatch(names, *(b if b is None else b[rows] for b in beside))
+
+
+class ListedFiles(ClipBatch):
+    """Files that were given as a list, with labels beside it."""
+
+    def batches(self, batch_size):
+        """Yields `ClipBatch` of so many files, in their order."""
+        batch_size = BATCH_SIZE if batch_size is None else batch_size
+        check_sizes(batch_size=batch_size)
+        for first in range(0, len(self), batch_size):
+            yield self.select(slice(first, first + batch_size))
+
+    def count(self, batch_size):
+        """Returns the number of batches."""
+        return -(-len(self) // (batch_size or BATCH_SIZE))
+
+    def dataset(self):
+        """Returns a `tf.data.Dataset` of single files."""
+        from audio_tf.audio import graph_rows
+
+        weights = self.weights
+        if weights is not None:
+            weights = weights.astype("float32")
+        return graph_rows.clip_dataset(self.names, self.targets, weights)
+
+    def batched(self, batch_size):
+        """Returns a `tf.data.Dataset` of batches of files."""
+        return self.dataset().batch(batch_size or BATCH_SIZE)
+
+    def split(self, share):
+        """Cuts the last files off, as Keras' `validation_split` does.
+
+        Args:
+            share: float, the share that is cut off.
+
+        Returns:
+            Pair of `ListedFiles`.
+
+        Raises:
+            ValueError: if one of them would be empty.
+        """
+        count = int(len(self) * (1.0 - share))
+        if not 0 < count < len(self):
+            raise ValueError(
+                "`validation_split` must leave files for training and for "
+                f"validation. Received: validation_split={share}, "
+                f"{len(self)} files"
+            )
+        parts = [self.select(slice(count)), self.select(slice(count, None))]
+        return [ListedFiles(p.names, p.targets, p.weights) for p in parts]
+
+    def rows_of(self, batch_size):
+        """Returns how many rows a batch of training has."""
+        return BATCH_SIZE if batch_size is None else batch_size
+
+    def seed_of(self, shuffle):
+        """Returns the seed by which to shuffle, or `None`."""
+        return random.randrange(2**31) if shuffle else None
+
+    def are_all(self, bad):
+        """Returns whether every file is among bad ones, a `BadFiles`."""
+        return set(self.names) == set(bad)
+
+
+class StreamedFiles:
+    """Files that come in the batches of a `tf.data.Dataset`.
+
+    Args:
+        stream: `tf.data.Dataset` of batches of paths, or of tuples of paths,
+            labels and weights.
+        preprocessor: `AudioClassifierPreprocessor`.
+
+    Raises:
+        ValueError: if files do not come in batches.
+    """
+
+    def __init__(self, stream, preprocessor):
+        names, _, _ = keras.utils.unpack_x_y_sample_weight(stream.element_spec)
+        if len(names.shape) != 1:
+            raise ValueError(
+                "A dataset of files must have batches of them, as "
+                f"`dataset.batch({BATCH_SIZE})` has. "
+                f"Received: names of shape {tuple(names.shape)}"
+            )
+        self.stream = stream
+        self.preprocessor = preprocessor
+
+    def batches(self, batch_size):
+        """Yields `ClipBatch`, those of the dataset."""
+        for element in self.stream:
+            found = keras.utils.unpack_x_y_sample_weight(element)
+            names, y, weights = found
+            yield ClipBatch(
+                file_names(names), self.preprocessor.targets(y), weights
+            )
+
+    def count(self, batch_size):
+        """Returns the number of batches, `None` if it is not known."""
+        count = int(self.stream.cardinality())
+        return count if count >= 0 else None
+
+    def dataset(self):
+        """Returns a `tf.data.Dataset` of single files."""
+        return self.stream.unbatch()
+
+    def batched(self, batch_size):
+        """Returns the `tf.data.Dataset` of batches of files."""
+        return self.stream
+
+    def split(self, share):
+        """Raises a `ValueError`: only Keras' arrays can be cut."""
+        raise ValueError(
+            "`validation_split` is of lists of files, not of a dataset. "
+            f"Received: validation_split={share}"
+        )
+
+    def rows_of(self, batch_size):
+        """Returns how many rows a batch of training has: the first's files."""
+        for batch in self.batches(batch_size):
+            return len(batch)
+        raise ValueError("The dataset must not be empty. Received: no files")
+
+    def seed_of(self, shuffle):
+        """Returns `None`: a dataset has the order that its owner gave it."""
+        return None
+
+    def require_labels(self):
+        """Raises a `ValueError` without labels."""
+        spec = self.stream.element_spec
+        if keras.utils.unpack_x_y_sample_weight(spec)[1] is None:
+            raise ValueError(
+                f"Files need labels here. Received: a dataset of {spec}"
+            )
+
+    def are_all(self, bad):
+        """Returns whether every file is among bad ones, a `BadFiles`."""
+        names = set()
+        if bad:
+            for batch in self.batches(None):
+                names.update(batch.names)
+        return bool(bad) and names == set(bad)
+
+
+class BadFiles(dict):
+    """The bad files of a pass: the reason by the name of each."""
+
+    def report(self, name, reason):
+        """Notes a file, of which there may have been word before."""
+        self[name] = reason
+
+    def warn(self, consequence):
+        """Reports the files by a warning, if there are any.
+
+        Args:
+            consequence: str, what becomes of them.
+        """
+        if self:
+            name, reason = next(iter(self.items()))
+            warnings.warn(
+                f"{len(self)} bad files, {consequence}; the first is "
+                f"{name}: {reason}",
+                stacklevel=4,
+            )
+
+    def refuse(self):
+        """Raises a `ValueError`, since there is no file but bad ones."""
+        name, reason = next(iter(self.items()))
+        raise ValueError(
+            "None of the files can be used. "
+            f"Received: {len(self)}, the first is {name}: {reason}"
+        )
+
+
+class FileTask:
+    """The base of a classifier that is trained and evaluated with files, too.
+
+    A subclass has what `AudioClassifierPreprocessor.check_model` asks for, and
+    is a `ClipClassifier` and a `keras.Model`.
+    """
+
+    _preprocessor = None
+
+    @property
+    def preprocessor(self):
+        """The `AudioClassifierPreprocessor`, or `None`."""
+        return self._preprocessor
+
+    @preprocessor.setter
+    def preprocessor(self, value):
+        if isinstance(value, str) and value == "auto":
+            value = AudioClassifierPreprocessor.of(self)
+        if value is not None:
+            if not isinstance(value, AudioClassifierPreprocessor):
+                raise ValueError(
+                    "`preprocessor` must be an AudioClassifierPreprocessor, "
+                    f"'auto' or None. Received: {value!r}"
+                )
+            value.check_model(self)
+        self._preprocessor = value
+
+    def fit(self, *args, **kwargs):
+        """Trains the model as `keras.Model.fit` does, with files as well.
+
+        ```python
+        classifier.fit(["a.wav", "b.wav"], ["dog", "rain"], epochs=30)
+        classifier.fit(dataset)  # batches of (paths, names) by tf.data
+        ```
+
+        All chunks of a clip are trained on in each pass, with the labels and
+        the weight of the clip, as by `audio_tf.data.Chunks`; `batch_size` is
+        a number of chunks, of whole clips where `chunk_s` is `None`. Files of
+        a list are shuffled unless `shuffle=False`, and their chunks too, as
+        many as 64 MiB hold. A dataset keeps its order, and its batches say
+        how many chunks are a batch. Every pass decodes the files anew:
+        `audio_tf.data` keeps decoded audio on disk. Bad files are left out,
+        with one warning after training.
+
+        Args:
+            *args: as `keras.Model.fit` takes them. `x` may be a list of
+                paths or a `tf.data.Dataset` of batches of paths and labels;
+                `y` may be labels as `AudioClassifierPreprocessor` takes them;
+                so may those of `validation_data`, whose figures are by clip,
+                as those of `evaluate`.
+            **kwargs: as well.
+
+        Returns:
+            The `keras.callbacks.History`.
+
+        Raises:
+            ValueError: if a label is unknown, it names the closest; if there
+                are not as many labels as files; if no file can be used; or if
+                a waveform is of integers or has an axis for channels.
+        """
+        given = bound(keras.Model.fit, args, kwargs)
+        batch_size = given.get("batch_size")
+        clips = self.find_files(given)
+        self.replace_names(given)
+        if clips is not None and given.get("validation_data") is None:
+            share = given.pop("validation_split", None)
+            if share:
+                clips, given["validation_data"] = clips.split(share)
+        self.prepare_validation(given, batch_size)
+        if clips is None:
+            return keras.Model.fit(self, **given)
+        clips.require_labels()
+        from audio_tf.audio import graph_rows
+
+        bad, prepare = BadFiles(), self.preprocessor.prepare
+        given["x"] = graph_rows.training_batches(
+            clips.dataset(),
+            lambda *clip: prepare(*clip, report=bad.report),
+            self.preprocessor.audio_converter.chunk_samples,
+            clips.rows_of(batch_size),
+            clips.seed_of(given.pop("shuffle", True)),
+        )
+        given.pop("batch_size", None)
+        quiet = given.get("steps_per_epoch") is None
+        try:
+            with compat.quiet_end_of_data() if quiet else nullcontext():
+                history = keras.Model.fit(self, **given, shuffle=False)
+        finally:
+            if clips.are_all(bad):
+                bad.refuse()
+            bad.warn("left out of training")
+        return history
+
+    def evaluate(self, *args, **kwargs):
+        """Evaluates the model as `keras.Model.evaluate` does, or with files.
+
+        Of files, loss and metrics are those of clips: the scores of a clip
+        are the mean over its chunks, as `classify` gives them. Bad files are
+        left out, with a warning.
+
+        Args:
+            *args: as `keras.Model.evaluate` takes them; `x` and `y` as well
+                as `fit` takes them.
+            **kwargs: as well.
+
+        Returns:
+            As `keras.Model.evaluate` returns.
+
+        Raises:
+            ValueError: as `fit`, or if files have no labels.
+        """
+        given = bound(keras.Model.evaluate, args, kwargs)
+        clips = self.find_files(given)
+        self.replace_names(given)
+        if clips is None:
+            return keras.Model.evaluate(self, **given)
+        # Within `fit`, Keras has an iterator ready, which files do not need.
+        given.pop("_use_cached_eval_dataset", None)
+        return self.evaluate_files(clips, **given)
+
+    def predict(self, *args, **kwargs):
+        """Scores waveforms as `keras.Model.predict` does, or files.
+
+        Of files, there is one row of scores for each clip, the mean over its
+        chunks, as `classify` gives them. A bad file has NaN, with a warning.
+
+        Args:
+            *args: as `keras.Model.predict` takes them; `x` as well a list of
+                paths or a `tf.data.Dataset` of batches of them.
+            **kwargs: as well.
+
+        Returns:
+            Float32 array `(clips, num_classes)`.
+
+        Raises:
+            ValueError: as `fit`.
+        """
+        given = bound(keras.Model.predict, args, kwargs)
+        clips = self.find_files(given)
+        if clips is None:
+            return keras.Model.predict(self, **given)
+        return self.predict_files(clips, **given)
+
+    def train_on_batch(self, *args, **kwargs):
+        """Trains on a batch as `keras.Model.train_on_batch` does, or on files.
+
+        All chunks of the files are one batch.
+        """
+        given = bound(keras.Model.train_on_batch, args, kwargs)
+        if self.find_files({**given}) is not None:
+            data = self.preprocessor(
+                given["x"], given.get("y"), given.get("sample_weight")
+            )
+            names = ("x", "y", "sample_weight")
+            data = keras.utils.unpack_x_y_sample_weight(data)
+            given.update(zip(names, data, strict=True))
+        self.replace_names(given)
+        return keras.Model.train_on_batch(self, **given)
+
+    def test_on_batch(self, *args, **kwargs):
+        """Evaluates a batch as `keras.Model.test_on_batch` does, or files."""
+        given = bound(keras.Model.test_on_batch, args, kwargs)
+        if self.find_files({**given}) is not None:
+            return self.evaluate(**given, verbose=0)
+        self.replace_names(given)
+        return keras.Model.test_on_batch(self, **given)
+
+    def predict_on_batch(self, x):
+        """Scores a batch as `keras.Model.predict_on_batch` does, or files."""
+        if self.find_files({"x": x}) is not None:
+            return self.predict(x, verbose=0)
+        return keras.Model.predict_on_batch(self, x)
+
+    def find_files(self, given):
+        """Finds the files in what a method was given.
+
+        Args:
+            given: dict of `x` and, if there are any, `y` and `sample_weight`;
+                of files, they are taken out of it.
+
+        Returns:
+            `ListedFiles`, `StreamedFiles`, or `None` if there are no files.
+
+        Raises:
+            TypeError: if there is something else among names of files.
+            ValueError: if waveforms or files are not as they must be, labels
+                are unknown, or the model has no preprocessor.
+        """
+        x = given.get("x")
+        if compat.is_tf_dataset(x):
+            names = keras.utils.unpack_x_y_sample_weight(x.element_spec)[0]
+            if not is_text(names):
+                return None
+            self.require_preprocessor()
+            for name in ("y", "sample_weight"):
+                if given.pop(name, None) is not None:
+                    raise ValueError(
+                        "A dataset of files has labels and weights in it. "
+                        f"Received: `{name}` beside the dataset"
+                    )
+            del given["x"]
+            return StreamedFiles(x, self.preprocessor)
+        names = file_names(x)
+        if names is None:
+            if isinstance(x, (np.ndarray, dict)) or keras.ops.is_tensor(x):
+                check_waveform(x)
+            return None
+        if is_one_name(x):
+            raise ValueError(
+                "Files must be a list of paths; `classify` takes a single "
+                f"file, a folder or a pattern. Received: {x!r}"
+            )
+        self.require_preprocessor()
+        targets = self.preprocessor.targets(given.pop("y", None))
+        del given["x"]
+        return ListedFiles(names, targets, given.pop("sample_weight", None))
+
+    def require_preprocessor(self):
+        """Raises a `ValueError` without a preprocessor that fits the model."""
+        if self.preprocessor is None:
+            raise ValueError(
+                "Files need a preprocessor, and the model has none: "
+                "`classifier.preprocessor = 'auto'` makes it. "
+                "Received: preprocessor=None"
+            )
+        self.preprocessor.check_model(self)
+
+    def replace_names(self, given):
+        """Replaces names of labels by targets where `x` are waveforms.
+
+        Args:
+            given: dict of arguments; changed.
+        """
+        x = given.get("x")
+        if compat.is_tf_dataset(x):
+            y = keras.utils.unpack_x_y_sample_weight(x.element_spec)[1]
+            if y is not None and is_text(y):
+                self.require_preprocessor()
+                given["x"] = x.map(self.preprocessor)
+        elif label_rows(given.get("y")) is not None:
+            self.require_preprocessor()
+            given["y"] = self.preprocessor.targets(given["y"])
+
+    def prepare_validation(self, given, batch_size):
+        """Replaces validation data of files by what `evaluate` takes of them.
+
+        Args:
+            given: dict of the arguments of `fit`; changed.
+            batch_size: int or `None`, the batch size of training.
+        """
+        data = given.get("validation_data")
+        if data is None:
+            return
+        clips = data
+        if not isinstance(data, ListedFiles):
+            unpacked = keras.utils.unpack_x_y_sample_weight(data)
+            parts = dict(
+                zip(("x", "y", "sample_weight"), unpacked, strict=True)
+            )
+            clips = self.find_files(parts)
+            self.replace_names(parts)
+        if clips is None:
+            if not compat.is_tf_dataset(parts["x"]):
+                parts = tuple(parts.values())
+                given["validation_data"] = keras.utils.pack_x_y_sample_weight(
+                    *parts
+                )
+            else:
+                given["validation_data"] = parts["x"]
+            return
+        size = given.pop("validation_batch_size", None) or batch_size
+        # Keras iterates over it, if at all, by way of `evaluate`.
+        given["validation_data"] = clips.batched(size)
+
+    def score_files(self, clips, batch_size, steps):
+        """Scores files batch by batch, a few of them decoded ahead.
+
+        Args:
+            clips: `ListedFiles` or `StreamedFiles`.
+            batch_size: int or `None`.
+            steps: int, the number of batches, or `None` for all.
+
+        Yields:
+            Pair of a `ClipBatch` and a list by clip of
+            `audio.scoring.Computed`.
+        """
+        asked = collections.deque()
+
+        def sources():
+            for batch in itertools.islice(clips.batches(batch_size), steps):
+                asked.append(batch)
+                yield from map(Source, batch.names)
+
+        found = compute(self, self.score_batch, sources(), False, "scores")
+        rows = []
+        for each in found:
+            rows.append(each)
+            if len(rows) == len(asked[0]):
+                yield asked.popleft(), rows
+                rows = []
+
+    def predict_files(
+        self, clips, batch_size=None, verbose="auto", steps=None, callbacks=None
+    ):
+        """Does the work of `predict` for files; see there."""
+        steps = clips.count(batch_size) if steps is None else steps
+        callbacks = self.callback_list(callbacks, verbose, steps)
+        bad, outputs = BadFiles(), []
+        callbacks.on_predict_begin()
+        batches = self.score_files(clips, batch_size, steps)
+        for step, (_, found) in enumerate(batches):
+            callbacks.on_predict_batch_begin(step)
+            scores = np.full((len(found), self.num_classes), np.nan, "float32")
+            for row, each in enumerate(found):
+                if each.reason is None:
+                    scores[row] = each.value
+                else:
+                    bad.report(str(each.source.name), each.reason)
+            outputs.append(scores)
+            callbacks.on_predict_batch_end(step, {"outputs": scores})
+        callbacks.on_predict_end()
+        if len(bad) and np.isnan(np.concatenate(outputs)).all():
+            bad.refuse()
+        bad.warn("whose scores are NaN")
+        return np.concatenate(outputs)
+
+    def evaluate_files(
+        self,
+        clips,
+        batch_size=None,
+        verbose="auto",
+        steps=None,
+        callbacks=None,
+        return_dict=False,
+    ):
+        """Does the work of `evaluate` for files; see there."""
+        clips.require_labels()
+        steps = clips.count(batch_size) if steps is None else steps
+        callbacks = self.callback_list(callbacks, verbose, steps)
+        bad, logs = BadFiles(), {}
+        callbacks.on_test_begin()
+        self.reset_metrics()
+        batches = self.score_files(clips, batch_size, steps)
+        for step, (batch, found) in enumerate(batches):
+            callbacks.on_test_batch_begin(step)
+            for each in found:
+                if each.reason is not None:
+                    bad.report(str(each.source.name), each.reason)
+            usable = np.array([each.reason is None for each in found])
+            if usable.any():
+                batch = batch.select(usable)
+                values = [e.value for e in found if e.reason is None]
+                logs = compat.update_metrics(
+                    self,
+                    batch.targets,
+                    np.stack(values).astype("float32"),
+                    batch.weights,
+                )
+            callbacks.on_test_batch_end(step, logs)
+        if bad and not logs:
+            bad.refuse()
+        callbacks.on_test_end(logs)
+        bad.warn("left out of loss and metrics")
+        return logs if return_dict else compat.flatten_metrics(self, logs)
+
+    def callback_list(self, callbacks, verbose, steps):
+        """Returns callbacks as Keras' own loops would call them."""
+        if isinstance(callbacks, keras.callbacks.CallbackList):
+            return callbacks
+        return keras.callbacks.CallbackList(
+            callbacks,
+            add_progbar=verbose != 0,
+            verbose=verbose,
+            epochs=1,
+            steps=steps,
+            model=self,
+        )
+
+
+def bound(method, args, kwargs):
+    """Returns the arguments of a call of a method of Keras as a dict.
+
+    Args:
+        method: the method.
+        args: tuple of the arguments by position, without the object.
+        kwargs: dict of those by name.
+    """
+    found = inspect.signature(method).bind(None, *args, **kwargs).arguments
+    extra = found.pop("kwargs", {})
+    del found["self"]
+    return {**found, **extra}

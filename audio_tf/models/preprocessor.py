@@ -1,0 +1,538 @@
+"""Files and label names to what a classifier takes, on KerasHub's classes."""
+
+import os
+
+import keras
+import keras_hub
+import numpy as np
+
+from audio_tf import compat
+from audio_tf.audio.decode import AudioError
+from audio_tf.audio.resampling import RESAMPLER
+from audio_tf.audio.rows import load_rows
+from audio_tf.audio.sources import Source
+from audio_tf.models import presets
+from audio_tf.models.inputs import complete
+from audio_tf.ops import checks
+
+# The most channels of a recording. Clips that have so few samples, and are
+# more than that, are one clip of several channels.
+MAX_CHANNELS = 8
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class WaveformConverter(keras_hub.layers.AudioConverter):
+    """A converter of audio files to the waveform that a model takes.
+
+    Files of any format, rate and number of channels are decoded, averaged to
+    mono and resampled by `audio_tf.audio`, and cut into chunks as
+    `AudioClassifier.classify` cuts them. Waveforms are checked, and stay as
+    they are. Within `tf.data` it works too, by `dataset.map(converter)`.
+
+    Args:
+        sample_rate_hz: int, the rate of the model.
+        chunk_s: float, the seconds of a chunk, or `None` for whole clips.
+        silence_db: float, the peak in dB of full scale below which chunks are
+            left out, or `None` to keep all.
+        mono: bool, always True: the channels of a file are averaged.
+        resampler: str, the resampler that the model was made with; a warning
+            if this version has another. `None` is that of this version.
+        **kwargs: `name`, `dtype` and `trainable` of `keras.layers.Layer`.
+
+    Call arguments:
+        x: path, list or string tensor `(clips,)` of paths, or a floating
+            waveform `(batch, samples)` at `sample_rate_hz`.
+
+    Returns:
+        Of files, the chunks of all clips, float32 `(chunks, samples)`, or
+        whole clips as a dict of `waveform` and `lengths`; else `x`.
+
+    Raises:
+        TypeError: if there is an unknown argument; it names the closest.
+        ValueError: if an argument does not fit, at the first file that is no
+            audio, or if what is no file is no waveform either.
+    """
+
+    def __init__(
+        self,
+        sample_rate_hz,
+        chunk_s=None,
+        silence_db=None,
+        mono=True,
+        resampler=None,
+        **kwargs,
+    ):
+        checks.reject_unknown(type(self).__name__, kwargs, self.arguments())
+        super().__init__(**kwargs)
+        checks.check_sizes(sample_rate_hz=sample_rate_hz)
+        if chunk_s is not None:
+            checks.check_positive(chunk_s=chunk_s)
+        if silence_db is not None and chunk_s is None:
+            raise ValueError(
+                "`silence_db` applies to chunks, and `chunk_s=None` keeps "
+                f"clips whole. Received: silence_db={silence_db}"
+            )
+        if mono is not True:
+            raise ValueError(
+                f"`mono` must be True, all models are. Received: mono={mono!r}"
+            )
+        if resampler is not None:
+            presets.compare_resampler("The audio converter", resampler)
+        self.sample_rate_hz = sample_rate_hz
+        self.chunk_s = chunk_s
+        self.silence_db = silence_db
+        self.built = True
+
+    @classmethod
+    def arguments(cls):
+        """Lists the names of the constructor's arguments."""
+        own = checks.parameters_of(cls, last=WaveformConverter)
+        return [*own, "name", "dtype", "trainable"]
+
+    @property
+    def chunk_samples(self):
+        """The samples of a chunk, `None` for whole clips."""
+        if self.chunk_s is None:
+            return None
+        return round(self.chunk_s * self.sample_rate_hz)
+
+    def audio_shape(self):
+        """Returns the shape of one row, `(None,)` for clips of any length."""
+        return (self.chunk_samples,)
+
+    def call(self, x):
+        return self.convert(x)[0]
+
+    def convert(self, x, report=None):
+        """Converts files to rows, each of which is a chunk or a whole clip.
+
+        Args:
+            x: as the layer is called with.
+            report: function of the name of a bad file and of the reason;
+                such a file has no rows. `None` makes it an error.
+
+        Returns:
+            Pair of what the layer returns and of the clip of each row, int64
+            `(rows,)`, or `None` if `x` are waveforms.
+        """
+        if compat.in_tf_graph():
+            return self.convert_in_graph(x, report)
+        names = file_names(x)
+        if names is None:
+            check_waveform(x)
+            return x, None
+        rows = self.load(names, report)
+        return self.as_inputs(*rows[:2]), rows.clips
+
+    def convert_in_graph(self, x, report):
+        """Does the work of `convert` where `tf.data` traces it."""
+        if not is_text(x):
+            complete(x, "waveform")
+            return x, None
+        from audio_tf.audio import graph_rows
+
+        waveform, lengths, clips = graph_rows.run_in_python(
+            lambda names: tuple(self.load(file_names(names), report)),
+            [x],
+            [
+                ((None, self.chunk_samples), "float32"),
+                ((None,), "int32"),
+                ((None,), "int64"),
+            ],
+        )
+        return self.as_inputs(waveform, lengths), clips
+
+    def load(self, names, report):
+        """Loads files by their names as `audio.rows.Rows`."""
+        try:
+            return load_rows(
+                map(Source, names),
+                self.sample_rate_hz,
+                self.chunk_s,
+                self.silence_db,
+                report,
+            )
+        except AudioError as error:
+            # Keras adds the arguments of the call to a message, for which it
+            # makes the error anew, of its message alone.
+            raise ValueError(str(error)) from error
+
+    def as_inputs(self, waveform, lengths):
+        """Returns rows as a model takes them."""
+        if self.chunk_s is None:
+            return {"waveform": waveform, "lengths": lengths}
+        return waveform
+
+    @classmethod
+    def from_preset(cls, preset, **kwargs):
+        """Builds the converter of a classifier's preset.
+
+        Args:
+            preset: as `AudioClassifier.from_preset` takes it. Of a preset
+                from before there were converters, one is made of what the
+                model says.
+            **kwargs: arguments that override the preset's.
+
+        Raises:
+            TypeError: if there is an unknown argument; it names the closest.
+            ValueError: if there is no such preset, or it has no classifier.
+        """
+        return presets.load_converter(cls, preset, kwargs)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "sample_rate_hz": self.sample_rate_hz,
+            "chunk_s": self.chunk_s,
+            "silence_db": self.silence_db,
+            "mono": True,
+            "resampler": RESAMPLER,
+        }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class AudioClassifierPreprocessor(keras_hub.models.Preprocessor):
+    """A preprocessor of files and label names for `AudioClassifier`.
+
+    The chunks of a clip are rows of their own, which have the targets and the
+    weight of the clip. `AudioClassifier` has such a preprocessor by default,
+    and uses it in `fit`. By hand, with a batch for each clip:
+
+    ```python
+    preprocessor = classifier.preprocessor
+    x, y = preprocessor(["a.wav", "b.wav"], ["dog", "rain"])
+    dataset.map(preprocessor).unbatch().batch(32)  # of paths and names
+    ```
+
+    Args:
+        audio_converter: `WaveformConverter`.
+        labels: names of the classes in the order of the scores, or `None`.
+        **kwargs: `name`, `dtype`, `trainable` and `config_file` of
+            `keras_hub.models.Preprocessor`.
+
+    Call arguments:
+        x: as `WaveformConverter` is called with.
+        y: the labels of each clip, or `None`: a name `(clips,)`, several in a
+            list of lists or `(clips, names)`, where `""` is no label, or
+            numbers `(clips, ...)`, which stay as they are.
+        sample_weight: `(clips,)`, or `None`.
+
+    Returns:
+        `x`, `(x, y)` or `(x, y, sample_weight)`, the names as multi-hot
+        float32 `(rows, classes)`.
+
+    Raises:
+        TypeError: if there is an unknown argument; it names the closest.
+        ValueError: if a name is no label, it names the closest; if there are
+            not as many labels as files; or at the first file that is no
+            audio.
+    """
+
+    audio_converter_cls = WaveformConverter
+
+    def __init__(self, audio_converter, labels=None, **kwargs):
+        checks.reject_unknown(type(self).__name__, kwargs, self.arguments())
+        super().__init__(**kwargs)
+        if not isinstance(audio_converter, WaveformConverter):
+            raise ValueError(
+                "`audio_converter` must be a WaveformConverter. "
+                f"Received: {type(audio_converter).__name__}"
+            )
+        self.audio_converter = audio_converter
+        self.labels = None if labels is None else list(labels)
+        self.built = True
+
+    @classmethod
+    def arguments(cls):
+        """Lists the names of the constructor's arguments."""
+        own = checks.parameters_of(cls, last=AudioClassifierPreprocessor)
+        return [*own, "name", "dtype", "trainable", "config_file"]
+
+    @classmethod
+    def of(cls, model):
+        """Makes the preprocessor of a classifier from what that one says.
+
+        Args:
+            model: `AudioClassifier`.
+        """
+        converter = WaveformConverter(
+            **{name: getattr(model, name) for name in presets.CONVERTER_FACTS}
+        )
+        return cls(converter, labels=model.labels)
+
+    def check_model(self, model):
+        """Checks that a classifier says the same as its preprocessor.
+
+        Raises:
+            ValueError: if they disagree; it says what both are.
+        """
+        facts = [
+            (name, getattr(self.audio_converter, name), getattr(model, name))
+            for name in presets.CONVERTER_FACTS
+        ]
+        facts.append(("labels", self.labels, model.labels))
+        for name, found, expected in facts:
+            if found != expected:
+                raise ValueError(
+                    f"The preprocessor must have the `{name}` of the model. "
+                    f"Received: {name}={found} of the preprocessor, "
+                    f"{name}={expected} of the model"
+                )
+
+    def call(self, x, y=None, sample_weight=None):
+        return self.prepare(x, y, sample_weight)
+
+    def prepare(self, x, y=None, sample_weight=None, report=None):
+        """Does what calling the layer does, and can leave bad files out.
+
+        Args:
+            x: as the layer is called with.
+            y: as well.
+            sample_weight: as well.
+            report: function of the name of a bad file and of the reason;
+                such a file has no rows. `None` makes it an error.
+
+        Returns:
+            As the layer returns.
+        """
+        if is_one_name(x):
+            beside = [y, sample_weight]
+            if compat.in_tf_graph():
+                beside = [b if b is None else b[None] for b in beside]
+            else:
+                beside = [b if b is None else [b] for b in beside]
+            y, sample_weight = beside
+        y = self.targets(y)
+        if not compat.in_tf_graph():
+            check_counts(file_names(x), y=y, sample_weight=sample_weight)
+        x, clips = self.audio_converter.convert(x, report)
+        if clips is not None:
+            y = take_rows(y, clips)
+            sample_weight = take_rows(sample_weight, clips)
+        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+
+    def targets(self, y):
+        """Returns label names as multi-hot targets; other targets as they are.
+
+        Args:
+            y: as the layer is called with.
+
+        Raises:
+            ValueError: if a name is no label; it names the closest.
+        """
+        if compat.in_tf_graph():
+            if y is None or not is_text(y):
+                return y
+            from audio_tf.audio import graph_rows
+
+            spec = ((None, len(self.known_labels())), "float32")
+            return graph_rows.run_in_python(
+                lambda names: (self.targets(names),), [y], [spec]
+            )[0]
+        rows = label_rows(y)
+        if rows is None:
+            return y
+        labels = self.known_labels()
+        column = {label: index for index, label in enumerate(labels)}
+        targets = np.zeros((len(rows), len(labels)), "float32")
+        for place, names in enumerate(rows):
+            for name in names:
+                if name not in column:
+                    raise ValueError(
+                        f"Labels must be among the {len(labels)} of the model"
+                        f"{checks.closest(name, labels)}. "
+                        f"Received: {name!r} for clip {place}"
+                    )
+                targets[place, column[name]] = 1.0
+        return targets
+
+    def known_labels(self):
+        """Returns the labels; without any it is a `ValueError`."""
+        if self.labels is None:
+            raise ValueError(
+                "Names of labels are for a model that has `labels`; this one "
+                "has `num_classes` alone, and takes numbers"
+            )
+        return self.labels
+
+    @classmethod
+    def from_preset(cls, preset, **kwargs):
+        """Builds the preprocessor of a classifier's preset.
+
+        Args:
+            preset: as `WaveformConverter.from_preset` takes it.
+            **kwargs: arguments that override the preset's.
+
+        Raises:
+            TypeError: if there is an unknown argument; it names the closest.
+            ValueError: if there is no such preset, or it has no classifier.
+        """
+        return presets.load_preprocessor(cls, WaveformConverter, preset, kwargs)
+
+    def get_config(self):
+        return {**super().get_config(), "labels": self.labels}
+
+
+def is_text(x):
+    """Returns whether something is an array or a tensor of strings."""
+    dtype = getattr(x, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        return all(isinstance(each, (str, bytes)) for each in np.ravel(x))
+    return dtype is not None and (
+        "string" in str(dtype) or str(dtype).startswith(("<U", "|S", ">U"))
+    )
+
+
+def is_one_name(x):
+    """Returns whether something is the name of one file, not of several."""
+    if isinstance(x, (str, bytes, os.PathLike)):
+        return True
+    return is_text(x) and not len(x.shape)
+
+
+def file_names(x):
+    """Returns the names of files as a list of str, `None` if there are none.
+
+    Args:
+        x: anything that a model could be given.
+
+    Raises:
+        TypeError: if names are among what is no name, or are no names but the
+            content of files.
+        ValueError: if there is more than one axis.
+    """
+    if is_one_name(x):
+        x = [x.item() if isinstance(x, np.ndarray) else x]
+    elif is_text(x):
+        x = np.asarray(x)
+        if x.ndim != 1:
+            raise ValueError(
+                "The names of files must be of shape (clips,). "
+                f"Received: shape={x.shape}"
+            )
+        x = x.tolist()
+    elif not isinstance(x, (list, tuple)):
+        return None
+    # Strings of numpy are of Python's class, too; those of TensorFlow are not.
+    x = [
+        each.numpy()
+        if is_text(each) and not isinstance(each, (str, bytes))
+        else each
+        for each in x
+    ]
+    others = [
+        each for each in x if not isinstance(each, (str, bytes, os.PathLike))
+    ]
+    if len(others) == len(x):
+        return None
+    if others:
+        raise TypeError(
+            "Names of files must not be mixed with anything else. "
+            f"Received: {type(others[0]).__name__} among {len(x)} clips"
+        )
+    names = list(map(os.fsdecode, x))
+    if any("\0" in name for name in names):
+        raise TypeError(
+            "Files are given by their names here; `classify` takes the bytes "
+            "of a file, too. Received: bytes that are no name"
+        )
+    return names
+
+
+def label_rows(y):
+    """Returns the labels of each clip, `None` if they are no names.
+
+    Args:
+        y: as `AudioClassifierPreprocessor` is called with.
+
+    Returns:
+        List of lists of str.
+
+    Raises:
+        TypeError: if names are among what is no name.
+        ValueError: if it is one name alone.
+    """
+    if isinstance(y, (str, bytes)):
+        raise ValueError(
+            "Labels must be a list, one for each clip. "
+            f"Received: the string {y!r}"
+        )
+    if hasattr(y, "to_list"):  # Ragged tensors have it, and columns of tables.
+        y = y.to_list()
+    elif is_text(y):
+        y = np.asarray(y).tolist()
+    if not isinstance(y, (list, tuple)):
+        return None
+    several = (list, tuple, set, frozenset)
+    rows = [[*each] if isinstance(each, several) else [each] for each in y]
+    names = [name for row in rows for name in row]
+    texts = [isinstance(name, (str, bytes)) for name in names]
+    if not any(texts):
+        return None
+    if not all(texts):
+        raise TypeError(
+            "Names of labels must not be mixed with numbers. "
+            f"Received: {names[texts.index(False)]!r} among {names[:5]}"
+        )
+    return [
+        [n.decode() if isinstance(n, bytes) else n for n in row if n]
+        for row in rows
+    ]
+
+
+def check_counts(names, **beside):
+    """Checks that there is one of everything for each file.
+
+    Args:
+        names: list of the names of files, or `None` if clips are no files.
+        **beside: arrays or lists, or `None` for what there is not.
+
+    Raises:
+        ValueError: if there are more or fewer of one; it names it.
+    """
+    for name, each in beside.items():
+        if names is None or each is None:
+            continue
+        shape = np.shape(each)
+        if not shape or shape[0] != len(names):
+            raise ValueError(
+                f"There must be one of `{name}` for each file. Received: "
+                f"{name} of shape {shape}, {len(names)} files"
+            )
+
+
+def take_rows(x, clips):
+    """Returns the row of each clip of an array or tensor, or `None`.
+
+    Args:
+        x: array or tensor `(clips, ...)`, or `None`.
+        clips: int64 `(rows,)`.
+    """
+    if x is None:
+        return None
+    if compat.in_tf_graph():
+        from audio_tf.audio import graph_rows
+
+        return graph_rows.take_rows(x, clips)
+    return np.asarray(x)[clips]
+
+
+def check_waveform(x):
+    """Checks a waveform before Keras cuts it into batches.
+
+    Args:
+        x: array or tensor `(batch, samples)`, or a dict as a model takes it.
+
+    Raises:
+        ValueError: if samples are no floating numbers, or there is not one
+            axis for clips and one for samples, or it seems to be one clip of
+            several channels.
+    """
+    shape = complete(x, "waveform")["waveform"].shape
+    if shape[1] <= MAX_CHANNELS and shape[0] > shape[1] > 0:
+        raise ValueError(
+            "A waveform must be of shape (batch, samples), and this seems to "
+            "be one clip of shape (samples, channels): "
+            "`samples.mean(axis=1)[None]` averages its channels. "
+            f"Received: shape={tuple(shape)}"
+        )

@@ -1,0 +1,590 @@
+"""Files and label names in `fit`, `evaluate` and `predict`, and in presets."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+import tiny
+
+from audio_tf import data
+from audio_tf.audio import graph_rows
+from audio_tf.corpora import Corpus
+from audio_tf.models import (
+    AudioClassifier,
+    AudioClassifierPreprocessor,
+    WaveformConverter,
+)
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("tf.data is asked for", allow_module_level=True)
+
+import tensorflow as tf
+
+LABELS = ["dog", "rain", "siren"]
+# At the model's rate; the chunks of 0.25 s are of 275 samples.
+SIZES = [1_511, 7, 700, 275, 550]
+NAMES = ["dog", "rain", "siren", "siren", "dog"]
+CHUNKS = [6, 1, 3, 1, 2]
+TARGETS = np.eye(3, dtype="float32")[[0, 1, 2, 2, 0]]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Clips whose second half is quiet."""
+    folder = tmp_path_factory.mktemp("clips")
+    rng = np.random.default_rng(5)
+    paths = [folder / f"{number}.wav" for number in range(len(SIZES))]
+    for path, size in zip(paths, SIZES, strict=True):
+        audio = rng.uniform(-0.5, 0.5, size)
+        audio[size // 2 :] *= 1e-4
+        soundfile.write(path, audio, tiny.RATE_HZ, subtype="FLOAT")
+    return paths
+
+
+@pytest.fixture(scope="module")
+def backbone():
+    return tiny.backbone()
+
+
+@pytest.fixture(scope="module")
+def classifier(backbone):
+    model = AudioClassifier(backbone, labels=LABELS, chunk_s=0.25)
+    model.compile(
+        keras.optimizers.SGD(0.0),
+        "binary_crossentropy",
+        metrics=["binary_accuracy"],
+        run_eagerly=True,
+    )
+    return model
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """Dict of the arguments of the last call of `keras.Model.fit`.
+
+    Nothing is trained; with `given["read"]` the data is read.
+    """
+    seen = {"read": False}
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        shuffle=True,
+        validation_data=None,
+        validation_split=0.0,
+        class_weight=None,
+        sample_weight=None,
+        epochs=1,
+        steps_per_epoch=None,
+        validation_batch_size=None,
+    ):
+        seen.update(x=x, y=y, sample_weight=sample_weight, epochs=epochs)
+        seen.update(validation_data=validation_data, batch_size=batch_size)
+        return [*x] if seen["read"] else None
+
+    monkeypatch.setattr(keras.Model, "fit", fit)
+    return seen
+
+
+def scores_of(classifier, files):
+    found = classifier.classify([*files], top=None)
+    return np.array([[c["scores"][name] for name in LABELS] for c in found])
+
+
+def dataset(files, names=NAMES, batch_size=2):
+    paths = [str(file) for file in files]
+    return tf.data.Dataset.from_tensor_slices((paths, names)).batch(batch_size)
+
+
+def rows_of(batches):
+    """All rows of the batches of a dataset, input by input."""
+    return [np.concatenate(each) for each in zip(*batches.as_numpy_iterator())]
+
+
+def test_predict_is_one_row_a_clip_as_classify_gives_it(
+    files, classifier, monkeypatch
+):
+    expected = scores_of(classifier, files)
+    for x in (
+        files,
+        [str(file) for file in files],
+        np.array([str(file) for file in files]),
+        tf.constant([str(file) for file in files]),
+        dataset(files),
+        dataset(files).map(lambda path, name: path),
+    ):
+        found = classifier.predict(x, verbose=0)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    found = classifier.predict(files, batch_size=2, steps=2)
+    np.testing.assert_allclose(found, expected[:4], atol=1e-5)
+    found = classifier.predict_on_batch(files[:2])
+    np.testing.assert_allclose(found, expected[:2], atol=1e-5)
+
+
+def test_evaluate_is_of_clips(files, classifier):
+    """Loss and metric by hand, from the scores of clips and their weights."""
+    scores = scores_of(classifier, files)
+    losses = -np.where(TARGETS == 1.0, np.log(scores), np.log(1 - scores))
+    losses = losses.mean(axis=1)
+    hits = ((scores > 0.5) == TARGETS).mean(axis=1)
+    for x, y in ((files, NAMES), (files, TARGETS), (dataset(files), None)):
+        for batch_size in (None, 2) if y is not None else (None,):
+            found = classifier.evaluate(
+                x, y, batch_size=batch_size, verbose=0, return_dict=True
+            )
+            assert found == {
+                "loss": pytest.approx(losses.mean(), abs=1e-5),
+                "binary_accuracy": pytest.approx(hits.mean(), abs=1e-6),
+            }
+    weights = np.array([1.0, 2.0, 0.0, 0.5, 0.0])
+    found = classifier.evaluate(
+        files, NAMES, sample_weight=weights, verbose=0, steps=1
+    )
+    expected = [(losses * weights).mean(), hits.mean()]
+    assert found == pytest.approx(expected, abs=1e-5)
+    found = classifier.test_on_batch(files, NAMES)
+    assert found == pytest.approx([losses.mean(), hits.mean()], abs=1e-5)
+
+
+def cut_by_hand(audio):
+    """The chunks of a clip, as the README defines them."""
+    if len(audio) <= 275:
+        return [np.tile(audio, 275)[:275]]
+    starts = [*range(0, len(audio) - 274, 275)]
+    if starts[-1] + 275 < len(audio):
+        starts.append(len(audio) - 275)
+    return [audio[start : start + 275] for start in starts]
+
+
+def test_fit_trains_on_all_chunks(files, classifier, given):
+    """Each with the targets and the weight of its clip, in any order."""
+    chunks, owners = [], []
+    for clip, file in enumerate(files):
+        found = cut_by_hand(soundfile.read(file, dtype="float32")[0])
+        assert len(found) == CHUNKS[clip]
+        chunks += found
+        owners += [clip] * len(found)
+    expected = [np.stack(chunks), TARGETS[owners]]
+    weights = np.arange(5.0)
+    classifier.fit(files, NAMES, 4, shuffle=False, sample_weight=weights)
+    assert given["batch_size"] is None and given["y"] is None
+    batches = [len(x) for x, _, _ in given["x"]]
+    assert batches == [4, 4, 4, 1]
+    for one, other in zip(
+        rows_of(given["x"]), [*expected, weights[owners]], strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    # A dataset keeps its order, and its batches have as many rows.
+    several = tf.ragged.constant([[name] for name in NAMES])
+    for labels in (NAMES, TARGETS, several):
+        classifier.fit(dataset(files, labels, 3))
+        assert [len(x) for x, _ in given["x"]] == [3, 3, 3, 3, 1]
+        for one, other in zip(rows_of(given["x"]), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    # A list is shuffled, in another order in each pass.
+    classifier.fit(files, NAMES)
+    orders = []
+    for _ in range(2):
+        x, y = rows_of(given["x"])
+        same = (x[:, None] == expected[0]).all(axis=2)
+        order = same.argmax(axis=1)
+        assert sorted(order) == list(range(13)) and same.any(axis=1).all()
+        np.testing.assert_array_equal(y, expected[1][order])
+        orders.append(order.tolist())
+    assert orders[0] != orders[1]
+    keras.utils.set_random_seed(3)
+    classifier.fit(files, NAMES)
+    first = rows_of(given["x"])[0]
+    keras.utils.set_random_seed(3)
+    classifier.fit(files, NAMES)
+    np.testing.assert_array_equal(rows_of(given["x"])[0], first)
+
+
+def test_fit_trains_on_what_chunks_are(files, backbone, given, tmp_path):
+    """Silence left out, as `data.Chunks` does it."""
+    quiet = AudioClassifier(
+        backbone, labels=LABELS, chunk_s=0.25, silence_db=-40.0
+    )
+    quiet.fit(files, NAMES, shuffle=False)
+    x, y = rows_of(given["x"])
+    clips = data.prepare(
+        Corpus(files, [[name] for name in NAMES], LABELS),
+        tiny.RATE_HZ,
+        tmp_path,
+        progress=False,
+    )
+    chunks = data.Chunks(clips, 0.25, silence_db=-40.0)
+    assert chunks.silent > 0
+    np.testing.assert_array_equal(x, [chunks.read(r) for r in range(len(x))])
+    np.testing.assert_array_equal(y, chunks.targets[chunks.clip_index])
+    assert len(x) == len(chunks)
+
+
+def test_whole_clips_are_padded(files, backbone, given):
+    whole = AudioClassifier(backbone, labels=LABELS, chunk_s=None)
+    whole.fit(files, NAMES, batch_size=3, shuffle=False)
+    (first, y), (second, _) = given["x"].as_numpy_iterator()
+    assert first["waveform"].shape == (3, 1_511)
+    assert second["waveform"].shape == (2, 550)
+    assert first["lengths"].tolist() == SIZES[:3]
+    np.testing.assert_array_equal(y, TARGETS[:3])
+    audio = soundfile.read(files[1], dtype="float32")[0]
+    np.testing.assert_array_equal(first["waveform"][1, :7], audio)
+    assert not first["waveform"][1, 7:].any()
+
+
+def test_a_fit_with_validation_by_clips(files, classifier):
+    """All of Keras' own loop, with the figures of `evaluate`."""
+    expected = classifier.evaluate(files, NAMES, verbose=0, return_dict=True)
+    for validation in ((files, NAMES), dataset(files)):
+        history = classifier.fit(
+            files, NAMES, validation_data=validation, verbose=0
+        ).history
+        for name, value in expected.items():
+            assert history[f"val_{name}"] == [pytest.approx(value, abs=1e-6)]
+    x, y = classifier.preprocessor(files, NAMES)
+    by_chunk = keras.Model.evaluate(
+        classifier, x, y, verbose=0, return_dict=True
+    )
+    assert history["loss"] == [pytest.approx(by_chunk["loss"], abs=1e-5)]
+
+
+def test_validation_split_takes_the_last_files(files, classifier, given):
+    classifier.fit(files, NAMES, validation_split=0.4, shuffle=False)
+    assert len(rows_of(given["x"])[0]) == sum(CHUNKS[:3])
+    ((paths, targets),) = given["validation_data"].as_numpy_iterator()
+    assert [path.decode() for path in paths] == [str(f) for f in files[3:]]
+    np.testing.assert_array_equal(targets, TARGETS[3:])
+    with pytest.raises(ValueError, match="`validation_split` must leave"):
+        classifier.fit(files, NAMES, validation_split=0.9)
+    with pytest.raises(ValueError, match="of lists of files, not of a dataset"):
+        classifier.fit(dataset(files), validation_split=0.5)
+
+
+def test_bad_files_are_left_out_and_counted(files, classifier, tmp_path, given):
+    bad = tmp_path / "bad.wav"
+    bad.write_text("no audio")
+    some, names = [files[0], bad, files[3], "none.wav"], ["dog"] * 4
+    with pytest.warns(UserWarning, match=r"2 bad files.* NaN.*bad.wav: not"):
+        scores = classifier.predict(some, verbose=0)
+    np.testing.assert_array_equal(
+        np.isnan(scores).all(axis=1), [False, True, False, True]
+    )
+    good = [files[0], files[3]]
+    expected = scores_of(classifier, good)
+    np.testing.assert_allclose(scores[[0, 2]], expected, atol=1e-5)
+    with pytest.warns(UserWarning, match="2 bad files, left out of loss"):
+        figures = classifier.evaluate(some, names, verbose=0)
+    assert figures == pytest.approx(
+        classifier.evaluate(good, names[:2], verbose=0), abs=1e-6
+    )
+    for call in (classifier.predict, classifier.evaluate):
+        labels = [] if call == classifier.predict else [["dog"]]
+        with pytest.raises(ValueError, match="None of the files.*bad.wav: not"):
+            call([bad], *labels, verbose=0)
+    # `fit` knows them once its dataset has been read.
+    given["read"] = True
+    with pytest.warns(UserWarning, match="2 bad files, left out of train"):
+        rows = classifier.fit(some, names)
+    assert sum(len(x) for x, _ in rows) == 6 + 1
+    for x, y in (([bad], ["dog"]), (dataset([bad], ["dog"]), None)):
+        with pytest.raises(ValueError, match="None of the files.*1, the"):
+            classifier.fit(x, y)
+
+
+WRONG = {
+    "unknown label": (
+        lambda c, f: c.fit(f, [*NAMES[:-1], "dgo"]),
+        "among the 3 of the model; did you mean 'dog'.*'dgo' for clip 4",
+    ),
+    "fewer labels": (
+        lambda c, f: c.evaluate(f, NAMES[:-1]),
+        r"one of `y` for each file.*\(4, 3\), 5 files",
+    ),
+    "fewer weights": (
+        lambda c, f: c.fit(f, NAMES, sample_weight=np.ones(4)),
+        r"one of `sample_weight` for each file.*\(4,\), 5 files",
+    ),
+    "one label": (lambda c, f: c.fit(f, "dog"), "a list.*the string 'dog'"),
+    "mixed labels": (
+        lambda c, f: c.fit(f, ["dog", 1, 2, 0, 1]),
+        "not be mixed with numbers. Received: 1 among",
+    ),
+    "no labels": (lambda c, f: c.fit(f), "Files need labels.*5 files alone"),
+    "no labels to compare": (
+        lambda c, f: c.evaluate(dataset(f).map(lambda path, name: path)),
+        "Files need labels.*dataset of",
+    ),
+    "labels twice": (
+        lambda c, f: c.fit(dataset(f), NAMES),
+        "labels and weights in it. Received: `y`",
+    ),
+    "no batches": (
+        lambda c, f: c.fit(dataset(f).unbatch()),
+        r"must have batches.*shape \(\)",
+    ),
+    "one file": (lambda c, f: c.predict(f[0]), "`classify` takes a single"),
+    "mixed files": (lambda c, f: c.predict([f[0], 3]), "Received: int among 2"),
+    "content": (
+        lambda c, f: c.predict([f[0].read_bytes()]),
+        "given by their names here; `classify`",
+    ),
+    "two axes of files": (
+        lambda c, f: c.predict(np.array([["a.wav"], ["b.wav"]])),
+        r"of shape \(clips,\).*\(2, 1\)",
+    ),
+    "call": (
+        lambda c, f: c(list(map(str, f))),
+        "called with its `waveform`; `fit`",
+    ),
+    "integers": (
+        lambda c, f: c.predict(np.zeros((2, 300), "int16")),
+        "floating numbers; integer samples.*int16",
+    ),
+    "channels": (
+        lambda c, f: c.fit(np.zeros((300, 2), "float32"), NAMES),
+        r"one clip of shape \(samples, channels\).*\(300, 2\)",
+    ),
+    "one axis": (
+        lambda c, f: c.predict(np.zeros(300, "float32")),
+        r"shape \(batch, samples\).*\(300,\)",
+    ),
+    "three axes": (
+        lambda c, f: c.evaluate(np.zeros((2, 300, 2), "float32"), NAMES),
+        r"shape \(batch, samples\).*\(2, 300, 2\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_surprises_are_errors(case, files, classifier, given):
+    call, message = WRONG[case]
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(classifier, files)
+
+
+def test_names_go_with_waveforms_too(classifier, given, rng):
+    x = rng.uniform(-0.5, 0.5, (2, 300)).astype("float32")
+    classifier.fit(x, [["dog", "siren"], []], validation_data=(x, ["rain"] * 2))
+    assert given["x"] is x
+    np.testing.assert_array_equal(given["y"], [[1, 0, 1], [0, 0, 0]])
+    validation = given["validation_data"]
+    np.testing.assert_array_equal(validation[1], [[0, 1, 0], [0, 1, 0]])
+    pairs = tf.data.Dataset.from_tensor_slices((x, ["rain", "dog"])).batch(2)
+    classifier.fit(pairs)
+    ((seen, targets),) = given["x"].as_numpy_iterator()
+    np.testing.assert_array_equal(seen, x)
+    np.testing.assert_array_equal(targets, [[0, 1, 0], [1, 0, 0]])
+    # What is no file and no name goes to Keras as it came.
+    classifier.fit(x, TARGETS[:2], batch_size=7, epochs=3)
+    assert given["x"] is x and given["batch_size"] == 7 and given["epochs"] == 3
+    pairs = tf.data.Dataset.from_tensor_slices((x, TARGETS[:2])).batch(2)
+    classifier.fit(pairs, validation_data=pairs)
+    assert given["x"] is pairs and given["validation_data"] is pairs
+
+
+def test_a_model_without_labels_takes_numbers(files, backbone, given):
+    model = AudioClassifier(backbone, num_classes=3, chunk_s=0.25)
+    with pytest.raises(ValueError, match="`num_classes` alone"):
+        model.fit(files, NAMES)
+    model.fit(files, np.arange(5), shuffle=False)
+    np.testing.assert_array_equal(
+        rows_of(given["x"])[1], np.repeat(np.arange(5), CHUNKS)
+    )
+
+
+def test_a_preprocessor_maps_a_dataset(files, classifier):
+    """A clip is a batch, in graphs and outside of them."""
+    preprocessor = classifier.preprocessor
+    x, y, weights = preprocessor(files, NAMES, np.arange(5.0))
+    assert x.shape == (13, 275) and y.shape == (13, 3)
+    np.testing.assert_array_equal(weights, np.repeat(np.arange(5.0), CHUNKS))
+    mapped = dataset(files).unbatch().map(preprocessor)
+    assert mapped.element_spec[0].shape.as_list() == [None, 275]
+    for one, other in zip(rows_of(mapped), (x, y), strict=True):
+        np.testing.assert_array_equal(one, other)
+    one = preprocessor(str(files[0]), "dog")
+    np.testing.assert_array_equal(one[0], x[:6])
+    np.testing.assert_array_equal(one[1], y[:6])
+    np.testing.assert_array_equal(preprocessor.audio_converter(files), x)
+    assert preprocessor.audio_converter.audio_shape() == (275,)
+    with pytest.raises(ValueError, match="none.wav: no such file"):
+        preprocessor(["none.wav"], ["dog"])
+
+
+def test_files_are_averaged_and_resampled(backbone, tmp_path, rng):
+    """By the one resampler there is, which `classify` uses too."""
+    audio = rng.uniform(-0.5, 0.5, (500, 2))
+    soundfile.write(tmp_path / "a.flac", audio, 1_337)
+    converter = WaveformConverter(tiny.RATE_HZ)
+    found = converter(str(tmp_path / "a.flac"))
+    expected = soundfile.read(tmp_path / "a.flac")[0].mean(axis=1)
+    from audio_tf.audio.resampling import resample
+
+    expected = resample(expected.astype("float32"), 1_337, tiny.RATE_HZ)
+    np.testing.assert_allclose(found["waveform"][0], expected, atol=1e-6)
+    assert found["lengths"].tolist() == [len(expected)]
+
+
+def test_presets_and_files_keep_the_preprocessor(files, classifier, tmp_path):
+    preset = str(tmp_path / "preset")
+    classifier.save_to_preset(preset)
+    stored = {
+        name: json.loads((tmp_path / "preset" / name).read_text())["config"]
+        for name in ("preprocessor.json", "audio_converter.json")
+    }
+    facts = {
+        "sample_rate_hz": tiny.RATE_HZ,
+        "chunk_s": 0.25,
+        "silence_db": None,
+        "mono": True,
+    }
+    assert facts.items() <= stored["audio_converter.json"].items()
+    assert "Kaiser" in stored["audio_converter.json"]["resampler"]
+    assert stored["preprocessor.json"]["labels"] == LABELS
+    config = classifier.preprocessor.get_config()
+    found = AudioClassifierPreprocessor.from_preset(preset)
+    assert found.get_config() == config
+    assert (
+        WaveformConverter.from_preset(preset).get_config()
+        == classifier.preprocessor.audio_converter.get_config()
+    )
+    loaded = AudioClassifier.from_preset(preset)
+    assert loaded.preprocessor.get_config() == config
+    other = AudioClassifier.from_preset(preset, chunk_s=0.5, labels=["a", "b"])
+    assert other.preprocessor.audio_converter.chunk_s == 0.5
+    assert other.preprocessor.labels == ["a", "b"]
+    assert AudioClassifier.from_preset(
+        preset, preprocessor=None
+    ).preprocessor is (None)
+    classifier.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.preprocessor.get_config() == config
+    # A preset that disagrees with itself.
+    path = tmp_path / "preset" / "task.json"
+    task = json.loads(path.read_text())
+    converter = task["config"]["preprocessor"]["config"]["audio_converter"]
+    converter["config"]["sample_rate_hz"] = 8_000
+    path.write_text(json.dumps(task))
+    message = "sample_rate_hz=8000 of the preprocessor, sample_rate_hz=1100 of"
+    with pytest.raises(ValueError, match=message):
+        AudioClassifier.from_preset(preset)
+    # One from before there were preprocessors.
+    task["config"]["preprocessor"] = None
+    path.write_text(json.dumps(task))
+    for name in stored:
+        (tmp_path / "preset" / name).unlink()
+    old = AudioClassifier.from_preset(preset)
+    np.testing.assert_allclose(
+        old.predict(files, verbose=0),
+        classifier.predict(files, verbose=0),
+        atol=1e-6,
+    )
+    for found in (old.preprocessor, type(found).from_preset(preset)):
+        assert found.labels == LABELS
+        assert facts.items() <= found.audio_converter.get_config().items()
+    converter = WaveformConverter.from_preset(preset, silence_db=-50.0)
+    assert converter.silence_db == -50.0 and converter.chunk_s == 0.25
+
+
+def test_a_preprocessor_cannot_disagree(backbone, classifier):
+    right = classifier.preprocessor
+    for change, message in (
+        ({"sample_rate_hz": 8_000}, "sample_rate_hz=8000.*sample_rate_hz=1100"),
+        ({"chunk_s": 1.0}, "chunk_s=1.0 of the pre.*chunk_s=0.25 of the model"),
+        ({"silence_db": -3.0}, "silence_db=-3.0.*silence_db=None"),
+    ):
+        config = {**right.audio_converter.get_config(), **change}
+        wrong = AudioClassifierPreprocessor(
+            WaveformConverter.from_config(config), LABELS
+        )
+        with pytest.raises(ValueError, match=message):
+            classifier.preprocessor = wrong
+    wrong = AudioClassifierPreprocessor(right.audio_converter, LABELS[::-1])
+    with pytest.raises(ValueError, match=r"labels=\['siren'.*labels=\['dog'"):
+        AudioClassifier(
+            backbone, labels=LABELS, chunk_s=0.25, preprocessor=wrong
+        )
+    assert classifier.preprocessor is right
+    bare = AudioClassifier(backbone, labels=LABELS, preprocessor=None)
+    with pytest.raises(ValueError, match="Files need a preprocessor"):
+        bare.predict(["a.wav"])
+    bare.preprocessor = "auto"
+    assert bare.preprocessor.audio_converter.chunk_s == 1.0
+    bare.chunk_s = 2.0
+    with pytest.raises(ValueError, match="chunk_s=1.0.*chunk_s=2.0"):
+        bare.predict(["a.wav"])
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: WaveformConverter(0), "`sample_rate_hz` must be a positive"),
+        (lambda: WaveformConverter(8_000, chunk_s=-1.0), "`chunk_s` must be"),
+        (
+            lambda: WaveformConverter(8_000, silence_db=-60.0),
+            "applies to chunk",
+        ),
+        (lambda: WaveformConverter(8_000, mono=False), "`mono` must be True"),
+        (
+            lambda: WaveformConverter(8_000, chunks_s=1.0),
+            "did you mean 'chunk_s'",
+        ),
+        (
+            lambda: AudioClassifierPreprocessor(None),
+            "must be a WaveformConverter. Received: NoneType",
+        ),
+        (
+            lambda: AudioClassifierPreprocessor(
+                WaveformConverter(8_000), lables=[]
+            ),
+            "did you mean 'labels'",
+        ),
+        (
+            lambda: WaveformConverter.from_preset("audio_transformer_small"),
+            "Only the preset of a classifier",
+        ),
+        (
+            lambda: WaveformConverter.from_preset("x", chunks_s=2.0),
+            "did you mean 'chunk_s'",
+        ),
+        (
+            lambda: AudioClassifier(
+                tiny.backbone(), num_classes=2, preprocessor=abs
+            ),
+            "must be an AudioClassifierPreprocessor, 'auto' or None",
+        ),
+    ],
+)
+def test_what_a_preprocessor_refuses(make, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        make()
+
+
+def test_a_converter_of_another_resampler_is_told_of():
+    config = WaveformConverter(8_000).get_config()
+    with pytest.warns(UserWarning, match="'by ear'; this version has"):
+        WaveformConverter(**{**config, "resampler": "by ear"})
+
+
+def test_files_of_a_released_preset(shared_data):
+    """One from before there were preprocessors, on a real recording."""
+    classifier = AudioClassifier.from_preset("audio_transformer_esc10")
+    file = sorted(shared_data.rglob("*.ogg"))[0]
+    found = classifier.predict([file], verbose=0)
+    expected = classifier.classify(file, top=None)["scores"]
+    np.testing.assert_allclose(
+        found[0], [expected[name] for name in classifier.labels], atol=1e-5
+    )
+
+
+def test_shuffled_chunks_are_bounded(monkeypatch, files, classifier, given):
+    """However small the buffer, every chunk comes once."""
+    monkeypatch.setattr(graph_rows, "SHUFFLED_SAMPLES", 1)
+    classifier.fit(files, NAMES, batch_size=2)
+    assert len(rows_of(given["x"])[0]) == 13
