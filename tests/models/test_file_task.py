@@ -404,10 +404,11 @@ def test_a_preprocessor_maps_a_dataset(files, classifier):
     x, y, weights = preprocessor(files, NAMES, np.arange(5.0))
     assert x.shape == (13, 275) and y.shape == (13, 3)
     np.testing.assert_array_equal(weights, np.repeat(np.arange(5.0), CHUNKS))
-    mapped = dataset(files).unbatch().map(preprocessor)
-    assert mapped.element_spec[0].shape.as_list() == [None, 275]
-    for one, other in zip(rows_of(mapped), (x, y), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for given in (dataset(files), dataset(files).unbatch()):
+        mapped = given.map(preprocessor)
+        assert mapped.element_spec[0].shape.as_list() == [None, 275]
+        for one, other in zip(rows_of(mapped), (x, y), strict=True):
+            np.testing.assert_array_equal(one, other)
     one = preprocessor(str(files[0]), "dog")
     np.testing.assert_array_equal(one[0], x[:6])
     np.testing.assert_array_equal(one[1], y[:6])
