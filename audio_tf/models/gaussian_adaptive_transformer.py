@@ -94,7 +94,7 @@ class GaussianAdaptiveTransformer(AudioClassifier):
         grid=None,
         chunk_s=5.0,
         silence_db=None,
-        preprocessor=None,
+        preprocessor="auto",
         dropout=0.0,
         activation="softmax",
         head_dtype=None,
