@@ -275,7 +275,7 @@ class GaussianAdaptiveDecoder(compat.QuietQuantization, keras.Model):
             num_classes=num_classes,
             filters=filters,
         )
-        checks.check_dropout(dropout)
+        checks.check_rates(dropout=dropout)
         found = find_module(module)
         own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
         dtype = own_head_dtype or keras.config.dtype_policy()
