@@ -120,11 +120,11 @@ def test_grids_are_the_authors():
 SLOW = [
     pytest.param(name, marks=pytest.mark.slow)
     for name in models.ATTENTION_MODULES
-    if name not in ("gqgaam", "mha_batch_norm")
+    if name != "gqgaam"
 ]
 
 
-@pytest.mark.parametrize("module", ["gqgaam", "mha_batch_norm", *SLOW])
+@pytest.mark.parametrize("module", ["gqgaam", *SLOW])
 def test_every_module_trains_and_comes_back(module, rng, tmp_path):
     model = tiny.eager(decoder(module))
     x = rng.standard_normal((4, LAYERS, DIM)).astype("float32")
@@ -261,6 +261,7 @@ def test_a_preset_brings_the_whole_back(model, rng, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_a_new_head_over_the_backbone_of_another_classifier(rng, tmp_path):
     encoder = speech_encoder()
     other = models.AudioClassifier(encoder, labels=["a", "b"])
