@@ -125,6 +125,22 @@ zoo: $(VENV)/.installed
 	$(call release,fsdd_speakers,fsdd,val,\
 	    --dataset fsdd --classes speakers,"CC BY-SA 4.0",\
 	    "It tells which of six people speaks a digit.")
+	rm -rf $(ZOO)/gathered
+	$(BIN)/audio-tf gather $(ZOO)/gathered fsdd=$(DATA)/fsdd \
+	    arabic_speech_commands=$(DATA)/arabic_speech_commands
+	$(BIN)/audio-tf pretrain --config training/configs/speech_ssl.py \
+	    --data-dir $(ZOO)/gathered --out $(ZOO)/speech
+	$(BIN)/audio-tf probe --config training/configs/fsdd_probe.py \
+	    --features s3prl --data-dir $(DATA)/fsdd --out $(ZOO)/speech_mel
+	$(BIN)/audio-tf probe --config training/configs/fsdd_probe.py \
+	    --model $(ZOO)/speech/preset --data-dir $(DATA)/fsdd \
+	    --out $(ZOO)/speech_probe
+	$(BIN)/audio-tf release --run $(ZOO)/speech --name audio_albert_speech \
+	    --replace --probes $(ZOO)/speech_probe/probes.json \
+	    --baseline $(ZOO)/speech_mel/probes.json \
+	    --licence "CC BY 4.0 and CC BY-SA 4.0" \
+	    --corpus "the training clips of Arabic Speech Commands and FSDD" \
+	    --use "It turns speech into frames that tell speakers and phones, for probes and for classifiers with few labels."
 
 EXTRAS ?= test
 $(VENV)/.installed: setup.cfg pyproject.toml
