@@ -96,6 +96,15 @@ OPTIONS = {
     "random_synthesizer": random,
     "crafted_synthesizer": random,
     "raganato_synthesizer": random,
+    "gated_relative": st.fixed_dictionaries(
+        {
+            "num_heads": st.sampled_from(
+                [n for n in (1, 2, 3, 4) if F % n == 0]
+            ),
+            "num_buckets": st.sampled_from([8, 16]),
+            "max_distance": st.integers(5, 12),
+        }
+    ),
     "local_dense_synthesizer": st.fixed_dictionaries(
         {"context_size": sizes, "edges": st.sampled_from(["zero", "renorm"])}
     ),

@@ -274,6 +274,7 @@ def parts_alone():
         layers.LastStatesPooling(),
         layers.MaxMeanPooling(),
         layers.MelFrontend(),
+        models.GaussianAdaptiveDecoder(2, 4, num_classes=3, filters=2),
         layers.MelPatches(),
         layers.NormalizedReLU(),
         layers.ResidualBlock(3),
@@ -363,6 +364,16 @@ def wavlm():
     )
 
 
+def gaussian():
+    """A Gaussian adaptive transformer over a frozen encoder."""
+    encoder = models.AudioTransformerBackbone(
+        **SIZES, frontend_filters=6, window_s=0.01, sample_rate_hz=RATE_HZ
+    )
+    return models.GaussianAdaptiveTransformer(
+        encoder, labels=["a", "b"], filters=3, chunk_s=None
+    )
+
+
 def write(folder):
     """Writes the models that a folder lacks, with inputs and outputs."""
     keras.utils.set_random_seed(23)
@@ -378,6 +389,7 @@ def write(folder):
         "mel_resnet.keras": mel_resnet_classifier,
         "rivals.keras": rivals,
         "wavlm.keras": wavlm,
+        "gaussian.keras": gaussian,
     }
     stored = {}
     if (folder / "arrays.npz").is_file():

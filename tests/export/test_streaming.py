@@ -57,7 +57,8 @@ def streamed(step, waveform, cuts):
 
 def assert_streams(mechanism, make_step, rng):
     # Enough heads for each of the hand-crafted patterns.
-    model = classifier(attention=mechanism, made_for_frames=41, num_heads=8)
+    sizes = {"num_heads": 8, "hidden_dim": 16}
+    model = classifier(attention=mechanism, made_for_frames=41, **sizes)
     waveform = rng.standard_normal((2, 401)).astype("float32")
     offline = model.score_frames(model.backbone(waveform)["sequence_output"])
     pieces = streamed(make_step(model), waveform, [3, 3, 60, 61, 200, 333])
