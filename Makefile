@@ -11,7 +11,7 @@ BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test lint test-slow test-jax test-tfio test-serving \
+.PHONY: demo test lint test-long test-slow test-jax test-tfio test-serving \
     test-formats test-peers test-wheel test-defects benchmark zoo clean
 
 demo: $(VENV)/.installed
@@ -29,11 +29,16 @@ demo: $(VENV)/.installed
 # A file's tests stay with one worker, which makes its fixtures once; files are
 # handed out in the order in which they are collected, the longest first.
 test: lint
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	    -m "not slow and not long"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+# Runs of whole commands, killed, resumed and compared.
+test-long: $(VENV)/.installed
+	$(BIN)/pytest -n 2 --dist worksteal -m "long and not slow"
 
 # What `test` checks of one of a kind, for all of them.
 test-slow: $(VENV)/.installed

@@ -368,6 +368,7 @@ def test_schedules_rule_and_count_batches(accumulated, rng):
     assert_close(outputs, expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_saved_in_mid_training_it_goes_on_as_if_unbroken(
     jit_compile, rng, tmp_path

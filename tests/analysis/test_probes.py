@@ -371,6 +371,7 @@ def test_cached_states_are_the_encoders(clips, tmp_path, eager_models):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.long
 def test_states_are_compiled_once(clips, tmp_path, monkeypatch):
     frozen = probes.FrozenFeatures(new_encoder())
     calls = []
@@ -438,6 +439,7 @@ def figures(out):
     return tasks
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "killed", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
@@ -480,6 +482,7 @@ def test_killed_and_resumed_equals_unbroken(
     assert figures(broken) == figures(whole)
 
 
+@pytest.mark.long
 def test_the_mean_of_normalised_features_tells_nothing(
     speech, preset, main, refusal, tmp_path, capsys, eager_models
 ):
@@ -570,6 +573,7 @@ def phones_of(files, root, every=1, rate_hz=100):
     return "\n".join(lines)
 
 
+@pytest.mark.long
 def test_phones_of_some_utterances(
     speech, main, refusal, tmp_path, capsys, eager_models
 ):
@@ -639,6 +643,7 @@ def test_speakers_that_train_lacks(
     assert "No speaker of the split 'test'" in line
 
 
+@pytest.mark.long
 def test_the_librispeech_sample(shared_data, main, refusal, tmp_path):
     """The path alone, from FLAC through the paper's features: six utterances
     are no corpus, and these phones are made up."""

@@ -209,6 +209,7 @@ def test_classify_writes_nothing_to_disk(
     capsys.readouterr()
 
 
+@pytest.mark.long
 def test_a_process_says_nothing_but_the_answer(folders, clip, tmp_path):
     """No word of TensorFlow, Keras or audio_tf on the standard error."""
     environment = dict(os.environ)

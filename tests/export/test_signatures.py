@@ -124,6 +124,7 @@ def odd_clips(x):
     ]
 
 
+@pytest.mark.long
 def test_each_kind_of_attention_is_served(rng, tmp_path):
     """Scores and mask of every frame, of many attentions in one SavedModel.
 
@@ -246,6 +247,7 @@ def cases_of_sizes(sizes, rng):
         yield size, export, cases
 
 
+@pytest.mark.long
 def test_each_structure_is_served(structures, rng):
     """From Python; the gate of exports has seen that servers know each op."""
     for _, export, cases in cases_of_sizes(structures, rng):

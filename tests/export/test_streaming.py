@@ -69,6 +69,7 @@ def assert_streams(mechanism, make_step, rng):
     np.testing.assert_allclose(online, offline, atol=1e-5, err_msg=mechanism)
 
 
+@pytest.mark.long
 def test_every_causal_attention_streams(rng):
     """Without a graph, whose lengths are unknown until it is run."""
     for mechanism in CAUSAL:

@@ -456,6 +456,7 @@ def test_fit_takes_a_step_down_the_slope_of_its_loss(policy, rng):
     )
 
 
+@pytest.mark.long
 def test_training_is_reproducible_and_masks_anew(rng):
     """Equal seeds end alike; the state of the draws moves in `fit` alone."""
     weights, x = [], clips(rng, batch=16, frames=41)

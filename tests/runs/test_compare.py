@@ -78,6 +78,7 @@ def board(out):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.long
 def test_a_table_is_trained_measured_drawn_and_goes_on(
     config, tmp_path, main, monkeypatch, capfd, eager_models, no_pictures
 ):

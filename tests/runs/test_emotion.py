@@ -158,6 +158,7 @@ def test_chunks_are_embedded_as_a_classifier_scores_them(rng):
     assert again != LayerEmbeddings(encoder, 0.1).get_config()
 
 
+@pytest.mark.long
 def test_a_run_from_audio_to_presets(
     corpus, preset, tmp_path, main, monkeypatch, capsys, eager_models
 ):

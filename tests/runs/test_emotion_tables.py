@@ -108,6 +108,7 @@ def in_this_process(command, check):
         raise subprocess.CalledProcessError(status, command)
 
 
+@pytest.mark.long
 def test_rows_are_run_once_and_layers_selected(
     tmp_path, main, monkeypatch, capsys, eager_models
 ):

@@ -78,6 +78,7 @@ def losses(out, column="loss"):
         return [float(row[column]) for row in csv.DictReader(file)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "killed", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
@@ -183,6 +184,7 @@ def test_the_schedule_ends_with_the_steps(corpus, tmp_path):
     assert float(rate(59)) > 0 and float(rate(60)) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "precision",
     [
@@ -214,6 +216,7 @@ def test_mixed_precision_resumes(
     assert callbacks.epochs_done(out / "last.keras") == 2
 
 
+@pytest.mark.long
 def test_librispeech_from_its_released_layout(
     shared_data, main, tmp_path, capsys, eager_models
 ):
@@ -317,6 +320,7 @@ def test_mistakes_are_named(corpus, refusal, tmp_path):
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_attentions_are_compared_with_equal_causality(
     corpus, main, tmp_path, monkeypatch
 ):

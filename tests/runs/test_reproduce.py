@@ -67,6 +67,7 @@ def test_a_table_has_means_of_seeds_beside_the_papers_values():
     assert "| 0.75 (1.60) |" in lines[4] and "`xbox`" in lines[4]
 
 
+@pytest.mark.long
 def test_rows_are_run_once_and_failures_named(
     tmp_path, main, monkeypatch, capfd, eager_models
 ):

@@ -315,6 +315,7 @@ def test_an_epoch_of_one_batch_is_a_step_of_adam(
     assert checked > 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "killed", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
@@ -475,6 +476,7 @@ def test_a_run_keeps_its_labels_and_files(untrained, main, refusal, tmp_path):
     main(*resume)
 
 
+@pytest.mark.long
 def test_the_order_of_labels_is_kept_by_every_script(
     untrained, main, refusal, tmp_path
 ):
@@ -777,6 +779,7 @@ def test_every_script_is_the_library(capsys, monkeypatch):
         assert f"\n    python training/{script.name} " in script.read_text()
 
 
+@pytest.mark.long
 def test_fsd50k_from_its_released_layout(
     mini_fsd50k, untrained, main, tmp_path, capsys
 ):
