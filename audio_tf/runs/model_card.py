@@ -9,9 +9,12 @@ MOST_CLASSES = 12
 # Pairs of labels, or single labels, that are listed.
 LISTED = 15
 
-LIMITS = (
+LABELS_ALONE = (
     "It knows its labels alone: every clip gets a score for each, whatever is "
-    "to be heard. It was measured on clips recorded as those of the corpus; "
+    "to be heard. "
+)
+LIMITS = (
+    "It was measured on clips recorded as those of the corpus; "
     "other rooms, microphones and speakers were not tried. It is not meant for "
     "decisions about people."
 )
@@ -145,6 +148,8 @@ def write(
     )
     # What was trained before there were teachers does not name any.
     teachers = origin.get("teachers", ())
+    if not limits:
+        limits = LIMITS if figures.labels is None else LABELS_ALONE + LIMITS
     parts = [
         # The head that hubs read.
         "---\nlibrary_name: keras-hub\nlicense: apache-2.0\n"
@@ -155,7 +160,7 @@ def write(
         f"from audio_tf.models import {model}\n\n"
         f'model = {model}.from_preset("{name}")\n'
         "```",
-        f"**Limits.** {limits or LIMITS}",
+        f"**Limits.** {limits}",
     ]
     if figures.labels is not None:
         shown = ", ".join(figures.labels)

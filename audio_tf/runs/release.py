@@ -68,7 +68,7 @@ class ReleaseSettings(Settings):
     limits: str | None = setting(
         None,
         "what the model is not for",
-        unless_given="that it knows its labels alone",
+        unless_given="what it was not measured on",
     )
     corpus: str | None = setting(
         None, "the corpus as the card names it", unless_given="its layout's"
