@@ -111,7 +111,7 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
             FileNotFoundError: if a list is missing.
             ValueError: if lists contradict each other.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     @functools.cached_property
     def release(self):

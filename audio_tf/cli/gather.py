@@ -32,7 +32,7 @@ def run(arguments):
 
     for given in arguments.corpora:
         dataset, equals, data_dir = given.partition("=")
-        if not equals:
+        if not (dataset and equals and data_dir):
             raise ValueError(f"Expected DATASET=DIR. Received: {given!r}")
         files = corpora.load_corpus(dataset, data_dir)["train"].files
         place = pathlib.Path(arguments.folder, dataset)

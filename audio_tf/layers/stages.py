@@ -51,3 +51,20 @@ class Stage:
             clip's output.
         """
         raise NotImplementedError  # abstract
+
+
+def run_through(stages, x, mask):
+    """Applies stages one after the other, each with the mask of its input.
+
+    Args:
+        stages: list of `Stage`.
+        x: floating tensor, `(batch, time, ...)`.
+        mask: boolean `(batch, time)`, True where a frame is real.
+
+    Returns:
+        Pair of the last output and its mask.
+    """
+    for stage in stages:
+        before, x = x, stage(x, mask=mask)
+        mask = stage.compute_mask(before, mask)
+    return x, mask

@@ -6,8 +6,7 @@ from keras import ops
 from audio_tf.attention import name_of
 from audio_tf.layers import FrameMask, SinusoidalPositions, TransformerBlock
 from audio_tf.models import inputs as model_inputs
-from audio_tf.models.backbone import AudioBackbone
-from audio_tf.ops import masks
+from audio_tf.models.backbone import AudioBackbone, embed_frames
 from audio_tf.ops.checks import check_sizes
 from audio_tf.ops.layer import Dropout, Layer
 
@@ -193,7 +192,7 @@ class AudioAlbertBackbone(AudioBackbone):
         inputs = model_inputs.symbolic("features", feature_dim)
         features = inputs["features"]
         mask = frame_mask(features[:, :, 0], inputs["lengths"])
-        states = [embed(features, mask, embedding)]
+        states = [embed_frames(features, mask, embedding)]
         for block in blocks:
             states.append(block(states[-1], mask=mask))
         outputs = {"sequence_output": states[-1], "frame_mask": mask}
@@ -229,7 +228,7 @@ class AudioAlbertBackbone(AudioBackbone):
     def embed(self, inputs):
         features, lengths = inputs["features"], inputs["lengths"]
         mask = self.frame_mask(features[:, :, 0], lengths)
-        return embed(features, mask, self.embedding), mask
+        return embed_frames(features, mask, self.embedding), mask
 
     def get_config(self):
         return {
@@ -251,14 +250,6 @@ class AudioAlbertBackbone(AudioBackbone):
             "initializer_range": self.initializer_range,
             "return_hidden_states": self.return_hidden_states,
         }
-
-
-def embed(features, mask, layers):
-    """Computes the first block's input, whatever the padding holds."""
-    x = masks.zero_padding(features, mask)
-    for layer in layers:
-        x = layer(x)
-    return x
 
 
 AudioAlbertBackbone.register_sizes(

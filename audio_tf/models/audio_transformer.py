@@ -14,6 +14,7 @@ from audio_tf.layers import (
     WaveformFrontend,
 )
 from audio_tf.layers.mel_frontend import COMPRESSIONS, check_augmentation
+from audio_tf.layers.stages import run_through
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.augmented import AugmentedBackbone
 from audio_tf.ops.checks import check_sizes, closest
@@ -261,9 +262,7 @@ class AudioTransformerBackbone(AugmentedBackbone):
         waveform, lengths = heard["waveform"], heard["lengths"]
         x = positions(frontend(waveform, lengths))
         mask = frame_mask(waveform, lengths)
-        for stage in stages:
-            before, x = x, stage(x, mask=mask)
-            mask = stage.compute_mask(before, mask)
+        x, mask = run_through(stages, x, mask)
         super().__init__(
             inputs=inputs,
             outputs={"sequence_output": x, "frame_mask": mask},

@@ -6,7 +6,7 @@ import keras_hub
 from audio_tf import compat
 from audio_tf.models import presets
 from audio_tf.models.inputs import InputDoor
-from audio_tf.ops import checks
+from audio_tf.ops import checks, masks
 
 
 class AudioBackbone(
@@ -345,6 +345,23 @@ class AudioBackbone(
         """
         super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
         presets.record_resampler(preset_dir)
+
+
+def embed_frames(frames, mask, layers):
+    """Computes the first block's input, whatever the padding holds.
+
+    Args:
+        frames: floating tensor `(batch, frames, dim)`.
+        mask: boolean `(batch, frames)`, True where a frame is real.
+        layers: list of layers, applied one after the other.
+
+    Returns:
+        Tensor `(batch, frames, hidden_dim)`.
+    """
+    x = masks.zero_padding(frames, mask)
+    for layer in layers:
+        x = layer(x)
+    return x
 
 
 def freeze_layers(model, trainable):

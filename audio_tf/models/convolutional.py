@@ -4,6 +4,7 @@ from keras import ops
 
 from audio_tf.layers import FrameMask, MelPatches
 from audio_tf.layers.mel_frontend import check_augmentation
+from audio_tf.layers.stages import run_through
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.augmented import AugmentedBackbone
 
@@ -72,9 +73,7 @@ class ConvolutionalBackbone(AugmentedBackbone):
         x, frames = patches(heard["waveform"], heard["lengths"])
         mask = frame_mask(x[:, :, 0], frames)
         x = ops.expand_dims(x, -1)  # (B, T, F, 1)
-        for stage in stages:
-            before, x = x, stage(x, mask=mask)
-            mask = stage.compute_mask(before, mask)
+        x, mask = run_through(stages, x, mask)
         super().__init__(
             inputs=inputs,
             outputs={"sequence_output": x, "frame_mask": mask},

@@ -5,6 +5,7 @@ from keras import ops
 
 from audio_tf.layers import BandPooling, Convolution, FrameMask, ResidualBlock
 from audio_tf.layers.mel_frontend import MelBands, check_augmentation
+from audio_tf.layers.stages import run_through
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.augmented import AugmentedBackbone
 from audio_tf.ops import checks
@@ -89,9 +90,7 @@ class MelResNetBackbone(AugmentedBackbone):
         heard = self.augment(augmentation, inputs)
         mask = frame_mask(**heard)
         x = ops.expand_dims(bands(**heard), -1)  # (B, T, F, 1)
-        for stage in stages:
-            before, x = x, stage(x, mask=mask)
-            mask = stage.compute_mask(before, mask)
+        x, mask = run_through(stages, x, mask)
         super().__init__(
             inputs=inputs,
             outputs={"sequence_output": x, "frame_mask": mask},

@@ -256,7 +256,10 @@ class AudioClassifierPreprocessor(keras_hub.models.Preprocessor):
             model: `AudioClassifier`.
         """
         converter = WaveformConverter(
-            **{name: getattr(model, name) for name in presets.CONVERTER_FACTS}
+            **{
+                name: getattr(model, name)
+                for name in presets.CONVERTER_ARGUMENTS
+            }
         )
         return cls(converter, labels=model.labels)
 
@@ -268,7 +271,7 @@ class AudioClassifierPreprocessor(keras_hub.models.Preprocessor):
         """
         facts = [
             (name, getattr(self.audio_converter, name), getattr(model, name))
-            for name in presets.CONVERTER_FACTS
+            for name in presets.CONVERTER_ARGUMENTS
         ]
         facts.append(("labels", self.labels, model.labels))
         for name, found, expected in facts:

@@ -15,7 +15,7 @@ from audio_tf.ops import checks
 
 # What the audio converter of a classifier says after it: the rate is the
 # backbone's, the rest is the classifier's.
-CONVERTER_FACTS = ("sample_rate_hz", "chunk_s", "silence_db")
+CONVERTER_ARGUMENTS = ("sample_rate_hz", "chunk_s", "silence_db")
 
 
 def find(preset):
@@ -477,7 +477,7 @@ def adapted(preprocessor, arguments, new_head):
     converter = config["audio_converter"]["config"]
     # The metadata of the preset have it, too, and are compared with ours.
     converter["resampler"] = None
-    for name in CONVERTER_FACTS:
+    for name in CONVERTER_ARGUMENTS:
         if name in arguments:
             converter[name] = arguments[name]
     return preprocessor

@@ -16,8 +16,7 @@ from audio_tf.layers import (
     TransformerBlock,
 )
 from audio_tf.models import inputs as model_inputs
-from audio_tf.models.backbone import AudioBackbone
-from audio_tf.ops import masks
+from audio_tf.models.backbone import AudioBackbone, embed_frames
 from audio_tf.ops.checks import check_rates, check_sizes
 from audio_tf.ops.layer import Dropout
 
@@ -232,7 +231,7 @@ class WavLMBackbone(AudioBackbone):
         x = frontend(waveform, lengths)
         for layer in masking:
             x = layer(x)
-        states = [embed(x, mask, embedding)]
+        states = [embed_frames(x, mask, embedding)]
         for block in blocks:
             states.append(block(states[-1], mask=mask))
         for stage in stages[num_layers:]:
@@ -297,7 +296,7 @@ class WavLMBackbone(AudioBackbone):
         waveform, lengths = inputs["waveform"], inputs["lengths"]
         mask = self.frame_mask(waveform, lengths)
         x = self.frontend(waveform, lengths)
-        return embed(x, mask, self.embedding), mask
+        return embed_frames(x, mask, self.embedding), mask
 
     def get_config(self):
         return {
@@ -331,14 +330,6 @@ class WavLMBackbone(AudioBackbone):
             "initializer_range": self.initializer_range,
             "return_hidden_states": self.return_hidden_states,
         }
-
-
-def embed(frames, mask, layers):
-    """Computes the first block's input, whatever the padding holds."""
-    x = masks.zero_padding(frames, mask)
-    for layer in layers:
-        x = layer(x)
-    return x
 
 
 # What is dropped and masked in training; a published model brings its own.

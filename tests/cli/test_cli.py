@@ -450,6 +450,7 @@ def wrong(arguments, capsys):
         ("classify a.wav --mod m", "required: --model"),
         ("clasify a.wav", "no command 'clasify'; did you mean 'classify'"),
         ("gather out esc10", "Expected DATASET=DIR. Received: 'esc10'"),
+        ("gather out esc10=", "Expected DATASET=DIR. Received: 'esc10='"),
         ("gather out esc1=a", "did you mean 'esc10'"),
         ("presets all", "audio-tf presets: takes no 'all'"),
         ("query http://h a.wav --batch-size -1", "--batch-size: must be"),
