@@ -1,12 +1,11 @@
 """Clips as a user names them: files, folders, bytes or samples."""
 
-import collections
-import concurrent.futures
 import dataclasses
 import os
 
 import numpy as np
 
+from audio_tf.ahead import map_ahead
 from audio_tf.audio.audio_files import list_files
 from audio_tf.audio.decode import (
     MAX_RATE_HZ,
@@ -160,25 +159,15 @@ def load_ahead(sources, sample_rate_hz):
         sources: iterable of `Source`.
         sample_rate_hz: int, the rate wanted.
 
-    Yields:
-        Triple of the source, float32 samples `(samples,)`, and why there are
-        none, or `None`.
+    Returns:
+        Generator of triples of the source, float32 samples `(samples,)`, and
+        why there are none, or `None`.
     """
 
     def decode(source):
         try:
-            return source.load(sample_rate_hz), None
+            return source, source.load(sample_rate_hz), None
         except AudioError as error:
-            return np.zeros(0, "float32"), error.reason
+            return source, np.zeros(0, "float32"), error.reason
 
-    workers = os.cpu_count()
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        ahead = collections.deque()
-        for source in sources:
-            ahead.append((source, pool.submit(decode, source)))
-            if len(ahead) > workers:
-                source, done = ahead.popleft()
-                yield source, *done.result()
-        while ahead:
-            source, done = ahead.popleft()
-            yield source, *done.result()
+    return map_ahead(decode, sources, os.cpu_count())

@@ -5,8 +5,6 @@ work that any process or machine may do, and that is done once: a build that
 was killed goes on with the files that are missing.
 """
 
-import collections
-import concurrent.futures
 import dataclasses
 import functools
 import hashlib
@@ -25,6 +23,7 @@ import numpy as np
 import soundfile
 
 from audio_tf import files
+from audio_tf.ahead import map_ahead
 from audio_tf.audio import packed
 from audio_tf.audio.decode import AudioError, read_audio
 
@@ -262,8 +261,8 @@ def encode_ahead(clips, encode_one, workers):
         encode_one: function of a `Clip` to its `Encoded`.
         workers: int, how many threads.
 
-    Yields:
-        Pairs of a `Clip` and its `Encoded`, or its `AudioError`.
+    Returns:
+        Generator of pairs of a `Clip` and its `Encoded`, or its `AudioError`.
     """
 
     def attempt(clip):
@@ -272,17 +271,7 @@ def encode_ahead(clips, encode_one, workers):
         except AudioError as error:
             return clip, error
 
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        ahead = collections.deque()
-        try:
-            for clip in clips:
-                ahead.append(pool.submit(attempt, clip))
-                if len(ahead) > workers + 1:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+    return map_ahead(attempt, clips, workers)
 
 
 def write_missing(shards, folder, encode_one, workers, skip_bad, bar):
