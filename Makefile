@@ -47,7 +47,8 @@ test-slow: $(VENV)/.installed
 # The layers on JAX.
 test-jax: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[jax]"
-	KERAS_BACKEND=jax $(BIN)/pytest -n 2 --dist loadfile -m "not slow" \
+	KERAS_BACKEND=jax $(BIN)/pytest -n 2 --dist loadfile \
+	    -m "not slow and not long" \
 	    tests/attention tests/layers tests/models tests/test_optimizers.py \
 	    tests/runs/test_distribution.py
 
