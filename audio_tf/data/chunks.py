@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from audio_tf.audio.chunking import chunk_starts, kept_chunks
+from audio_tf.data.batching import Buffers, rows_dataset, rows_of
 from audio_tf.ops.checks import check_sizes
 from audio_tf.ops.clip_scores import clip_scores
 
@@ -130,15 +131,35 @@ class Chunks:
             offset: int, by how many samples it begins later, as far as the
                 clip goes; a repeated clip is turned by as many.
         """
-        clip = self.clip_index[row]
-        length = self.clips.lengths[clip]
         if self.size is None:
-            return self.clips.read(clip, 0, length * (self.clips.dim or 1))
-        if length <= self.size:
-            audio = self.clips.read(clip, 0, length)
-            return np.roll(np.resize(audio, self.size), -offset)
-        start = np.clip(self.starts[row] + offset, 0, length - self.size)
-        return self.clips.read(clip, start, self.size)
+            clip = self.clip_index[row]
+            values = self.clips.lengths[clip] * (self.clips.dim or 1)
+            return self.clips.read(clip, 0, values)
+        return self.read_pieces(np.array([row]), np.array([offset]))[0]
+
+    def read_pieces(self, rows, offsets, empty=np.empty):
+        """Reads chunks of one size, float32 `(batch, size)`.
+
+        Args:
+            rows: int array `(batch,)`, indices of chunks.
+            offsets: int array `(batch,)`, see `read`.
+            empty: function of a shape and a dtype to the array that is filled.
+        """
+        clips = self.clip_index[rows]
+        lengths = self.clips.lengths[clips]
+        latest = np.maximum(lengths - self.size, 0)
+        starts = np.clip(self.starts[rows] + offsets, 0, latest)
+        # Plain ints: those of numpy would take longer than the files.
+        places = zip(clips.tolist(), starts.tolist(), lengths.tolist())
+        pieces = empty((len(rows), self.size), np.float32)
+        for row, (clip, start, length) in enumerate(places):
+            if length > self.size:
+                self.clips.read_into(clip, start, pieces[row])
+            else:
+                audio = self.clips.read(clip, 0, length)
+                repeated = np.resize(audio, self.size)
+                pieces[row] = np.roll(repeated, -offsets[row])
+        return pieces
 
     def num_batches(self, batch_size, full_batches=False):
         """Returns the number of batches of one pass."""
@@ -186,33 +207,38 @@ class Chunks:
             np.quantile(self.clips.lengths, quantiles, method="higher")
         )
 
-    def read_batch(self, rows, offsets):
+    def read_batch(self, rows, offsets, empty=np.empty):
         """Reads a batch of chunks.
 
         Args:
             rows: int array `(batch,)`, indices of chunks.
             offsets: int array `(batch,)`, see `read`.
+            empty: as `read_pieces` takes it; whole clips have new memory.
 
         Returns:
             Triple of waveforms, float32 `(batch, samples)` (of features:
             `(batch, frames, dim)`), padded by zeros; their lengths, int32
             `(batch,)`; and the targets.
         """
-        pieces = [
-            self.read(row, offset)
-            for row, offset in zip(rows, offsets, strict=True)
-        ]
+        if self.size is None:
+            waveform, lengths = self.read_whole(rows)
+        else:
+            waveform = self.read_pieces(rows, offsets, empty)
+            lengths = np.full(len(rows), self.size, np.int32)
+        clips = self.clip_index[rows]
+        return waveform, lengths, self.batch_targets(clips, waveform.shape[1])
+
+    def read_whole(self, rows):
+        """Reads whole clips; see `read_batch` for waveforms and lengths."""
+        pieces = [self.read(row) for row in rows]
         lengths = np.array([len(piece) for piece in pieces], np.int32)
-        width = self.size
-        if width is None:
-            bounds = self.length_bounds()
-            width = bounds[np.searchsorted(bounds, lengths.max())]
+        bounds = self.length_bounds()
+        width = bounds[np.searchsorted(bounds, lengths.max())]
         shape = (len(rows), width, *pieces[0].shape[1:])
         waveform = np.zeros(shape, np.float32)
         for row, piece in enumerate(pieces):
             waveform[row, : len(piece)] = piece
-        targets = self.batch_targets(self.clip_index[rows], width)
-        return waveform, lengths, targets
+        return waveform, lengths
 
     def epoch_batches(
         self, epoch, batch_size, shuffle, seed, jitter, full_batches=False
@@ -288,7 +314,7 @@ class Chunks:
                 f"None of {self.num_batches(batch_size)} batches is full. "
                 f"Received: batch_size={batch_size}, {len(self)} chunks"
             )
-        passes = itertools.count()
+        passes, buffers = itertools.count(), Buffers()
         name, input_spec = self.input_spec()
         target_spec = self.target_spec()
 
@@ -304,10 +330,10 @@ class Chunks:
                 yield from itertools.islice(batches, left_out, None)
                 left_out = 0
 
-        def read(rows, offsets):
+        def read(batch):
             waveform, lengths, targets = tf.numpy_function(
-                self.read_batch,
-                [rows, offsets],
+                lambda batch: self.read_batch(*rows_of(batch), buffers.empty),
+                [batch],
                 (tf.float32, tf.int32, target_spec.dtype),
                 stateful=False,
             )
@@ -318,10 +344,7 @@ class Chunks:
                 waveform = {name: waveform, "lengths": lengths}
             return waveform, targets
 
-        rows = tf.TensorSpec((None,), tf.int64)
-        dataset = tf.data.Dataset.from_generator(
-            generate, output_signature=(rows, rows)
-        )
+        dataset = rows_dataset(generate)
         count = tf.data.INFINITE_CARDINALITY
         if first_epoch is None:
             count = self.num_batches(batch_size, full_batches) - first_batch

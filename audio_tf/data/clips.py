@@ -11,6 +11,7 @@ from audio_tf.audio.packed import PackError
 from audio_tf.data.cache import (
     AudioCache,
     read_entry,
+    read_into,
     source_size,
     write_error,
 )
@@ -73,6 +74,16 @@ class Clips:
             Float32 array `(count,)`.
         """
         return read_entry(self.entries[row], start, count)
+
+    def read_into(self, row, start, out):
+        """Reads as many values of a clip as an array has.
+
+        Args:
+            row: int, the clip.
+            start: int, the first value.
+            out: contiguous float32 array `(count,)`.
+        """
+        read_into(self.entries[row], start, out)
 
     def select(self, rows):
         """Returns these clips alone, the failures unchanged.
