@@ -14,8 +14,9 @@ FOLDS = range(1, 6)
 class Esc(AudioBuilder):
     """ESC-50 and ESC-10; each fold is a split, `fold1` to `fold5`.
 
-    All clips of one recording are in one fold, so folds, and never clips of
-    one fold, are what training and test are made of.
+    All clips of one recording are in one fold (but of two, which folds 2 and
+    3 share), so folds, and never clips of one fold, are what training and test
+    are made of.
     """
 
     VERSION = tfds.core.Version("1.0.0")

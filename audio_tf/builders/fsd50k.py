@@ -1,21 +1,19 @@
 """FSD50K for TFDS, from its folders or its archives as downloaded."""
 
-import json
-
 import tensorflow_datasets as tfds
 
-from audio_tf.audio import packed
 from audio_tf.builders.base import AudioBuilder
-from audio_tf.builders.release import Release, ReleaseError, make_clips
-from audio_tf.corpora.fsd50k import read_fsd50k
+from audio_tf.builders.release import Release, make_clips
+from audio_tf.corpora.fsd50k import (
+    CLIPS_INFO,
+    has_clips_info,
+    read_clips_info,
+    read_fsd50k,
+)
 
 TRUTH = [
     f"FSD50K.ground_truth/{name}.csv" for name in ("vocabulary", "dev", "eval")
 ]
-INFO = {
-    name: f"FSD50K.metadata/{name}_clips_info_FSD50K.json"
-    for name in ("dev", "eval")
-}
 
 
 class Fsd50k(AudioBuilder):
@@ -64,10 +62,14 @@ class Fsd50k(AudioBuilder):
     def read_release(self):
         corpora = read_fsd50k(self.source)
         info = {}
-        for path in map(self.source.joinpath, INFO.values()):
-            info |= read_info(path)
+        for path in map(self.source.joinpath, CLIPS_INFO.values()):
+            info |= read_clips_info(path)
         vocabulary = corpora["train"].vocabulary
-        there = [name for name in INFO.values() if found(self.source / name)]
+        there = [
+            name
+            for name in CLIPS_INFO.values()
+            if has_clips_info(self.source / name)
+        ]
         return Release(
             self.source,
             {
@@ -101,35 +103,3 @@ class Fsd50k(AudioBuilder):
 
 
 UNKNOWN = {"uploader": "", "licence": ""}
-
-
-def found(path):
-    """Returns whether there is a file, packed or not."""
-    return path.is_file() or packed.find(path) is not None
-
-
-def read_info(path):
-    """Reads who uploaded each clip to Freesound, and under which licence.
-
-    Args:
-        path: the file of the release's metadata, which may be missing.
-
-    Returns:
-        Dict by clip of a dict of `uploader` and `licence`.
-
-    Raises:
-        ReleaseError: if it is not as released.
-    """
-    if not found(path):
-        return {}
-    try:
-        clips = json.loads(packed.read_bytes(path))
-        return {
-            clip: {"uploader": each["uploader"], "licence": each["license"]}
-            for clip, each in clips.items()
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReleaseError(
-            f"{path}: must be a dict by clip, with uploader and license "
-            f"({type(error).__name__}: {error})"
-        ) from error

@@ -28,6 +28,7 @@ from audio_tf.corpora.phones import (
     read_phones,
     read_utterance_list,
 )
+from audio_tf.corpora.protocols import Protocol
 from audio_tf.corpora.speech_commands import read_speech_commands
 from audio_tf.corpora.speech_corpus import SpeechCorpus
 from audio_tf.corpora.speech_folder import read_speech_folder
@@ -53,6 +54,7 @@ __all__ = [
     "SPLITS",
     "Corpus",
     "Layout",
+    "Protocol",
     "SpeechCorpus",
     "audio_below",
     "list_files",

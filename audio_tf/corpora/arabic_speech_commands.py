@@ -22,7 +22,7 @@ def read_arabic_speech_commands(data_dir):
     Returns:
         Dict of `Corpus` by split: train, val, test. Without `test.csv` the
         split test has no clips. The vocabulary is the words of `train.csv`,
-        sorted.
+        sorted; the sources are the speakers.
 
     Raises:
         FileNotFoundError: if `train.csv` or `val.csv` is missing.
@@ -56,5 +56,11 @@ def read_arabic_speech_commands(data_dir):
                     f"dataset/{word}. Received: {file!r}"
                 )
             labels.append([word])
-        corpora[split] = Corpus(files, labels, words)
+        corpora[split] = Corpus(
+            files,
+            labels,
+            words,
+            sources=[file.stem.partition("_NO_")[0] for file in files],
+            source_kind="speaker",
+        )
     return check_splits(data_dir, corpora)

@@ -19,8 +19,16 @@ class Corpus:
         files: list of the paths, one a clip.
         labels: list of the label names of each clip, lists of strings.
         vocabulary: list of all label names, in the order of a model's scores.
-        groups: list of str, who speaks in each clip, or its session: what
-            must not be in two splits; `None` where the corpus does not say.
+        groups: list of str, who speaks in each clip, or its session: what is
+            left out in turn; `None` where the corpus does not say.
+        sources: list of str, the person, the uploader or the recording that
+            each clip comes from, `None` for a clip of which that is not
+            known; clips of one source are alike, and figures are of few
+            sources rather than of many clips. `None` instead of the list
+            where the corpus knows of none, or its labels are the sources.
+        source_kind: str, what the sources are: `"speaker"`, `"uploader"`,
+            `"recording"`, or `"source"` where that is not told; `None`
+            without them.
         frame_labels: `None`, since the labels are of whole clips alone;
             `SpeechCorpus` may have labels of frames.
     """
@@ -29,6 +37,8 @@ class Corpus:
     labels: list
     vocabulary: list
     groups: list | None = dataclasses.field(default=None, kw_only=True)
+    sources: list | None = dataclasses.field(default=None, kw_only=True)
+    source_kind: str | None = dataclasses.field(default=None, kw_only=True)
 
     frame_labels = None
 
@@ -67,6 +77,7 @@ class Corpus:
             files=[self.files[row] for row in rows],
             labels=[self.labels[row] for row in rows],
             groups=self.groups and [self.groups[row] for row in rows],
+            sources=self.sources and [self.sources[row] for row in rows],
         )
 
 
@@ -74,12 +85,30 @@ def draw_splits(corpus, seed):
     """Draws 80 % of the clips for train, 10 % for val and 10 % for test.
 
     Args:
-        corpus: `Corpus`.
+        corpus: `Corpus`. Where it knows of sources, these are drawn whole, so
+            that none is in two splits; the shares are then of sources.
         seed: int, seed of the draw.
 
     Returns:
         Dict of `Corpus` by split; within a split the clips keep their order.
     """
+    if corpus.sources is not None:
+        # A clip whose source is not known is one of its own.
+        units = [
+            (source is None, row if source is None else source)
+            for row, source in enumerate(corpus.sources)
+        ]
+        names = list(dict.fromkeys(units))
+        drawn = np.random.default_rng(seed).permutation(len(names))
+        place = {names[unit]: at for at, unit in enumerate(drawn)}
+        tenth = len(names) // 10
+        rows = {"train": [], "val": [], "test": []}
+        for row, unit in enumerate(units):
+            at = place[unit]
+            rows[
+                "val" if at < tenth else "test" if at < 2 * tenth else "train"
+            ].append(row)
+        return {split: corpus.select(rows[split]) for split in SPLITS}
     order = np.random.default_rng(seed).permutation(len(corpus))
     tenth = len(corpus) // 10
     return {
@@ -101,14 +130,19 @@ def split_by_speaker(where, corpus, speakers, val_speakers, test_speakers):
             are in neither are for training.
 
     Returns:
-        Dict of `Corpus` by split, whose groups are the speakers; within a
-        split the clips keep their order.
+        Dict of `Corpus` by split, whose groups and sources are the speakers;
+        within a split the clips keep their order.
 
     Raises:
         ValueError: if a speaker is named twice or has no clip, or nobody is
             left for training.
     """
-    corpus = dataclasses.replace(corpus, groups=list(speakers))
+    corpus = dataclasses.replace(
+        corpus,
+        groups=list(speakers),
+        sources=list(speakers),
+        source_kind="speaker",
+    )
     known = sorted(set(speakers))
     named = {"val_speakers": val_speakers, "test_speakers": test_speakers}
     held_out = [*val_speakers, *test_speakers]

@@ -14,10 +14,13 @@ from audio_tf.ops.checks import closest
 
 
 def read_csv(path, vocabulary=None, seed=0):
-    """Reads a corpus listed in a CSV with the header `filename,labels[,split]`.
+    """Reads a corpus listed in a CSV of one's own.
 
-    A row or a column that does not fit is an error that names it; an audio
-    file that is missing or bad is left out when it is decoded.
+    Its header is `filename,labels`, and `split` and `source` where wanted: a
+    source is the speaker, the uploader or the recording that a clip comes
+    from, and must not be in two splits; the field is empty where it is not
+    known. A row or a column that does not fit is an error that names it; an
+    audio file that is missing or bad is left out when it is decoded.
 
     Args:
         path: the CSV. Filenames are relative to its folder; labels are
@@ -27,7 +30,8 @@ def read_csv(path, vocabulary=None, seed=0):
             `read_vocabulary` reads, or `None` for all labels that occur,
             sorted. A label outside it is an error.
         seed: int. Without a split column, 80 % of the clips become train, 10
-            % val and 10 % test, drawn by this seed.
+            % val and 10 % test, drawn by this seed; with a source column so
+            many sources do.
 
     Returns:
         Dict of `Corpus` by split: train, val, test. A split of which there is
@@ -39,7 +43,7 @@ def read_csv(path, vocabulary=None, seed=0):
             each other; see `check_splits`.
     """
     path = pathlib.Path(path)
-    rows = read_rows(path, ["filename", "labels"], ["split"])
+    rows = read_rows(path, ["filename", "labels"], ["split", "source"])
     if isinstance(vocabulary, str | os.PathLike):
         vocabulary = read_vocabulary(vocabulary)
     if vocabulary is None:
@@ -59,6 +63,10 @@ def read_csv(path, vocabulary=None, seed=0):
             for number, row in rows
         ],
         list(vocabulary),
+        sources=[row["source"].strip() or None for _, row in rows]
+        if "source" in rows[0][1]
+        else None,
+        source_kind="source" if "source" in rows[0][1] else None,
     )
     if "split" not in rows[0][1]:
         # Or a file that is listed twice would be drawn into two splits.

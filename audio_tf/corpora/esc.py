@@ -1,12 +1,17 @@
 """ESC-50 and its subset ESC-10, split by fold."""
 
 import pathlib
+import re
 
 from audio_tf.corpora.corpus import Corpus, check_splits
 from audio_tf.corpora.lists import audio_path, read_rows
+from audio_tf.corpora.protocols import one_fold_in_turn
 from audio_tf.ops.checks import closest
 
 ESC_FOLDS = {"train": [1, 2, 3], "val": [4], "test": [5]}
+ESC_PROTOCOL = one_fold_in_turn(range(1, 6))
+# Fold, recording of Freesound, take and, in ESC-50, target.
+NAME = re.compile(r"[1-5]-(\w+)-[A-Z](-[0-9]+)?\.\w+")
 
 
 def read_esc10(data_dir, folds=ESC_FOLDS):
@@ -24,8 +29,10 @@ def read_esc(data_dir, folds, only_esc10=False):
 
     It takes the release (`meta/esc50.csv` beside `audio/`) and any folder
     with `esc10.csv` or `esc50.csv` beside `audio/`. All clips of one
-    recording are in one fold. A row that does not fit is an error that names
-    it; an audio file that is missing or bad is left out when it is decoded.
+    recording are in one fold, but of the recordings 131943 and 134049, which
+    folds 2 and 3 of ESC-50 share. A row that does not fit is an error that
+    names it; an audio file that is missing or bad is left out when it is
+    decoded.
 
     Args:
         data_dir: the folder that holds `audio/`.
@@ -34,7 +41,8 @@ def read_esc(data_dir, folds, only_esc10=False):
         only_esc10: bool, whether to keep the clips of ESC-10 alone.
 
     Returns:
-        Dict of `Corpus` by split; the vocabulary is in order of the targets.
+        Dict of `Corpus` by split, whose sources are the recordings that names
+        of files tell; the vocabulary is in order of the targets.
 
     Raises:
         FileNotFoundError: if there is no such list.
@@ -75,8 +83,20 @@ def read_esc(data_dir, folds, only_esc10=False):
             [file for _, file, _ in chosen],
             [[category] for _, _, category in chosen],
             vocabulary,
+            sources=[recording(file) for _, file, _ in chosen],
+            source_kind="recording",
         )
     return check_splits(path, corpora)
+
+
+def recording(file):
+    """Returns which recording a clip was cut from, `None` if it is not told.
+
+    Args:
+        file: `pathlib.Path` of the clip, such as `1-100032-A-0.wav`.
+    """
+    match = NAME.fullmatch(file.name)
+    return match and match[1]
 
 
 def find_esc(data_dir, only_esc10=False):

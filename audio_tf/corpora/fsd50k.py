@@ -1,11 +1,18 @@
 """FSD50K in the folders of its release."""
 
+import json
 import pathlib
 
+from audio_tf.audio import packed
 from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits
 from audio_tf.corpora.labels import read_vocabulary, split_labels
 from audio_tf.corpora.lists import audio_path, read_rows
 from audio_tf.ops.checks import closest
+
+CLIPS_INFO = {
+    name: f"FSD50K.metadata/{name}_clips_info_FSD50K.json"
+    for name in ("dev", "eval")
+}
 
 
 def read_fsd50k(data_dir):
@@ -15,7 +22,8 @@ def read_fsd50k(data_dir):
     `FSD50K.ground_truth`. The release's own column of train and val splits
     dev; eval is the test split. Labels are already propagated to their
     ancestors there. A row that does not fit is an error that names it; an
-    audio file that is missing or bad is left out when it is decoded.
+    audio file that is missing or bad is left out when it is decoded. With
+    `FSD50K.metadata` beside, the sources are those who uploaded the clips.
 
     Args:
         data_dir: the folder that holds those three.
@@ -25,12 +33,16 @@ def read_fsd50k(data_dir):
 
     Raises:
         FileNotFoundError: if one of the three lists is missing.
-        ValueError: if a row does not fit, or two contradict each other.
+        ValueError: if a row or the metadata do not fit, or two rows
+            contradict each other.
     """
     data_dir = pathlib.Path(data_dir)
     truth = data_dir / "FSD50K.ground_truth"
     vocabulary = read_vocabulary(truth / "vocabulary.csv")
     known = set(vocabulary)
+    info = {}
+    for path in CLIPS_INFO.values():
+        info |= read_clips_info(data_dir / path)
     files = {split: [] for split in SPLITS}
     labels = {split: [] for split in SPLITS}
     for name, extra in (("dev", ["split"]), ("eval", [])):
@@ -51,7 +63,57 @@ def read_fsd50k(data_dir):
     return check_splits(
         data_dir,
         {
-            split: Corpus(files[split], labels[split], vocabulary)
+            split: Corpus(
+                files[split],
+                labels[split],
+                vocabulary,
+                sources=[uploader(info, file) for file in files[split]]
+                if info
+                else None,
+                source_kind="uploader" if info else None,
+            )
             for split in SPLITS
         },
     )
+
+
+def uploader(info, file):
+    """Returns who uploaded a clip, `None` if that is not known.
+
+    Args:
+        info: dict by clip, as `read_clips_info` returns it.
+        file: `pathlib.Path` of the clip.
+    """
+    return info[file.stem]["uploader"] if file.stem in info else None
+
+
+def has_clips_info(path):
+    """Returns whether there is a file of metadata, packed or not."""
+    return path.is_file() or packed.find(path) is not None
+
+
+def read_clips_info(path):
+    """Reads who uploaded each clip to Freesound, and under which licence.
+
+    Args:
+        path: the file of the release's metadata, which may be missing.
+
+    Returns:
+        Dict by clip of a dict of `uploader` and `licence`.
+
+    Raises:
+        ValueError: if it is not as released.
+    """
+    if not has_clips_info(path):
+        return {}
+    try:
+        clips = json.loads(packed.read_bytes(path))
+        return {
+            clip: {"uploader": each["uploader"], "licence": each["license"]}
+            for clip, each in clips.items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path}: must be a dict by clip, with uploader and license "
+            f"({type(error).__name__}: {error})"
+        ) from error

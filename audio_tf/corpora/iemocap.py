@@ -5,6 +5,7 @@ import re
 
 from audio_tf.corpora.corpus import Corpus, check_splits
 from audio_tf.corpora.lists import read_list
+from audio_tf.corpora.protocols import one_fold_in_turn
 from audio_tf.ops.checks import closest
 
 # In the order of the targets of "Gaussian adaptive attention is all you need"
@@ -17,6 +18,7 @@ IEMOCAP_CLASSES = {
 }
 OTHER_CODES = ("fru", "fea", "sur", "dis", "oth", "xxx")
 IEMOCAP_FOLDS = {"train": [1, 2, 3], "val": [4], "test": [5]}
+IEMOCAP_PROTOCOL = one_fold_in_turn(range(1, 6))
 
 # The line of a turn: [begin - end], the utterance, its emotion, ratings.
 TURN = re.compile(r"\[\d+\.\d+ - \d+\.\d+\]\t(\S+)\t(\S+)\t\[.*\]")
@@ -37,8 +39,9 @@ def read_iemocap(data_dir, folds=IEMOCAP_FOLDS):
         folds: dict by split of lists of sessions, 1 to 5.
 
     Returns:
-        Dict of `Corpus` by split, whose groups are the sessions; the
-        vocabulary is in the order of `IEMOCAP_CLASSES`.
+        Dict of `Corpus` by split, whose groups are the sessions and whose
+        sources the speakers; the vocabulary is in the order of
+        `IEMOCAP_CLASSES`.
 
     Raises:
         FileNotFoundError: if a session that is asked for is not there.
@@ -64,6 +67,8 @@ def read_iemocap(data_dir, folds=IEMOCAP_FOLDS):
             [[emotion] for *_, emotion in turns],
             list(IEMOCAP_CLASSES),
             groups=[session for session, *_ in turns],
+            sources=[iemocap_speaker(file.stem) for _, file, _ in turns],
+            source_kind="speaker",
         )
     return check_splits(data_dir, corpora)
 

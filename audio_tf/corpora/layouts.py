@@ -11,6 +11,7 @@ import typing
 
 from audio_tf.audio import packed
 from audio_tf.audio.audio_files import is_folder
+from audio_tf.corpora.protocols import Protocol
 from audio_tf.ops.checks import closest, reject_unknown
 
 
@@ -26,12 +27,15 @@ class Layout:
             missing, so that nobody has to name a folder.
         marks: tuple of paths in the folder, any of which tells that a folder
             has this layout; empty if none does.
+        protocol: `Protocol`, the official splits, or `None` of a corpus whose
+            authors have not split it.
     """
 
     read: typing.Callable
     meaning: str
     makes_its_own: bool = False
     marks: tuple = ()
+    protocol: Protocol | None = None
 
     @property
     def takes(self):

@@ -39,7 +39,7 @@ def read_speech_commands(data_dir):
 
     Returns:
         Dict of `Corpus` by split: train, val, test. The vocabulary is the
-        words whose folders have audio, sorted.
+        words whose folders have audio, sorted; the sources are the speakers.
 
     Raises:
         FileNotFoundError: if the folder or a list is missing.
@@ -94,6 +94,10 @@ def read_speech_commands(data_dir):
                 [file for file, _ in clips],
                 [[word] for _, word in clips],
                 vocabulary,
+                sources=[
+                    file.stem.partition("_nohash_")[0] for file, _ in clips
+                ],
+                source_kind="speaker",
             )
             for split, clips in found.items()
         },

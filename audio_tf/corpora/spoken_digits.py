@@ -8,6 +8,7 @@ from audio_tf.audio.audio_files import audio_below
 from audio_tf.corpora import phones
 from audio_tf.corpora.corpus import Corpus, check_splits, split_by_speaker
 from audio_tf.corpora.labels import compose_unicode
+from audio_tf.corpora.protocols import without
 from audio_tf.corpora.speech_corpus import collect
 from audio_tf.ops.checks import closest
 
@@ -23,6 +24,10 @@ FSDD_OFFICIAL_SPLITS = {
     "val": range(5, 10),
     "test": range(5),
 }
+
+FSDD_PROTOCOL = without(
+    ("val_speakers", "test_speakers"), "recordings 0 to 4 are the test"
+)
 
 # What a clip may be labelled with: attributes of `Recording`.
 FSDD_CLASSES = {"digits": "digit", "speakers": "speaker"}
@@ -197,6 +202,8 @@ def read_fsdd_clips(
         sorted(set(names)),
         # Who is left out cannot be told.
         groups=None if classes == "speakers" else speakers,
+        sources=None if classes == "speakers" else speakers,
+        source_kind=None if classes == "speakers" else "speaker",
     )
     if by_speaker:
         splits = split_by_speaker(

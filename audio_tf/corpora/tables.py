@@ -15,14 +15,19 @@ from audio_tf.corpora.class_folders import read_folders
 from audio_tf.corpora.csv_file import read_csv
 from audio_tf.corpora.emodb import read_emodb
 from audio_tf.corpora.emotions import read_crema_d, read_ravdess
-from audio_tf.corpora.esc import read_esc10, read_esc50
+from audio_tf.corpora.esc import ESC_PROTOCOL, read_esc10, read_esc50
 from audio_tf.corpora.fsd50k import read_fsd50k
-from audio_tf.corpora.iemocap import read_iemocap
+from audio_tf.corpora.iemocap import IEMOCAP_PROTOCOL, read_iemocap
 from audio_tf.corpora.layouts import Layout
 from audio_tf.corpora.librispeech import LIBRISPEECH_SUBSETS, read_librispeech
+from audio_tf.corpora.protocols import AS_RELEASED
 from audio_tf.corpora.speech_commands import read_speech_commands
 from audio_tf.corpora.speech_folder import read_speech_folder
-from audio_tf.corpora.spoken_digits import read_fsdd, read_fsdd_clips
+from audio_tf.corpora.spoken_digits import (
+    FSDD_PROTOCOL,
+    read_fsdd,
+    read_fsdd_clips,
+)
 from audio_tf.corpora.synthetic import read_synthetic
 from audio_tf.corpora.tfds_librispeech import read_tfds_librispeech
 
@@ -32,29 +37,37 @@ CORPORA = {
         read_synthetic,
         "sounds that are made here, to try everything",
         makes_its_own=True,
+        protocol=AS_RELEASED,
     ),
     "fsd50k": Layout(
         read_fsd50k,
         "FSD50K as released, its folders or their archives",
         marks=("FSD50K.ground_truth",),
+        protocol=AS_RELEASED,
     ),
     "esc10": Layout(
-        read_esc10, "ESC-10, alone or within ESC-50", marks=("esc10.csv",)
+        read_esc10,
+        "ESC-10, alone or within ESC-50",
+        marks=("esc10.csv",),
+        protocol=ESC_PROTOCOL,
     ),
     "esc50": Layout(
         read_esc50,
         "ESC-50 as released",
         marks=("meta/esc50.csv", "esc50.csv"),
+        protocol=ESC_PROTOCOL,
     ),
     "arabic_speech_commands": Layout(
         read_arabic_speech_commands,
         "Arabic Speech Commands as released",
         marks=("train.csv",),
+        protocol=AS_RELEASED,
     ),
     "speech_commands": Layout(
         read_speech_commands,
         "Google Speech Commands as released, all words",
         marks=("validation_list.txt",),
+        protocol=AS_RELEASED,
     ),
     "emodb": Layout(
         read_emodb, "EmoDB's files, split by speaker", marks=("wav",)
@@ -68,15 +81,21 @@ CORPORA = {
         marks=("AudioWAV",),
     ),
     "iemocap": Layout(
-        read_iemocap, "IEMOCAP, split by session", marks=("Session1",)
+        read_iemocap,
+        "IEMOCAP, split by session",
+        marks=("Session1",),
+        protocol=IEMOCAP_PROTOCOL,
     ),
     "fsdd": Layout(
         read_fsdd_clips,
         "spoken digits, split by index or by speaker",
         marks=("recordings",),
+        protocol=FSDD_PROTOCOL,
     ),
     "folders": Layout(read_folders, "a folder per class, or splits of such"),
-    "csv": Layout(read_csv, "a file with the header filename,labels[,split]"),
+    "csv": Layout(
+        read_csv, "a file with the header filename,labels[,split][,source]"
+    ),
 }
 
 # Utterances with speakers and phones, for pre-training and probes.

@@ -8,6 +8,7 @@ from audio_tf.data.decoding import decode_dataset
 from audio_tf.data.feature_cache import cache_features
 from audio_tf.data.frame_labels import PADDING_LABEL, Frames, align_labels
 from audio_tf.data.loading import TASKS, load
+from audio_tf.data.shared_audio import same_audio
 from audio_tf.data.utterances import Utterances
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "limit_lengths",
     "load",
     "prepare",
+    "same_audio",
     "score_clips",
 ]

@@ -195,6 +195,7 @@ def test_a_run_records_the_same_corpus(built):
             train_folds=[1],
             val_folds=[2],
             test_folds=[4],
+            other_splits=True,
         )
         root = settings.file_root()
         records.append(provenance.corpus_record(settings.load(), root))
