@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 from sklearn import metrics as sklearn_metrics
 
+from audio_tf.ops import weighted
 from audio_tf.ops.checks import closest
 
 # Handed on: figures of clips begin with it.
@@ -153,6 +154,23 @@ def accuracy(targets, scores):
     return float(np.mean(scores.argmax(axis=1) == targets.argmax(axis=1)))
 
 
+def weighted_accuracy(targets, scores, weights):
+    """Computes `accuracy` of clips that count several times, or not at all.
+
+    Args:
+        targets: array of 0 and 1 `(clips, classes)`.
+        scores: array `(clips, classes)`.
+        weights: array `(draws, clips)`, at least 0.
+
+    Returns:
+        Float64 array `(draws,)`, NaN unless every clip has exactly one label.
+    """
+    if not one_label_each(targets):
+        return np.full(len(weights), np.nan)
+    right = scores.argmax(axis=1) == targets.argmax(axis=1)
+    return weights @ right / weights.sum(axis=1)
+
+
 class Metric(typing.NamedTuple):
     """One entry of `METRICS`.
 
@@ -162,16 +180,26 @@ class Metric(typing.NamedTuple):
             undefined.
         mode: `"max"` if a higher figure is better, `"min"` if a lower one is.
         meaning: what the figure is, in a few words for help texts.
+        weighted: function of `targets`, `scores` and weights `(draws, clips)`,
+            how often a clip counts, to an array `(draws,)` with NaN where the
+            figure is undefined: all draws of an interval at once. `None` if
+            there is none, so that clips are repeated instead, which is slow.
+        is_share: bool, whether the figure is a share of the clips.
     """
 
     figure: typing.Callable
     mode: str
     meaning: str
+    weighted: typing.Callable | None = None
+    is_share: bool = False
 
 
 METRICS = {
     "mAP": Metric(
-        mean_average_precision, "max", "mean average precision of the classes"
+        mean_average_precision,
+        "max",
+        "mean average precision of the classes",
+        weighted.mean_average_precision,
     ),
     "d_prime": Metric(d_prime, "max", "separation of the classes, from ROC"),
     "roc_auc": Metric(roc_auc, "max", "mean area below the ROC curves"),
@@ -185,7 +213,11 @@ METRICS = {
         pr_auc_macro, "max", "mean area below the precision-recall curves"
     ),
     "accuracy": Metric(
-        accuracy, "max", "share of clips, where each has one label"
+        accuracy,
+        "max",
+        "share of clips, where each has one label",
+        weighted_accuracy,
+        is_share=True,
     ),
 }
 

@@ -1,0 +1,123 @@
+"""Intervals of figures: how far other clips may be from those measured.
+
+Clips of one speaker or of one recording are alike, so that few speakers say
+less than many clips do: where a corpus knows of its sources, these are drawn
+anew, with all of their clips, and else single clips.
+"""
+
+import math
+
+import numpy as np
+
+LEVEL = 0.95
+DRAWS = 1_000
+# Of a figure that is computed draw by draw.
+FEWER_DRAWS = 200
+# Weights that are held at a time.
+BLOCK = 4_000_000
+
+
+def units(corpus):
+    """Returns what is drawn anew for an interval, and which clip has which.
+
+    Args:
+        corpus: `Corpus`.
+
+    Returns:
+        Pair of the kind, `"clip"` or the corpus' `source_kind`, and int64
+        `(clips,)`, the number of each clip's unit, from 0 on. A clip whose
+        source is not known is one of its own. Of a single source nothing can
+        be drawn: clips are.
+    """
+    sources = corpus.sources or [None] * len(corpus)
+    names = [
+        f"clip {row}" if source is None else f"source {source}"
+        for row, source in enumerate(sources)
+    ]
+    _, found = np.unique(names, return_inverse=True)
+    known = {source for source in sources if source is not None}
+    if len(known) < 2:
+        return "clip", np.arange(len(corpus))
+    return corpus.source_kind, found.reshape(-1)
+
+
+def draw_weights(unit, draws, seed=0):
+    """Draws units with repetition, as many as there are.
+
+    Args:
+        unit: int64 `(clips,)`, the number of each clip's unit, from 0 on.
+        draws: int.
+        seed: int, seed of the draws.
+
+    Yields:
+        Int64 `(some draws, clips)`, how often each clip is in a draw.
+    """
+    rng = np.random.default_rng(seed)
+    count = unit.max() + 1
+    block = max(1, min(draws, BLOCK // max(count, len(unit))))
+    for start in range(0, draws, block):
+        size = min(block, draws - start)
+        drawn = rng.multinomial(count, np.full(count, 1 / count), size)
+        yield drawn[:, unit]
+
+
+def bootstrap(metric, targets, scores, unit=None):
+    """Computes the interval of a figure over units drawn with repetition.
+
+    B. Efron, "Bootstrap methods: another look at the jackknife", 1979: the
+    quantiles of the figure over the draws. A share of exactly 0 or 1 is the
+    same in every draw; it has the interval of `wilson` over the units.
+
+    Args:
+        metric: `metrics.Metric`.
+        targets: int64 array of 0 and 1 `(clips, classes)`.
+        scores: float64 array `(clips, classes)`.
+        unit: int64 `(clips,)`, as `units` returns it; `None` for clips.
+
+    Returns:
+        Pair of floats, or `None` if no draw has the figure.
+    """
+    unit = np.arange(len(targets)) if unit is None else unit
+    if metric.weighted is not None:
+        found = np.concatenate(
+            [
+                metric.weighted(targets, scores, weights)
+                for weights in draw_weights(unit, DRAWS)
+            ]
+        )
+        found = found[~np.isnan(found)]
+        if metric.is_share and len(found) and np.all(found == found[0]):
+            if found[0] in (0.0, 1.0):
+                return wilson(float(found[0]), int(unit.max()) + 1)
+    else:
+        values = [
+            metric.figure(targets[rows], scores[rows])
+            for weights in draw_weights(unit, FEWER_DRAWS)
+            for rows in (np.repeat(np.arange(len(unit)), w) for w in weights)
+        ]
+        found = [value for value in values if value is not None]
+    if not len(found):
+        return None
+    outside = (1 - LEVEL) / 2
+    low, high = np.quantile(found, [outside, 1 - outside])
+    return float(low), float(high)
+
+
+def wilson(share, count, z=1.96):
+    """Returns the 95 % interval of a share of independent clips.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical
+    inference", 1927.
+
+    Args:
+        share: float, the share that was measured.
+        count: int, the clips.
+        z: float, deviations of the normal distribution to each side.
+
+    Returns:
+        Pair of floats.
+    """
+    middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    spread = math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    spread = z * spread / (1 + z**2 / count)
+    return max(0.0, middle - spread), min(1.0, middle + spread)

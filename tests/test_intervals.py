@@ -1,0 +1,110 @@
+"""Intervals of figures, over clips or over the sources of clips."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from audio_tf import intervals, metrics
+from audio_tf.corpora import Corpus
+
+
+def corpus(sources, kind="speaker"):
+    files = [f"{row}.wav" for row in range(len(sources))]
+    labels = [["a"]] * len(files)
+    kind = kind if any(sources) else None
+    return Corpus(files, labels, ["a"], sources=sources, source_kind=kind)
+
+
+def test_units_are_sources_where_they_are_known():
+    kind, unit = intervals.units(corpus(["jo", "ann", "jo", None, None]))
+    assert kind == "speaker"
+    assert unit[0] == unit[2] and len(set(unit)) == 4
+    assert sorted(set(unit)) == list(range(4))
+    # One speaker cannot be drawn anew, nor can nobody.
+    for sources in (["jo", "jo", None], [None] * 3):
+        kind, unit = intervals.units(corpus(sources))
+        assert kind == "clip" and unit.tolist() == [0, 1, 2]
+    # A source may be called what a clip is called here.
+    assert len(set(intervals.units(corpus(["0", "clip 0", None]))[1])) == 3
+
+
+@pytest.mark.parametrize("name", ["mAP", "accuracy"])
+def test_weights_repeat_clips(name, rng):
+    """Against the figure itself, of clips that are there several times."""
+    clips, classes = 23, 4
+    weights = rng.integers(0, 4, (29, clips))
+    weights[0] = 0
+    weights[0, 5] = 3
+    targets = np.eye(classes, dtype=np.int64)[rng.integers(0, 3, clips)]
+    if name == "mAP":
+        targets |= rng.integers(0, 2, (clips, classes))
+        targets[:, 3] = 0
+        targets[7] = 0
+    # With ties.
+    scores = rng.integers(0, 7, (clips, classes)) / 7.0
+    metric = metrics.METRICS[name]
+    expected = [
+        metric.figure(targets[rows], scores[rows])
+        for each in weights
+        for rows in [np.repeat(np.arange(clips), each)]
+    ]
+    found = metric.weighted(targets, scores, weights)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    # No clip with a label, so no figure: never 0.
+    nothing = np.zeros_like(targets)
+    assert np.isnan(metric.weighted(nothing, scores, weights)).all()
+
+
+def test_bootstrap_of_clips_is_near_that_of_a_share(rng):
+    targets = np.eye(2, dtype=np.int64)[rng.integers(0, 2, 400)]
+    scores = np.where(rng.uniform(size=(400, 1)) < 0.8, targets, 1 - targets)
+    metric = metrics.METRICS["accuracy"]
+    share = metric.figure(targets, scores)
+    low, high = intervals.bootstrap(metric, targets, scores)
+    assert low < share < high
+    right = stats.binomtest(round(400 * share), 400)
+    np.testing.assert_allclose(
+        (low, high), right.proportion_ci(method="wilson"), atol=0.015
+    )
+    # The same clips ten times over are no more clips.
+    again = intervals.bootstrap(
+        metric,
+        np.tile(targets, (10, 1)),
+        np.tile(scores, (10, 1)),
+        np.tile(np.arange(400), 10),
+    )
+    np.testing.assert_allclose(again, (low, high), atol=1e-12)
+    slow = metrics.Metric(metric.figure, "max", "")
+    np.testing.assert_allclose(
+        intervals.bootstrap(slow, targets, scores), (low, high), atol=0.03
+    )
+    assert (
+        intervals.bootstrap(
+            metrics.Metric(lambda *_: None, "max", ""), targets, scores
+        )
+        is None
+    )
+
+
+def test_a_share_that_never_varies_has_an_interval():
+    targets = np.eye(2, dtype=np.int64)[[0, 1] * 10]
+    metric = metrics.METRICS["accuracy"]
+    for scores, share in ((targets, 1.0), (1 - targets, 0.0)):
+        for unit, count in ((None, 20), (np.arange(20) // 5, 4)):
+            right = stats.binomtest(round(count * share), count)
+            expected = right.proportion_ci(method="wilson")
+            found = intervals.bootstrap(metric, targets, scores, unit)
+            np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_draws_are_whole_sources(monkeypatch):
+    """In blocks as in one, each draw has as many sources as there are."""
+    unit = np.array([2, 0, 0, 1, 2, 2])
+    whole = np.concatenate(list(intervals.draw_weights(unit, 17)))
+    monkeypatch.setattr(intervals, "BLOCK", 6 * 5)
+    blocks = list(intervals.draw_weights(unit, 17))
+    assert [len(block) for block in blocks] == [5, 5, 5, 2]
+    np.testing.assert_array_equal(np.concatenate(blocks), whole)
+    np.testing.assert_array_equal(whole[:, 0], whole[:, 5])
+    firsts = whole[:, [1, 3, 0]]
+    assert (firsts.sum(axis=1) == 3).all() and len(np.unique(firsts)) > 2
