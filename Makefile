@@ -124,7 +124,8 @@ zoo: $(VENV)/.installed
 	    --model $(ZOO)/arabic_base/preset \
 	    --teachers $(ZOO)/arabic_teacher/preset)
 	$(call release,esc10,esc10,test,\
-	    --dataset esc10 --train-folds 1 2 3 --val-folds --test-folds 4,\
+	    --dataset esc10 --train-folds 1 2 3 --val-folds --test-folds 4 \
+	    --other-splits,\
 	    "CC BY 3.0","It names one of ten environmental sounds.")
 	$(call release,fsdd_digits,fsdd,val,--dataset fsdd,"CC BY-SA 4.0",\
 	    "It names a digit that is spoken in English.")

@@ -1,7 +1,8 @@
 """What ten lines of scikit-learn reach: the row beside every accuracy.
 
     python training/baseline.py --dataset esc10 --data-dir ESC-10 \\
-        --train-folds 1 2 3 --val-folds 4 --split val --report baseline.json
+        --train-folds 1 2 3 --val-folds 4 --test-folds 5 --split val \\
+        --report baseline.json
 
 A clip becomes the means and standard deviations of its MFCC and their first
 and second slopes. A random forest and a logistic regression learn them on the

@@ -7,7 +7,10 @@
 The folder --out gets config.json, history.csv, last.keras and best.keras,
 TensorBoard logs, the best model as a KerasHub preset, its figures (val.json,
 test.json), learning curves, confusion matrices, figures of each class and
-lists of errors, and with --export a SavedModel for TensorFlow Serving.
+lists of errors, and with --export a SavedModel for TensorFlow Serving. Where
+clips have any number of labels, thresholds.json has the score from which on a
+clip is said to have each, calibrated on validation. --no-test leaves the test
+split out while settings are chosen; `audio-tf evaluate` scores it then.
 """
 
 from audio_tf.runs.train import main

@@ -95,6 +95,11 @@ def add_verification(parser):
         metavar="N",
         help="folds that are the test, of --dataset esc10 or esc50",
     )
+    parser.add_argument(
+        "--other-splits",
+        action="store_true",
+        help="allow another test than the official one of --dataset",
+    )
 
 
 def run(arguments):
@@ -137,7 +142,11 @@ def verify(model, written, arguments):
     chunks = None
     if arguments.dataset is not None:
         chunks = evaluate.labelled_chunks(
-            model, arguments.dataset, arguments.data_dir, arguments.test_folds
+            model,
+            arguments.dataset,
+            arguments.data_dir,
+            arguments.test_folds,
+            arguments.other_splits,
         )
     waveforms = (
         verify.read_waveforms(model, arguments.clips)
@@ -171,6 +180,12 @@ def check(names, options, arguments):
         ("--clips", arguments.clips, arguments.verify, "--verify"),
         ("--dataset", arguments.dataset, arguments.verify, "--verify"),
         ("--data-dir", arguments.data_dir, arguments.dataset, "--dataset"),
+        (
+            "--other-splits",
+            arguments.other_splits,
+            arguments.dataset,
+            "--dataset",
+        ),
         (
             "--test-folds",
             arguments.test_folds,

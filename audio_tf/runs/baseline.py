@@ -1,7 +1,8 @@
 """Score what ten lines of scikit-learn reach: the row beside every accuracy.
 
     audio-tf baseline --dataset esc10 --data-dir ESC-10 \\
-        --train-folds 1 2 3 --val-folds 4 --split val --report baseline.json
+        --train-folds 1 2 3 --val-folds 4 --test-folds 5 --split val \\
+        --report baseline.json
 
 A clip becomes the means and standard deviations of its MFCC and their first
 and second slopes. A random forest and a logistic regression learn them on the
@@ -25,9 +26,10 @@ from sklearn.preprocessing import (
 )
 
 from audio_tf import data, files, layers, metrics
+from audio_tf.corpora import leaks
 from audio_tf.data.cache import read_entry
 from audio_tf.ops import masks
-from audio_tf.runs import provenance
+from audio_tf.runs import provenance, results
 from audio_tf.runs.corpus_settings import ReportSettings
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import POSITIVE, SEED, setting
@@ -186,6 +188,8 @@ def run(settings):
         )
         for split in dict.fromkeys(("train", settings.split))
     }
+    same = data.same_audio(clips)
+    settings.check_leaks(same)
     inputs = {split: features(clips[split], settings) for split in clips}
     targets = {split: clips[split].corpus.targets() for split in clips}
     result = {}
@@ -219,7 +223,11 @@ def run(settings):
         )
         facts = {
             **provenance.run_facts(settings),
-            "corpus": provenance.corpus_facts(record),
+            **results.facts(
+                settings, record, [*leaks.of_sources(corpora), *same]
+            ),
+            "split": settings.split,
+            "scored": {"unit": "clips", "how": "statistics of whole clips"},
         }
         files.write_json(settings.report, {**facts, "figures": result})
     for split in clips:

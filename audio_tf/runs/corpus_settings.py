@@ -13,6 +13,7 @@ from audio_tf.corpora import (
     SPEECH,
     SPLITS,
     layouts,
+    leaks,
     load_corpus,
     load_speech,
 )
@@ -22,6 +23,7 @@ from audio_tf.runs.settings import (
     POSITIVE,
     SEED,
     Settings,
+    flag,
     setting,
     shared,
 )
@@ -127,6 +129,11 @@ class DataSettings(AudioSettings):
     classes: str = setting(
         "digits", "what is told apart", FSDD_CLASSES, option="classes"
     )
+    other_splits: bool = setting(
+        False,
+        "allow other splits than the official ones, and sound or speakers on "
+        "both sides of them; the result says so",
+    )
 
     def check(self):
         super().check()
@@ -137,6 +144,68 @@ class DataSettings(AudioSettings):
                 "A fold must be in one of --train-folds, --val-folds and "
                 f"--test-folds only. Received: {self.folds()}"
             )
+        departure = self.departure()
+        if departure and not self.other_splits:
+            asked = [
+                f"{flag(field.name)} {getattr(self, field.name)}"
+                for field in dataclasses.fields(self)
+                if field.metadata["option"] and field.name in self.given
+            ]
+            raise ValueError(
+                f"The official splits of {self.dataset} are: "
+                f"{layouts.find(self.layouts, self.dataset).protocol.meaning}. "
+                "--other-splits allows others, and stands in the result. "
+                f"Received: {departure} ({', '.join(asked) or 'by default'})"
+            )
+
+    def departure(self):
+        """Returns how the splits differ from the official ones.
+
+        Returns:
+            Text, empty if they do not, or if there are no official ones.
+        """
+        protocol = layouts.find(self.layouts, self.dataset).protocol
+        return protocol.departure(self.options()) if protocol else ""
+
+    def split_facts(self):
+        """Returns a dict for JSON of what the splits are.
+
+        Returns:
+            Dict of `official`, a bool, or `None` where the corpus has no
+            official splits, of `protocol`, which those are, of `departure`,
+            how the splits differ from them, and of `other_splits`, whether
+            that and leaks were allowed.
+        """
+        protocol = layouts.find(self.layouts, self.dataset).protocol
+        departure = self.departure()
+        return {
+            "official": None if protocol is None else not departure,
+            "protocol": protocol and protocol.meaning,
+            "departure": departure,
+            "other_splits": self.other_splits,
+        }
+
+    def check_leaks(self, found):
+        """Checks that the splits may have in common what they have.
+
+        It prints what official splits have in common, and what is allowed.
+
+        Args:
+            found: list of `leaks.Leak`.
+
+        Raises:
+            ValueError: if there is any, unless the splits are official ones
+                or `other_splits` allows it; it names two files.
+        """
+        if not self.other_splits and not self.split_facts()["official"]:
+            for leak in found:
+                raise ValueError(
+                    f"{leak}. --other-splits allows that, and stands in the "
+                    f"result. Received: {leak.shared} of the kind "
+                    f"{leak.kind!r} on both sides"
+                )
+        for leak in found:
+            print(f"on both sides: {leak}")
 
     def folds(self):
         """Returns a dict by split of the list of its folds."""
@@ -153,18 +222,24 @@ class DataSettings(AudioSettings):
             Dict of `Corpus` by split.
 
         Raises:
-            ValueError: if no folder is given.
+            ValueError: if no folder is given, or a speaker, uploader or
+                recording is on both sides, see `check_leaks`.
         """
-        options = {
-            "folds": self.folds(),
-            "vocabulary": self.vocabulary,
-            "val_speakers": self.val_speakers,
-            "test_speakers": self.test_speakers,
-            "classes": self.classes,
-            "seed": self.seed,
-        }
-        return load_corpus(
-            self.dataset, self.corpus_dir(), **self.taken(options)
+        corpora = load_corpus(self.dataset, self.corpus_dir(), **self.options())
+        self.check_leaks(leaks.of_sources(corpora))
+        return corpora
+
+    def options(self):
+        """Returns a dict of the arguments of the layout's reader."""
+        return self.taken(
+            {
+                "folds": self.folds(),
+                "vocabulary": self.vocabulary,
+                "val_speakers": self.val_speakers,
+                "test_speakers": self.test_speakers,
+                "classes": self.classes,
+                "seed": self.seed,
+            }
         )
 
 

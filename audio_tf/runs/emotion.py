@@ -46,7 +46,7 @@ from audio_tf.models import (
 from audio_tf.models.gaussian_adaptive_decoder import make_loss, make_optimizer
 from audio_tf.ops.clip_scores import clip_scores
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import folds, provenance, showing
+from audio_tf.runs import folds, provenance, results, showing
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import (
@@ -61,7 +61,7 @@ from audio_tf.terminal import describe_failures
 
 PROTOCOLS = ("leave_one_out", "splits")
 # Settings that say how a corpus is read, of no use to arrays.
-OF_THE_CORPUS = ("model", "dataset", "data_dir", "chunk_s")
+OF_THE_CORPUS = ("model", "dataset", "data_dir", "chunk_s", "other_splits")
 OF_THE_SPLITS = (
     "val_speakers",
     "test_speakers",
@@ -171,6 +171,14 @@ class EmotionSettings(DataSettings):
             self.check_applies("leave_out", "protocol", ["leave_one_out"])
         if self.leave_out == []:
             raise ValueError("--leave-out must name a group. Received: none")
+
+    def departure(self):
+        if self.protocol == "splits":
+            return super().departure()
+        official = CORPORA[self.dataset].protocol
+        if official is None or official.leaves_one_out:
+            return ""
+        return "each group is left out in turn"
 
 
 # Settings that may differ when a run goes on.
@@ -390,17 +398,21 @@ def load(settings, out):
 
     Returns:
         Tuple of `folds.Embedded`, the encoder or `None`, a `corpus_record`, a
-        dict of facts about the model or `None`, and the failures.
+        dict of facts about the model or `None`, a dict of facts about the
+        corpus, and the failures.
     """
     if settings.embeddings is None:
-        embedded, encoder, record, failures = folds.embed_corpus(settings, out)
+        embedded, encoder, record, shared, failures = folds.embed_corpus(
+            settings, out
+        )
         facts = {
             **provenance.model_facts(encoder),
             "weights_sha256": weights_sha256(encoder.weights),
         }
         # As it comes out of the report of a run that goes on.
         facts = json.loads(json.dumps(facts))
-        return embedded, encoder, record, facts, failures
+        stands = results.facts(settings, record, shared)
+        return embedded, encoder, record, facts, stands, failures
     path = pathlib.Path(settings.embeddings)
     embedded = folds.read_arrays(path)
     layers = folds.check_layers(settings.layers, embedded.layers)
@@ -415,7 +427,8 @@ def load(settings, out):
         "left_out": {},
     }
     provenance.check_corpus(out, record)
-    return embedded, None, record, None, {}
+    stands = {"corpus": provenance.corpus_facts(record)}
+    return embedded, None, record, None, stands, {}
 
 
 def run(settings, out):
@@ -429,7 +442,7 @@ def run(settings, out):
     """
     out = pathlib.Path(out)
     path = out / "emotion.json"
-    embedded, encoder, record, facts, failures = load(settings, out)
+    embedded, encoder, record, facts, stands, failures = load(settings, out)
     done = {}
     if path.is_file():
         before = json.loads(path.read_text())
@@ -449,7 +462,11 @@ def run(settings, out):
     origin = {
         **provenance.run_facts(settings, out),
         "model": facts,
-        "corpus": provenance.corpus_facts(record),
+        **stands,
+        "scored": {
+            "accuracy": "clips, the mean over the scores of a clip's chunks",
+            "val_accuracy": "chunks",
+        },
         "resampler": RESAMPLER,
         "labels": embedded.vocabulary,
         "layers": embedded.layers,

@@ -69,6 +69,7 @@ OF_THE_BASELINE = (
     "val_speakers",
     "test_speakers",
     "classes",
+    "other_splits",
     "decoder",
     "seed",
 )

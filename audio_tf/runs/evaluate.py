@@ -3,9 +3,11 @@
     audio-tf evaluate --model runs/fsd50k/preset \\
         --dataset fsd50k --data-dir FSD50K --split test --report test.json
 
-A clip's scores are the mean over its chunks. Prints a table; --report gets all
-figures as JSON, with the average precision of each class; --pictures a folder
-with errors.csv, the confusion matrix and the figures of each class.
+A clip's scores are the mean over its chunks. A model is not scored on clips
+that it was trained on, but for --split train. Prints a table; --report gets
+all figures as JSON, with the average precision of each class and, where
+training has calibrated thresholds, F1 at these; --pictures a folder with
+errors.csv, the confusion matrix and the figures of each class.
 """
 
 import dataclasses
@@ -13,9 +15,12 @@ import functools
 
 import numpy as np
 
-from audio_tf import data, files, metrics
+from audio_tf import data, files
+from audio_tf.corpora import leaks, load_corpus
+from audio_tf.corpora.corpus import file_identity
 from audio_tf.export import load_classifier
-from audio_tf.runs import provenance, showing
+from audio_tf.export.classifiers import read_provenance
+from audio_tf.runs import provenance, results, showing
 from audio_tf.runs.corpus_settings import DataSettings, ReportSettings
 from audio_tf.runs.flags import check_folder, run_by_flags
 from audio_tf.runs.settings import setting, shared
@@ -38,7 +43,9 @@ class EvaluateSettings(ReportSettings):
             check_folder("pictures", self.pictures)
 
 
-def labelled_chunks(model, dataset, data_dir, test_folds=None):
+def labelled_chunks(
+    model, dataset, data_dir, test_folds=None, other_splits=False
+):
     """Cuts the test split of a corpus into chunks, as a model is evaluated.
 
     Args:
@@ -46,6 +53,8 @@ def labelled_chunks(model, dataset, data_dir, test_folds=None):
         dataset: str, a key of `CORPORA`.
         data_dir: path of the corpus, or `None` for one that has its own.
         test_folds: list of int, the folds that are the test, or `None`.
+        other_splits: bool, whether the test may be another than the official
+            one.
 
     Returns:
         `Chunks` whose targets are in the order of the model's labels.
@@ -58,7 +67,9 @@ def labelled_chunks(model, dataset, data_dir, test_folds=None):
     if test_folds is not None:
         # The other splits are not read.
         folds = {"train_folds": [], "val_folds": [], "test_folds": test_folds}
-    settings = DataSettings(dataset=dataset, data_dir=data_dir, **folds)
+    settings = DataSettings(
+        dataset=dataset, data_dir=data_dir, other_splits=other_splits, **folds
+    )
     corpus = settings.load()["test"]
     order = provenance.column_order(
         model.labels, corpus.vocabulary, model.num_classes
@@ -103,6 +114,64 @@ def score_split(classifier, corpus, split, arguments, batch_size=64):
     return chunks, scores[:, order]
 
 
+def trained_on(settings, origin):
+    """Reads which clips of a corpus a model was trained on.
+
+    Args:
+        settings: `ReportSettings`, which say where the corpus is.
+        origin: dict, the `provenance.json` of the model.
+
+    Returns:
+        List of paths, or `None` where the model does not say, or comes from
+        another corpus.
+    """
+    said = origin.get("settings", {})
+    # Folds of speakers have no split of that name.
+    split = "train" in origin.get("corpus", {})
+    if not split or said.get("dataset") != settings.dataset:
+        return None
+    known = {field.name for field in dataclasses.fields(DataSettings)}
+    given = {name: said[name] for name in known & set(origin["given"])}
+    places = settings.those_given(("data_dir", "cache_dir"))
+    training = DataSettings(**{**given, **places, "other_splits": True})
+    options = training.options()
+    # The other folds need not be there.
+    options |= training.taken(
+        {"folds": {"train": training.train_folds, "val": [], "test": []}}
+    )
+    folder = settings.corpus_dir()
+    return load_corpus(settings.dataset, folder, **options)["train"].files
+
+
+def check_unheard(settings, corpus, heard):
+    """Checks that a model was not trained on the clips that it is scored on.
+
+    Args:
+        settings: `ReportSettings`.
+        corpus: `Corpus` of the split.
+        heard: list of paths, as `trained_on` returns it, or `None`.
+
+    Returns:
+        Int, how many clips of the split the training had, or `None` if that
+        is not known.
+
+    Raises:
+        ValueError: if it had one, unless the split is `train` or
+            `other_splits` allows it.
+    """
+    if heard is None:
+        return None
+    known = set(map(file_identity, heard))
+    found = [file for file in corpus.files if file_identity(file) in known]
+    if found and settings.split != "train" and not settings.other_splits:
+        raise ValueError(
+            f"The model was trained on {len(found)} of the {len(corpus)} clips "
+            f"of the split {settings.split}. --other-splits allows that, and "
+            f"stands in the result. Received: {found[0]}"
+        )
+    return len(found)
+
+
 def run(settings):
     """Scores a split, prints its figures, and writes them if asked.
 
@@ -113,7 +182,10 @@ def run(settings):
         Dict of the figures.
     """
     classifier = load_classifier(settings.model)
-    corpus = settings.load()[settings.split]
+    corpora = settings.load()
+    corpus = corpora[settings.split]
+    origin = read_provenance(settings.model) or {}
+    heard = check_unheard(settings, corpus, trained_on(settings, origin))
     chunks, scores = score_split(
         classifier,
         corpus,
@@ -121,10 +193,23 @@ def run(settings):
         settings.prepare_arguments(),
         settings.batch_size,
     )
-    report = metrics.evaluate(chunks.targets, scores, corpus.vocabulary)
-    print(metrics.format_report(report))
+    report = results.figures(
+        settings.split,
+        chunks,
+        scores,
+        corpus.vocabulary,
+        # What was trained before there were thresholds has none.
+        origin.get("thresholds"),
+    )
+    print(results.format_figures(report))
     if settings.report is not None:
-        files.write_json(settings.report, report)
+        root = settings.file_root()
+        record = provenance.leave_out(
+            provenance.corpus_record(corpora, root), root, chunks.clips.failures
+        )
+        facts = results.facts(settings, record, leaks.of_sources(corpora))
+        facts |= {"model": settings.model, "clips_trained_on": heard}
+        files.write_json(settings.report, {**report, **facts})
     if settings.pictures is not None:
         showing.show_split(
             settings.pictures,

@@ -9,7 +9,7 @@ import numpy as np
 
 from audio_tf import attention, data
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
-from audio_tf.corpora import Corpus
+from audio_tf.corpora import Corpus, leaks
 from audio_tf.models import AudioBackbone
 from audio_tf.runs import provenance
 
@@ -149,6 +149,7 @@ def merged(splits):
     """
     corpora = list(splits.values())
     grouped = all(each.groups is not None for each in corpora if len(each))
+    known = all(each.sources is not None for each in corpora if len(each))
     whole = Corpus(
         [file for each in corpora for file in each.files],
         [labels for each in corpora for labels in each.labels],
@@ -156,6 +157,10 @@ def merged(splits):
         groups=[group for each in corpora for group in each.groups or []]
         if grouped
         else None,
+        sources=[source for each in corpora for source in each.sources or []]
+        if known
+        else None,
+        source_kind=corpora[0].source_kind,
     )
     if not whole.has_one_label():
         counts = [len(labels) for labels in whole.labels]
@@ -197,7 +202,8 @@ def embed_corpus(settings, out):
         out: `pathlib.Path`, the folder of the run, which may have begun.
 
     Returns:
-        Tuple of `Embedded`, the encoder, a `corpus_record` and a dict of the
+        Tuple of `Embedded`, the encoder, a `corpus_record`, a list of
+        `leaks.Leak` of the sides that folds are made of, and a dict of the
         files that were left out.
     """
     corpus, splits = merged(settings.load())
@@ -218,28 +224,50 @@ def embed_corpus(settings, out):
     clips = data.prepare(corpus, encoder.sample_rate_hz, **arguments)
     record = provenance.leave_out(record, root, clips.failures)
     provenance.check_corpus(out, record)
+    kept = {str(file) for file in clips.corpus.files}
+    splits = [
+        split
+        for file, split in zip(corpus.files, splits, strict=True)
+        if str(file) in kept
+    ]
+    shared = between_sides(
+        clips, splits if settings.protocol == "splits" else clips.corpus.groups
+    )
+    settings.check_leaks(shared)
     cached = data.cache_features(clips, embeddings, arguments["cache_dir"])
     shape = (-1, embeddings.layers, embeddings.dim // embeddings.layers)
     x = [
         cached.read(row).reshape(shape)[:, layers] for row in range(len(clips))
     ]
-    kept = {str(file) for file in clips.corpus.files}
     found = Embedded(
         np.concatenate(x),
         np.repeat(np.arange(len(clips)), cached.lengths),
         clips.corpus.targets(),
         None if clips.corpus.groups is None else np.array(clips.corpus.groups),
-        np.array(
-            [
-                split
-                for file, split in zip(corpus.files, splits, strict=True)
-                if str(file) in kept
-            ]
-        ),
+        np.array(splits),
         corpus.vocabulary,
         layers,
     )
-    return found, encoder, record, clips.failures
+    return found, encoder, record, shared, clips.failures
+
+
+def between_sides(clips, sides):
+    """Finds what clips on two sides have in common, sources and sound.
+
+    Args:
+        clips: `Clips`.
+        sides: list of str, the group or the split of each clip, or `None`
+            where nobody knows of groups.
+
+    Returns:
+        List of `leaks.Leak`.
+    """
+    rows = {}
+    for row, side in enumerate(sides or []):
+        rows.setdefault(side, []).append(row)
+    parts = {side: clips.select(each) for side, each in rows.items()}
+    corpora = {side: each.corpus for side, each in parts.items()}
+    return [*leaks.of_sources(corpora), *data.same_audio(parts)]
 
 
 def make(embedded, settings):

@@ -173,6 +173,7 @@ def write(
                 ["corpus", facts["corpus"]],
                 ["licence of the corpus", facts["licence"]],
                 ["files by split", splits],
+                *split_rows(origin),
                 ["seed", facts["seed"]],
                 ["command", f"`{facts['command']}`"],
                 *(["teacher", teacher_name(each)] for each in teachers),
@@ -185,8 +186,7 @@ def write(
         "The weights are licensed as audio_tf is, Apache-2.0.",
         f"## Measured, split `{facts['split']}`",
         *([CHOSEN] if kept and facts["split"] == "val" else []),
-        f"Figures of {metric.clips} clips with 95 % intervals: Wilson's of "
-        "shares, else the bootstrap's over clips.",
+        figures.meaning,
         table(
             ["figure", "value"],
             [
@@ -211,6 +211,34 @@ def write(
             ),
         ]
     return "\n\n".join(parts) + "\n"
+
+
+def split_rows(origin):
+    """Returns the rows of a card on whose splits they are.
+
+    Args:
+        origin: dict, how the model was trained. What was trained before
+            splits were looked at says nothing of them.
+    """
+    if "splits" not in origin:
+        return []
+    facts = origin["splits"]
+    text = {
+        True: f"the official ones: {facts['protocol']}",
+        False: f"not the official ones: {facts['departure']}",
+        None: "the corpus has no official ones",
+    }[facts["official"]]
+    rows = [["splits", text]]
+    for leak in origin["leaks"]:
+        one, two = leak["splits"]
+        rows.append(
+            [
+                f"in both {one} and {two}",
+                f"{leak['shared']} of the kind {leak['kind']}, {leak['clips']} "
+                f"clips of {two}",
+            ]
+        )
+    return rows
 
 
 def teacher_name(facts):

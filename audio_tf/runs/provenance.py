@@ -6,6 +6,7 @@ the same files and labels.
 """
 
 import datetime
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -13,6 +14,7 @@ import os
 import pathlib
 import platform
 import shlex
+import subprocess
 import sys
 
 import keras
@@ -49,9 +51,46 @@ def run_facts(settings, out=None):
             "numpy": np.__version__,
             "python": platform.python_version(),
         },
+        "code": code_facts(),
         "cores": os.cpu_count(),
         "date": datetime.date.today().isoformat(),
     }
+
+
+@functools.cache
+def code_facts(folder=pathlib.Path(__file__).parent):
+    """Describes the code that runs.
+
+    Args:
+        folder: the folder of this file.
+
+    Returns:
+        Dict for JSON: `version`; `commit`, that of the checkout of git which
+        the code is in, or `None` of an installed package, even one within a
+        checkout; and `changed`, whether files differ from the commit.
+    """
+    facts = {"version": __version__, "commit": None, "changed": None}
+
+    def git(*arguments):
+        return subprocess.run(
+            ["git", "-C", folder, *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+
+    try:
+        # An environment may lie within another project's checkout.
+        if not git("ls-files", "."):
+            return facts
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return {
+            **facts,
+            "commit": git("rev-parse", "HEAD"),
+            "changed": bool(changed),
+        }
+    except (OSError, subprocess.CalledProcessError):
+        return facts
 
 
 def first_command(out):

@@ -29,12 +29,12 @@ import time
 import keras
 import numpy as np
 
-from audio_tf import files, metrics, models, released
+from audio_tf import files, intervals, metrics, models, released
 from audio_tf.corpora.corpus import SPLITS
 from audio_tf.export import formats, verify
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import presets
-from audio_tf.runs import callbacks, model_card, provenance
+from audio_tf.runs import callbacks, model_card, provenance, results
 from audio_tf.runs.evaluate import score_split
 from audio_tf.runs.flags import run_by_flags, saved_run
 from audio_tf.runs.settings import Settings, setting, shared
@@ -46,7 +46,6 @@ FORBIDS = re.compile(r"\bnc\b|non-?\s?commercial|research only", re.IGNORECASE)
 # How far the preset's figures may be from those that the run has left.
 TOLERANCE = 1e-4
 CALLS = 50  # That latency is the median of.
-DRAWS = 200  # Of the bootstrap.
 NEEDED = ("run", "name", "use", "licence", "baseline")
 
 
@@ -198,6 +197,7 @@ class Figures:
             the same name.
         details: str, Markdown on what is confused.
         labels: list of str, or `None` of an encoder.
+        meaning: str, what was scored and what the intervals are.
     """
 
     metric: released.Metric
@@ -205,49 +205,7 @@ class Figures:
     baseline: list
     details: str
     labels: list | None
-
-
-def wilson(share, count, z=1.96):
-    """Returns the 95 % interval of a share of independent clips.
-
-    E. B. Wilson, "Probable inference, the law of succession, and statistical
-    inference", 1927.
-
-    Args:
-        share: float, the share that was measured.
-        count: int, the clips.
-        z: float, deviations of the normal distribution to each side.
-
-    Returns:
-        Pair of floats.
-    """
-    middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
-    spread = np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
-    spread = float(z * spread / (1 + z**2 / count))
-    return max(0.0, middle - spread), min(1.0, middle + spread)
-
-
-def bootstrap(figure, targets, scores):
-    """Returns the 95 % interval of a figure over clips drawn with repetition.
-
-    Args:
-        figure: function of targets and scores to a float or `None`.
-        targets: array of 0 and 1 `(clips, classes)`.
-        scores: array `(clips, classes)`.
-
-    Returns:
-        Pair of floats, or `None` if no draw has the figure.
-    """
-    rng = np.random.default_rng(0)
-    found = []
-    for _ in range(DRAWS):
-        rows = rng.integers(0, len(targets), len(targets))
-        found.append(figure(targets[rows], scores[rows]))
-    found = [value for value in found if value is not None]
-    if not found:
-        return None
-    low, high = np.quantile(found, [0.025, 0.975])
-    return float(low), float(high)
+    meaning: str
 
 
 def classifier_figures(settings, run, origin, classifier):
@@ -279,15 +237,12 @@ def classifier_figures(settings, run, origin, classifier):
     report = metrics.evaluate(chunks.targets, scores, labels)
     check_figures(settings, report)
     targets = chunks.targets.astype(np.int64)
-    table = []
-    for name, metric in metrics.METRICS.items():
-        if report[name] is None:
-            continue
-        if name == "accuracy":
-            interval = wilson(report[name], len(targets))
-        else:
-            interval = bootstrap(metric.figure, targets, scores)
-        table.append((name, report[name], interval))
+    found = results.intervals_of(metrics.METRICS, targets, scores, clips.corpus)
+    table = [
+        (name, report[name], found.get(name))
+        for name in metrics.METRICS
+        if report[name] is not None
+    ]
     counts = "accuracy" if report["accuracy"] is not None else "mAP"
     ((_, value, interval),) = [row for row in table if row[0] == counts]
     rows = [
@@ -304,6 +259,9 @@ def classifier_figures(settings, run, origin, classifier):
         rows,
         details,
         labels,
+        f"Figures of {len(targets)} clips, "
+        f"{results.how_scored(chunks)['how']}, with 95 % intervals of the "
+        f"bootstrap over {found['units']} {found['unit']}s.",
     )
 
 
@@ -387,7 +345,9 @@ def encoder_figures(settings):
     for task, report in ours["tasks"].items():
         count = report["utterances"]["test"]
         share = report["test_accuracy"]
-        table.append((f"accuracy of {task}", share, wilson(share, count)))
+        table.append(
+            (f"accuracy of {task}", share, intervals.wilson(share, count))
+        )
     task, report = next(iter(ours["tasks"].items()))
     name, share, interval = table[0]
     count = report["utterances"]["test"]
@@ -402,6 +362,7 @@ def encoder_figures(settings):
         "A probe is a small classifier of frozen frames. One who always "
         f"names the most frequent class would have: {chances}.",
         None,
+        f"Figures of {count} clips with Wilson's 95 % intervals.",
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from audio_tf import files, metrics
 from audio_tf.analysis import charts, figures, mistakes
-from audio_tf.runs import callbacks
+from audio_tf.runs import callbacks, results
 
 CURVES = "learning_curves.png"
 # Share of the time that drawing the curves during training may take.
@@ -155,7 +155,7 @@ def show_split(folder, title, corpus, targets, scores):
         )
 
 
-def report_split(out, split, chunks, scores, labels, facts):
+def report_split(out, split, chunks, scores, labels, facts, calibrated=None):
     """Writes figures, pictures and errors of a split into a run's folder.
 
     Args:
@@ -166,11 +166,12 @@ def report_split(out, split, chunks, scores, labels, facts):
         scores: array `(clips, classes)`.
         labels: list of str, the labels in the order of the scores.
         facts: dict of what the JSON file has beside the figures.
+        calibrated: dict by label of thresholds, or `None`.
 
     Returns:
         Dict of the figures.
     """
-    report = metrics.evaluate(chunks.targets, scores, labels)
+    report = results.figures(split, chunks, scores, labels, calibrated)
     files.write_json(out / f"{split}.json", {**report, **facts})
     corpus = chunks.clips.corpus
     show_split(

@@ -7,7 +7,10 @@
 The folder --out gets config.json, history.csv, last.keras and best.keras,
 TensorBoard logs, the best model as a KerasHub preset, its figures (val.json,
 test.json), learning curves, confusion matrices, figures of each class and
-lists of errors, and with --export a SavedModel for TensorFlow Serving.
+lists of errors, and with --export a SavedModel for TensorFlow Serving. Where
+clips have any number of labels, thresholds.json has the score from which on a
+clip is said to have each, calibrated on validation. --no-test leaves the test
+split out while settings are chosen; `audio-tf evaluate` scores it then.
 """
 
 import functools
@@ -17,11 +20,12 @@ import sys
 import keras
 import numpy as np
 
-from audio_tf import data, files, metrics
+from audio_tf import data, files, metrics, thresholds
 from audio_tf.audio import RESAMPLER
+from audio_tf.corpora import leaks
 from audio_tf.export import export
 from audio_tf.models import AudioClassifier, presets
-from audio_tf.runs import callbacks, provenance, showing
+from audio_tf.runs import callbacks, provenance, results, showing
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.optimizing import compile
 from audio_tf.runs.recipes import AUGMENTATIONS
@@ -273,9 +277,11 @@ def report(classifier, chunks, out, facts):
             figures.
 
     Returns:
-        Dict of the figures of the test split, `None` without one.
+        Pair of a dict of the figures by split, of those that there are, and
+        of a dict by label of the thresholds that the validation split has
+        been taken for, `None` without one and where each clip has one label.
     """
-    figures = {}
+    figures, calibrated = {}, None
     for split, words in (
         ("val", "validation split, the best epoch's clip scores"),
         ("test", "test split, clip scores are means over chunks"),
@@ -290,11 +296,24 @@ def report(classifier, chunks, out, facts):
             else data.score_clips(classifier, chunks[split], verbose=0)
         )
         figures[split] = showing.report_split(
-            out, split, chunks[split], scores, classifier.labels, facts
+            out,
+            split,
+            chunks[split],
+            scores,
+            classifier.labels,
+            facts,
+            calibrated,
         )
         print(f"\n{words}")
-        print(metrics.format_report(figures[split]))
-    return figures.get("test")
+        print(results.format_figures(figures[split]))
+        several = metrics.headline(chunks[split].targets) == "mAP"
+        if split == "val" and several:
+            # After its own figures, which would be flattered.
+            calibrated = thresholds.calibrate(
+                chunks[split].targets, scores, classifier.labels
+            )
+            files.write_json(out / "thresholds.json", calibrated)
+    return figures, calibrated
 
 
 def save(classifier, out, origin, exported=False):
@@ -328,6 +347,7 @@ def run(settings, out):
     keras.utils.set_random_seed(settings.seed)
     keras.mixed_precision.set_global_policy(settings.precision)
     corpora = settings.load()
+    found = leaks.of_sources(corpora)
     record = provenance.corpus_record(corpora, settings.file_root())
     # Before all is decoded.
     provenance.check_corpus(out, record)
@@ -340,8 +360,11 @@ def run(settings, out):
     taught_by = teacher_facts(settings, teachers)
     check_teachers(out, taught_by)
     chunks, failures = load_chunks(settings, corpora, classifier)
+    same = data.same_audio({split: chunks[split].clips for split in chunks})
+    settings.check_leaks(same)
     record = provenance.leave_out(record, settings.file_root(), failures)
     provenance.check_corpus(out, record)
+    facts = results.facts(settings, record, [*found, *same])
     model = provenance.model_facts(classifier.backbone)
     provenance.begin_run(out, settings, record, model=model, teachers=taught_by)
 
@@ -350,15 +373,17 @@ def run(settings, out):
     if settings.trainable == "head":
         classifier.backbone.trainable = True
 
-    figures = report(classifier, chunks, out, {"causal": model["causal"]})
+    facts["causal"] = model["causal"]
+    figures, calibrated = report(classifier, chunks, out, facts)
     origin = {
         **provenance.run_facts(settings, out),
         "model": model,
         "teachers": taught_by,
-        "corpus": provenance.corpus_facts(record),
+        **facts,
         "resampler": RESAMPLER,
         "labels": classifier.labels,
-        "test": figures,
+        "thresholds": calibrated,
+        "test": figures.get("test"),
     }
     save(classifier, out, origin, settings.export)
     if failures:

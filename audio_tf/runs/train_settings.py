@@ -185,6 +185,11 @@ class TrainSettings(ModelSettings, DataSettings):
         "figure of the best epoch, if there is a validation split",
         metrics.monitors,
     )
+    test: bool = setting(
+        True,
+        "score the test split at the end; --no-test leaves it out while "
+        "settings are chosen",
+    )
     export: bool = setting(False, "also write a SavedModel")
     out: str = shared("out", "runs/train")
 
@@ -202,9 +207,9 @@ class TrainSettings(ModelSettings, DataSettings):
         super().__post_init__()
 
     def check(self):
-        super().check()
         if not self.train_folds:
             raise ValueError("--train-folds must name a fold. Received: none")
+        super().check()
         if "label_smoothing" in self.given and self.loss not in (
             None,
             *SMOOTHING,
@@ -231,6 +236,13 @@ class TrainSettings(ModelSettings, DataSettings):
                 f"Received: augmentation={self.augmentation!r}, "
                 f"model_kwargs={self.model_kwargs}"
             )
+
+    def load(self):
+        """Reads the corpus, without its test where that is left out."""
+        corpora = super().load()
+        if not self.test:
+            corpora.pop("test", None)
+        return corpora
 
     def head_options(self, one_label):
         """Returns a dict of the head's arguments.

@@ -15,10 +15,9 @@ import tiny
 if keras.backend.backend() != "tensorflow":
     pytest.skip("splits are scored through tf.data", allow_module_level=True)
 
-from scipy import stats
 from sklearn import metrics as sklearn_metrics
 
-from audio_tf import released
+from audio_tf import intervals, released
 from audio_tf.models import AudioClassifier
 from audio_tf.runs import (
     baseline,
@@ -80,6 +79,16 @@ def finished(corpus, tmp_path_factory, no_pictures):
         "corpus": provenance.corpus_facts(record),
         "teachers": [{"preset": "/srv/old", "weights_sha256": "01ab" * 16}],
         "labels": model.labels,
+        "splits": {**settings.split_facts(), "protocol": "by hand"},
+        "leaks": [
+            {
+                "kind": "speaker",
+                "splits": ["train", "test"],
+                "shared": 2,
+                "clips": 5,
+                "files": ["a", "b"],
+            }
+        ],
     }
     train.save(model, out, origin)
     (out / "history.csv").write_text(
@@ -131,7 +140,7 @@ def arguments(finished, tmp_path):
 def quick(monkeypatch, eager_models):
     """Neither files of other runtimes nor many draws, which take seconds."""
     monkeypatch.setattr(release, "installed", lambda model: [])
-    monkeypatch.setattr(release, "DRAWS", 3)
+    monkeypatch.setattr(intervals, "FEWER_DRAWS", 3)
     monkeypatch.setattr(release, "CALLS", 1)
 
 
@@ -150,9 +159,8 @@ def test_a_run_becomes_a_released_preset(
     assert (entry.name, entry.split, entry.seed) == (NAME, "test", 5)
     assert entry.model == "audio_tf>AudioClassifier"
     assert entry.metric.value == share and entry.metric.clips == 7
-    right = stats.binomtest(round(7 * share), 7)
-    low, high = right.proportion_ci(method="wilson")
-    assert entry.metric.interval == pytest.approx([low, high], abs=1e-4)
+    said = json.loads((finished / "test.json").read_text())["intervals"]
+    assert entry.metric.interval == said["accuracy"] and said["units"] == 7
     folder = tmp_path / "released" / NAME
     for name in ("config.json", "task.json", "model.weights.h5"):
         before = (finished / "preset" / name).read_bytes()
@@ -167,6 +175,10 @@ def test_a_run_becomes_a_released_preset(
         "| licence of the corpus | CC BY 4.0 |",
         "| teacher | old (sha256 01ab01ab01ab) |",
         "test 7 files",
+        "| splits | the corpus has no official ones |",
+        "| in both train and test | 2 of the kind speaker, 5 clips of test |",
+        "Figures of 7 clips, the mean over the scores of a clip's chunks, "
+        "with 95 % intervals of the bootstrap over 7 clips.",
         f"| accuracy | {share:.4f} [",
         "| forest, 3 seeds, deviation ",
         "epoch 2 of 3, the best by val_mAP, 0.7500",
@@ -334,20 +346,3 @@ def test_confusions_are_those_of_scikit_learn(rng):
         for one, other, count in rows:
             assert expected[int(one), int(other)] == int(count)
         assert int(rows[0][2]) == expected.max()
-
-
-def test_bootstrap_holds_the_figure(rng):
-    """Of a share, it is near Wilson's interval."""
-    targets = np.eye(2, dtype=np.int64)[rng.integers(0, 2, 400)]
-    scores = np.where(rng.uniform(size=(400, 1)) < 0.8, targets, 1 - targets)
-
-    def figure(targets, scores):
-        return float(np.mean(targets.argmax(1) == scores.argmax(1)))
-
-    share = figure(targets, scores)
-    low, high = release.bootstrap(figure, targets, scores)
-    assert low < share < high
-    np.testing.assert_allclose(
-        (low, high), release.wilson(share, 400), atol=0.015
-    )
-    assert release.bootstrap(lambda *_: None, targets, scores) is None

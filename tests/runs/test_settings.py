@@ -113,6 +113,20 @@ MISTAKES = {
             "A fold must be in one of --train-folds",
         ),
         (
+            ["--test-folds", "--dataset", "esc10"],
+            "official splits of esc10 are: one of [1, 2, 3, 4, 5] is the test",
+        ),
+        (
+            ["--val-folds", "--dataset", "iemocap"],
+            "--other-splits allows others, and stands in the result. "
+            "Received: [4] are in no split",
+        ),
+        (
+            ["--test-speakers", "jo", "--dataset", "fsdd"],
+            "--other-splits allows others, and stands in the result. "
+            "Received: test_speakers is ['jo']",
+        ),
+        (
             ["--train-folds", 1, 2, 3, "--dataset", "folders"],
             "applies to --dataset esc10 or esc50 or iemocap alone",
         ),
@@ -239,13 +253,13 @@ def test_a_config_is_checked_as_flags_are(classes, capsys, tmp_path):
         "def get_config():\n"
         "    return {'epochs': 3, 'learning_rate': 1, 'dropout': None,\n"
         "        'data_dir': pathlib.Path('x'), 'dataset': 'esc10',\n"
-        "        'train_folds': (1, 2)}\n"
+        "        'train_folds': (1, 2, 3)}\n"
     )
     found = flags_of.parse(
         classes["train"], "", ["--config", str(path), "--epochs", "5"]
     )
     assert found.epochs == 5 and found.learning_rate == 1.0
-    assert found.data_dir == "x" and found.train_folds == [1, 2]
+    assert found.data_dir == "x" and found.train_folds == [1, 2, 3]
     assert found.given == {
         *("epochs", "learning_rate", "data_dir", "dataset", "train_folds"),
     }
@@ -300,7 +314,10 @@ def test_speakers_and_classes_reach_the_reader(classes, tmp_path):
         touch(tmp_path / "recordings" / f"3_{who}_7.wav")
     asked = {"dataset": "fsdd", "data_dir": tmp_path}
     splits = classes["train"](
-        **asked, val_speakers=["jo"], test_speakers=["ann"]
+        **asked,
+        val_speakers=["jo"],
+        test_speakers=["ann"],
+        other_splits=True,
     ).load()
     assert [file.stem for each in splits.values() for file in each.files] == [
         *("3_zoe_7", "3_jo_7", "3_ann_7")
@@ -313,7 +330,9 @@ def test_speakers_and_classes_reach_the_reader(classes, tmp_path):
 
 def test_settings_survive_json_with_what_was_given(classes):
     train = classes["train"]
-    before = train(epochs=3, dataset="esc10", train_folds=[1], dropout=0.1)
+    before = train(
+        epochs=3, dataset="esc10", train_folds=[4, 3], val_folds=[2, 1]
+    )
     content = json.loads(json.dumps(before.to_json()))
     # The default of a later version does not change a run that is resumed.
     content["settings"]["batch_size"] = 77

@@ -1,0 +1,154 @@
+"""Results: figures with intervals, and the facts that they depend on.
+
+A result is the JSON file of a split. Beside the figures it says how clips were
+scored, how far the figures may be from those of other clips, which splits and
+files they are of, what is on both sides of the splits, and which code and seed
+made them.
+"""
+
+import numpy as np
+
+from audio_tf import intervals, metrics, thresholds
+from audio_tf.runs import provenance
+
+# Figures whose intervals every result has.
+WITH_INTERVAL = ("accuracy", "mAP")
+
+
+def figures(split, chunks, scores, labels, calibrated=None):
+    """Computes all figures of a split for its result.
+
+    Args:
+        split: str, its name.
+        chunks: `Chunks` of the split, its targets in the order of the scores.
+        scores: array `(clips, classes)`, the scores of clips.
+        labels: list of str, the labels in the order of the scores.
+        calibrated: dict by label of thresholds that validation clips have
+            been taken for, or `None` if there are none.
+
+    Returns:
+        Dict ready for JSON: as `metrics.evaluate` returns it, and `split`,
+        `scored`, `intervals` and, with thresholds, `at_thresholds`.
+    """
+    targets = chunks.targets
+    found = {
+        **metrics.evaluate(targets, scores, labels),
+        "split": split,
+        "scored": how_scored(chunks),
+        "intervals": intervals_of(
+            WITH_INTERVAL, targets, scores, chunks.clips.corpus
+        ),
+    }
+    if calibrated is not None:
+        ordered = {label: calibrated[label] for label in labels}
+        found["at_thresholds"] = thresholds.evaluate(targets, scores, ordered)
+    return found
+
+
+def how_scored(chunks):
+    """Describes what has a score, a clip or a chunk, and how it came to it.
+
+    Args:
+        chunks: `Chunks` that were scored.
+
+    Returns:
+        Dict for JSON.
+    """
+    facts = {"unit": "clips", "chunks": len(chunks)}
+    if chunks.size is None:
+        return {**facts, "how": "whole clips", "chunk_s": None}
+    return {
+        **facts,
+        "how": "the mean over the scores of a clip's chunks",
+        "chunk_s": chunks.size / chunks.clips.sample_rate_hz,
+        "silent_chunks_left_out": chunks.silent,
+    }
+
+
+def intervals_of(names, targets, scores, corpus):
+    """Computes the intervals of figures.
+
+    Args:
+        names: iterable of keys of `metrics.METRICS`.
+        targets: array of 0 and 1 `(clips, classes)`.
+        scores: array `(clips, classes)`.
+        corpus: `Corpus` of the clips.
+
+    Returns:
+        Dict for JSON: a pair by name, of the figures that there are, the
+        `level`, and the `unit` that is drawn anew and how many `units` there
+        are.
+    """
+    targets = np.asarray(targets, "int64")
+    scores = np.asarray(scores, "float64")
+    kind, unit = intervals.units(corpus)
+    found = {
+        "level": intervals.LEVEL,
+        "unit": kind,
+        "units": int(unit.max()) + 1,
+    }
+    for name in names:
+        interval = intervals.bootstrap(
+            metrics.METRICS[name], targets, scores, unit
+        )
+        if interval is not None:
+            found[name] = list(interval)
+    return found
+
+
+def format_figures(found):
+    """Returns the figures of a result as text: a table, and what it is of.
+
+    Args:
+        found: dict that `figures` has returned.
+    """
+    lines = [metrics.format_report(found)]
+    facts = found["intervals"]
+    lines += [
+        f"{name}: {facts['level']:.0%} interval [{facts[name][0]:.4f}, "
+        f"{facts[name][1]:.4f}] over {facts['units']} {facts['unit']}s"
+        for name in WITH_INTERVAL
+        if name in facts
+    ]
+    at = found.get("at_thresholds")
+    if at is not None and at["f1_macro"] is not None:
+        lines.append(
+            f"F1 at the thresholds of validation: macro {at['f1_macro']:.4f}, "
+            f"micro {at['f1_micro']:.4f}"
+        )
+    return "\n".join(lines)
+
+
+def facts(settings, record, found):
+    """Describes what the figures of a run are of.
+
+    Args:
+        settings: `DataSettings` of a script.
+        record: `provenance.corpus_record` of all splits that were read.
+        found: list of `leaks.Leak`, what is on both sides of the splits.
+
+    Returns:
+        Dict ready for JSON: `splits`, whether they are the official ones,
+        `leaks`, `corpus`, the number and the checksum of the files of each
+        split, `dataset`, `seed` and `code`.
+    """
+    root = settings.file_root()
+    return {
+        "dataset": settings.dataset,
+        "seed": settings.seed,
+        "splits": settings.split_facts(),
+        "leaks": [
+            {
+                "kind": leak.kind,
+                "splits": list(leak.splits),
+                "shared": leak.shared,
+                "clips": leak.clips,
+                "files": [
+                    provenance.name_below(root, file) for file in leak.files
+                ],
+            }
+            for leak in found
+        ],
+        "corpus": provenance.corpus_facts(record),
+        "code": provenance.code_facts(),
+    }

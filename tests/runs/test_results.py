@@ -1,0 +1,218 @@
+"""What stands beside the figures of a result, and what forbids one."""
+
+import json
+import subprocess
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+import tiny
+from corpus_files import touch, write_csv
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("splits are scored through tf.data", allow_module_level=True)
+
+from sklearn import metrics as sklearn_metrics
+
+from audio_tf.corpora import leaks
+from audio_tf.models import AudioClassifier
+from audio_tf.runs import (
+    baseline,
+    evaluate,
+    provenance,
+    results,
+    showing,
+    train,
+)
+from audio_tf.runs.corpus_settings import DataSettings
+
+LEAK = leaks.Leak("speaker", ("train", "test"), 2, 5, ("a.wav", "b.wav"))
+
+
+def test_what_is_on_both_sides_is_refused_by_two_files(tmp_path, capsys):
+    """But of official splits, which are what they are, and is then told."""
+    own = {"dataset": "csv", "data_dir": str(tmp_path)}
+    message = "a.wav in train and b.wav in test have one speaker.*--other-spl"
+    with pytest.raises(ValueError, match=message):
+        DataSettings(**own).check_leaks([LEAK])
+    departing = {"dataset": "fsdd", "test_speakers": ["jo"]}
+    for settings, official in (
+        (DataSettings(**own, other_splits=True), None),
+        (DataSettings(dataset="arabic_speech_commands"), True),
+        (DataSettings(dataset="fsdd"), True),
+        (DataSettings(**departing, other_splits=True), False),
+    ):
+        settings.check_leaks([LEAK])
+        assert "on both sides: a.wav in train" in capsys.readouterr().out
+        assert settings.split_facts()["official"] is official
+    facts = DataSettings(**departing, other_splits=True).split_facts()
+    assert facts["departure"] == "test_speakers is ['jo']"
+    assert facts["other_splits"] is True
+
+
+def test_a_speaker_on_both_sides_is_seen_as_lists_are_read(tmp_path):
+    """Before anything is decoded: these files hold no sound."""
+    touch(*(tmp_path / "recordings" / f"3_jo_{i}.wav" for i in (0, 5, 10)))
+    settings = DataSettings(dataset="fsdd", data_dir=str(tmp_path))
+    found = leaks.of_sources(settings.load())
+    record = provenance.corpus_record(settings.load(), settings.file_root())
+    facts = json.loads(json.dumps(results.facts(settings, record, found)))
+    assert facts["dataset"] == "fsdd" and facts["seed"] == 0
+    assert facts["leaks"][1] == {
+        "kind": "speaker",
+        "splits": ["train", "test"],
+        "shared": 1,
+        "clips": 1,
+        "files": ["recordings/3_jo_10.wav", "recordings/3_jo_0.wav"],
+    }
+    assert facts["corpus"]["test"]["files"] == 1
+    assert len(facts["corpus"]["test"]["sha256"]) == 64
+
+
+def test_the_commit_is_that_of_the_codes_own_checkout(tmp_path):
+    def git(*arguments):
+        subprocess.run(["git", "-C", tmp_path, *arguments], check=True)
+
+    code = tmp_path / "library"
+    code.mkdir()
+    (code / "file.py").touch()
+    facts = provenance.code_facts
+    assert facts(code)["commit"] is None
+    git("init", "-q")
+    facts.cache_clear()
+    # An environment in another project's checkout.
+    assert facts(code)["commit"] is None
+    git("add", ".")
+    git("-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "c")
+    facts.cache_clear()
+    found = facts(code)
+    assert len(found["commit"]) == 40 and found["changed"] is False
+    (code / "file.py").write_text("changed")
+    facts.cache_clear()
+    assert facts(code)["changed"] is True and facts(code)["version"]
+    facts.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A CSV of clips with any number of labels; the last is the first again."""
+    folder = tmp_path_factory.mktemp("corpus")
+    rng, text = np.random.default_rng(3), "filename,labels,split\n"
+    labels = ["a", "b", '"a,b"', ""]
+    for number in range(16):
+        split = "train" if number < 6 else "val" if number < 11 else "test"
+        samples = 0.1 * rng.standard_normal(500 + 40 * number)
+        if number == 0:
+            first = samples
+        if number == 15:
+            samples = first
+        soundfile.write(folder / f"{number}.wav", samples, 8_000)
+        text += f"{number}.wav,{labels[number % 4]},{split}\n"
+    return write_csv(folder, text)
+
+
+def test_the_same_sound_on_both_sides_is_refused(corpus, tmp_path):
+    asked = {"dataset": "csv", "data_dir": str(corpus)}
+    places = {"cache_dir": str(tmp_path), "sample_rate_hz": 8_000}
+    with pytest.raises(ValueError, match="0.wav in train and .*15.wav in test"):
+        baseline.run(baseline.BaselineSettings(**asked, **places))
+
+
+def test_a_test_is_left_out_and_then_scored_at_thresholds(
+    corpus, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(keras.Model, "run_eagerly", tiny.ALWAYS_EAGER)
+    monkeypatch.setattr(showing, "can_draw", lambda: False)
+    out, cache = tmp_path / "run", str(tmp_path / "cache")
+    source = {"dataset": "csv", "data_dir": str(corpus), "cache_dir": cache}
+
+    def build(settings, corpus):
+        return AudioClassifier(
+            tiny.backbone(sample_rate_hz=8_000),
+            labels=corpus.vocabulary,
+            chunk_s=0.05,
+        )
+
+    monkeypatch.setattr(train, "build", build)
+    monkeypatch.setattr(train, "fit", lambda settings, model, *_: model)
+    # What would be refused is not even decoded.
+    train.run(train.TrainSettings(**source, test=False, seed=7), out)
+    assert not (out / "test.json").exists() and not (out / "test").exists()
+    assert len(list((tmp_path / "cache").rglob("*.f32"))) == 11
+    val = json.loads((out / "val.json").read_text())
+    assert (val["split"], val["seed"]) == ("val", 7)
+    assert "at_thresholds" not in val and "test" not in val["corpus"]
+    assert val["splits"]["official"] is None and val["leaks"] == []
+    assert val["scored"]["chunk_s"] == 0.05 and val["scored"]["chunks"] > 5
+    low, high = val["intervals"]["mAP"]
+    assert low <= val["mAP"] <= high and val["intervals"]["unit"] == "clip"
+    assert "accuracy" not in val["intervals"]
+    assert val["code"] == provenance.code_facts()
+
+    origin = json.loads((out / "preset" / "provenance.json").read_text())
+    calibrated = json.loads((out / "thresholds.json").read_text())
+    assert origin["thresholds"] == calibrated and list(calibrated) == ["a", "b"]
+    report = tmp_path / "test.json"
+    evaluate.run(
+        evaluate.EvaluateSettings(
+            **source, model=str(out / "preset"), report=str(report)
+        )
+    )
+    told = json.loads(report.read_text())
+    assert told["clips_trained_on"] == 0
+    model = AudioClassifier.from_preset(out / "preset")
+    chunks, scores = evaluate.score_split(
+        model,
+        DataSettings(**source).load()["test"],
+        "test",
+        {"cache_dir": cache},
+    )
+    for column, label in enumerate("ab"):
+        found = sklearn_metrics.f1_score(
+            chunks.targets[:, column],
+            scores[:, column] >= calibrated[label],
+            zero_division=0.0,
+        )
+        at = told["at_thresholds"]["per_class"][label]
+        assert at["f1"] == pytest.approx(found)
+        assert at["threshold"] == calibrated[label]
+    assert told["split"] == "test" and told["corpus"]["test"]["files"] == 5
+
+
+def test_a_model_is_not_scored_on_what_it_was_trained_on(tmp_path):
+    """Whatever split the corpus now says that it is; folds may be missing."""
+    text = "filename,fold,target,category\n"
+    for fold in (1, 2, 3, 4):
+        text += f"{fold}-1{fold}-A.wav,{fold},3,dog\n"
+    write_csv(tmp_path, text, "esc10.csv")
+    given = {"dataset": "esc10", "train_folds": [1, 2], "seed": 5}
+    origin = {
+        "settings": {**given, "epochs": 3},
+        "given": sorted(given),
+        "corpus": {"train": {}},
+    }
+
+    def heard(**changes):
+        settings = evaluate.EvaluateSettings(
+            **{
+                "dataset": "esc10",
+                "data_dir": str(tmp_path),
+                "train_folds": [4],
+                "val_folds": [1],
+                "test_folds": [3],
+                **changes,
+            }
+        )
+        corpus = settings.load()[settings.split]
+        files = evaluate.trained_on(settings, origin)
+        return evaluate.check_unheard(settings, corpus, files)
+
+    assert heard(other_splits=True) == 0
+    assert heard(other_splits=True, split="val") == 1
+    nothing = {"train_folds": [], "val_folds": []}
+    with pytest.raises(ValueError, match="1 of the 1 clips.*1-11-A.wav"):
+        heard(**nothing, test_folds=[1])
+    assert heard(**nothing, test_folds=[4]) == 0
+    origin["settings"]["dataset"] = "esc50"
+    assert heard(**nothing, test_folds=[1]) is None
