@@ -44,11 +44,11 @@ test-long: $(VENV)/.installed
 test-slow: $(VENV)/.installed
 	$(BIN)/pytest -n 2 -m slow
 
-# The layers on JAX.
+# The layers on JAX, which compiles each operation: most takes longer there.
 test-jax: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[jax]"
 	KERAS_BACKEND=jax $(BIN)/pytest -n 2 --dist loadfile \
-	    -m "not slow and not long" \
+	    -m "not slow and not long and not one_backend" \
 	    tests/attention tests/layers tests/models tests/test_optimizers.py \
 	    tests/runs/test_distribution.py
 

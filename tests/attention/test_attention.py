@@ -128,6 +128,7 @@ def test_equals_naive(name, rng):
 
 
 @every
+@pytest.mark.one_backend
 def test_gradients_equal_naive_differences(name, rng):
     """Against central differences of the naive reference in float64.
 
@@ -215,6 +216,7 @@ def assert_junk_changes_nothing(layer, silent, loud, mask):
 
 
 @every
+@pytest.mark.one_backend
 def test_padding_changes_nothing_in_half_precision(name, rng):
     """Behind four frames, and in clips of nothing else."""
     junk = (6e4, np.inf, np.nan)
@@ -225,6 +227,7 @@ def test_padding_changes_nothing_in_half_precision(name, rng):
 
 
 @every
+@pytest.mark.one_backend
 def test_padding_changes_nothing_in_a_block(name, rng):
     """Norms, feed-forward and residual included."""
     silent, loud, mask = silent_and_loud(rng, (1e30, np.nan))

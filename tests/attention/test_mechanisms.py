@@ -88,6 +88,7 @@ def named(case):
     return "-".join([name, *(f"{k}={v}" for k, v in kwargs.items())])
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("case", OPTIONS, ids=named)
 def test_options_equal_naive(case, rng):
     name, kwargs = case
@@ -99,6 +100,7 @@ def test_options_equal_naive(case, rng):
 
 
 @every
+@pytest.mark.one_backend
 def test_long_inputs_by_rows_equal_naive(name, monkeypatch, rng):
     """A few rows of the map at a time, the last ones a shorter lot."""
     monkeypatch.setattr(base, "LONG_INPUT", T - 1)
@@ -386,6 +388,7 @@ def test_literal_masks_stand_large_scores(name, rng):
     assert_equals_naive(name, layer, 30.0 * inputs(rng), gaps(), atol=3e-4)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["sparse_strided", "sparse_fixed", "xbox"])
 def test_a_literal_mask_without_a_rest_stands_low_scores(name):
     """One frame attends to itself, however low its score."""
@@ -398,6 +401,7 @@ def test_a_literal_mask_without_a_rest_stands_low_scores(name):
         np.testing.assert_allclose(layer(x), x, rtol=1e-6)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["sparse_strided", "sparse_fixed", "xbox"])
 def test_gradients_of_a_literal_mask(name, rng):
     layer, x, mask = make(name, literal_mask=True), inputs(rng), gaps()

@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 
 from audio_tf import attention
 
+# Each of hundreds of shapes is compiled anew on JAX.
+pytestmark = pytest.mark.one_backend
+
 LONGEST = 40
 
 sizes = st.integers(1, LONGEST + 3)

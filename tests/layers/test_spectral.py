@@ -293,6 +293,7 @@ def test_spectrogram_is_librosas_definition(name, rng):
         np.testing.assert_array_equal(found[clip, real:], 0)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("preset", features.PRESETS)
 def test_presets_at_their_own_rate(preset, rng):
     """The presets have the sizes of s3prl's settings and equal the loops."""

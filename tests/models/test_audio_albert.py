@@ -46,6 +46,7 @@ LAYER, SHARED_QK_LAYER = 7_087_872, 6_497_280
 INPUT = 370_944
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "count, arguments",
     [
@@ -294,6 +295,7 @@ def test_weighted_sum_learns_the_layer_that_serves(rng, tmp_path):
     np.testing.assert_array_equal(loaded(inputs), probe(inputs))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", alike_are_slow(attention.ATTENTIONS, SIBLINGS))
 def test_any_attention_and_any_padding(name, rng):
     model = backbone(attention=name, num_layers=2)

@@ -290,6 +290,7 @@ NARROW = {
 }
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "size",
     [

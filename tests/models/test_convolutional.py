@@ -113,6 +113,7 @@ def test_resnet_is_that_of_kerashub(rng):
     )
 
 
+@pytest.mark.one_backend
 def test_densenet_is_that_of_keras(rng):
     """Where nothing is padded, and frames and bands are whole strides."""
     reference = densenet.DenseNet(

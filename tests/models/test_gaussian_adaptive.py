@@ -124,6 +124,7 @@ SLOW = [
 ]
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("module", ["gqgaam", *SLOW])
 def test_every_module_trains_and_comes_back(module, rng, tmp_path):
     model = tiny.eager(decoder(module))

@@ -82,6 +82,7 @@ def test_counts_follow_from_the_papers_sizes():
     assert large.count_params() == front + 6 * block
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("size", SIZES)
 def test_frames_per_second(size):
     model = AudioTransformerBackbone.from_preset(size)
@@ -336,6 +337,7 @@ def test_a_users_attention(how, rng, tmp_path):
     np.testing.assert_array_equal(loaded(x), model(x))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", alike_are_slow(attention.ATTENTIONS, SIBLINGS))
 def test_any_attention_in_the_backbone(name, rng):
     model = tiny.backbone(attention=name)

@@ -171,6 +171,7 @@ def test_the_table_is_one_for_all_blocks(tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("size", ["wavlm_base", "wavlm_large"])
 def test_parameter_counts_are_those_of_the_docstring(size):
     """All blocks but the first have the same: two of them are enough."""
@@ -190,6 +191,7 @@ def test_parameter_counts_are_those_of_the_docstring(size):
     assert row.split("|")[-2].strip() == f"{total:,}"
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "samples, frames", [(1, 1), (399, 1), (400, 1), (719, 1), (720, 2)]
 )
@@ -240,6 +242,7 @@ def test_training_drops_and_masks(rng):
     assert all(path.endswith("key/bias") for path in still), still
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("size, groups", [(1, 1), (5, 3), (8, 1), (37, 2)])
 def test_positions_equal_a_naive_convolution(size, groups, rng):
     """Of kernels of fewer and of more frames than one product takes."""
