@@ -33,6 +33,7 @@ class ONNX(FileFormat):
     runtime = ONNXClassifier
 
     def convert(self, folder, path, quantize):
+        import onnx
         import tensorflow as tf
         import tf2onnx
 
@@ -46,12 +47,16 @@ class ONNX(FileFormat):
             lambda waveform, lengths: serve(waveform=waveform, lengths=lengths),
             input_signature=signature,
         )
-        tf2onnx.convert.from_function(
-            function,
-            input_signature=signature,
-            opset=OPSET,
-            output_path=str(path),
+        model, _ = tf2onnx.convert.from_function(
+            function, input_signature=signature, opset=OPSET
         )
+        # tf2onnx puts the constants of a trace in their places, and asks for
+        # each of them as an input all the same.
+        names = [spec.name for spec in signature]
+        inputs = [each for each in model.graph.input if each.name in names]
+        del model.graph.input[:]
+        model.graph.input.extend(inputs)
+        onnx.save(model, str(path))
         if quantize == "dynamic":
             from onnxruntime import quantization
 
