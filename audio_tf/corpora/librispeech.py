@@ -6,6 +6,7 @@ import re
 from audio_tf.audio.audio_files import audio_below, is_folder
 from audio_tf.corpora import phones
 from audio_tf.corpora.corpus import check_splits
+from audio_tf.corpora.protocols import Protocol
 from audio_tf.corpora.speech_corpus import SpeechCorpus, collect
 
 LIBRISPEECH_SUBSETS = (
@@ -16,6 +17,33 @@ LIBRISPEECH_SUBSETS = (
     "dev-other",
     "test-clean",
     "test-other",
+)
+# What the names of the subsets of a split begin with.
+SUBSETS_OF = {"train": "train", "val": "dev", "test": "test"}
+
+
+def of_other_splits(options):
+    """Returns which released subsets are used in another split than theirs.
+
+    Args:
+        options: dict of the options of the reader.
+
+    Returns:
+        Text, empty if there are none. Folders of one's own may be anything.
+    """
+    found = [
+        f"{subset} is of {subset.partition('-')[0]}, not of {split}"
+        for split, subsets in options["subsets"].items()
+        for subset in subsets
+        if subset in LIBRISPEECH_SUBSETS
+        and subset.partition("-")[0] != SUBSETS_OF[split]
+    ]
+    return ", ".join(found)
+
+
+LIBRISPEECH_PROTOCOL = Protocol(
+    "subsets train-* for training, dev-* for validation, test-* for the test",
+    of_other_splits,
 )
 
 

@@ -19,7 +19,11 @@ from audio_tf.corpora.esc import ESC_PROTOCOL, read_esc10, read_esc50
 from audio_tf.corpora.fsd50k import read_fsd50k
 from audio_tf.corpora.iemocap import IEMOCAP_PROTOCOL, read_iemocap
 from audio_tf.corpora.layouts import Layout
-from audio_tf.corpora.librispeech import LIBRISPEECH_SUBSETS, read_librispeech
+from audio_tf.corpora.librispeech import (
+    LIBRISPEECH_PROTOCOL,
+    LIBRISPEECH_SUBSETS,
+    read_librispeech,
+)
 from audio_tf.corpora.protocols import AS_RELEASED
 from audio_tf.corpora.speech_commands import read_speech_commands
 from audio_tf.corpora.speech_folder import read_speech_folder
@@ -104,9 +108,12 @@ SPEECH = {
         read_librispeech,
         "the folders of LibriSpeech as released",
         marks=("LibriSpeech", *LIBRISPEECH_SUBSETS),
+        protocol=LIBRISPEECH_PROTOCOL,
     ),
     "tfds_librispeech": Layout(
-        read_tfds_librispeech, "LibriSpeech that TFDS has prepared"
+        read_tfds_librispeech,
+        "LibriSpeech that TFDS has prepared",
+        protocol=LIBRISPEECH_PROTOCOL,
     ),
     "fsdd": Layout(
         read_fsdd,

@@ -6,13 +6,11 @@ A script's settings are a class that inherits the groups it needs.
 import dataclasses
 import pathlib
 
-from audio_tf.audio.decoders import DECODERS
 from audio_tf.corpora import (
     CORPORA,
     FSDD_CLASSES,
     SPEECH,
     SPLITS,
-    layouts,
     leaks,
     load_corpus,
     load_speech,
@@ -21,12 +19,10 @@ from audio_tf.runs.settings import (
     FOLD,
     NOT_NEGATIVE,
     POSITIVE,
-    SEED,
-    Settings,
-    flag,
     setting,
     shared,
 )
+from audio_tf.runs.split_settings import SplitSettings
 
 # The presets of features that a model may take as its input; `paper_target`
 # is only ever reconstructed.
@@ -34,72 +30,7 @@ FEATURES = ("paper", "s3prl")
 
 
 @dataclasses.dataclass
-class AudioSettings(Settings):
-    """Settings of how audio is read from the files of a corpus.
-
-    A subclass has the field `dataset`, whose choices are the keys of its
-    `layouts`.
-    """
-
-    data_dir: str | None = shared("data_dir", None)
-    cache_dir: str | None = shared("cache_dir", None)
-    decoder: str = setting("soundfile", "what decodes audio", DECODERS)
-    strict: bool = setting(False, "stop at the first bad file")
-    seed: int = setting(0, "seed of all that is drawn", check=SEED)
-
-    def check(self):
-        super().check()
-        for field in dataclasses.fields(self):
-            option = field.metadata["option"]
-            if field.name in self.given and option:
-                takers = layouts.takers(self.layouts, option)
-                self.check_applies(field.name, "dataset", takers)
-
-    def prepare_arguments(self):
-        """Returns a dict of keyword arguments of `audio_tf.data.prepare`."""
-        from audio_tf import data
-
-        return {
-            "cache_dir": self.cache_dir or data.default_cache_dir(),
-            "decoder": self.decoder,
-            "strict": self.strict,
-        }
-
-    def corpus_dir(self):
-        """Returns the path of the corpus, a folder or a file.
-
-        Raises:
-            ValueError: if none is given and the layout does not make its own.
-        """
-        if self.data_dir is not None:
-            return pathlib.Path(self.data_dir)
-        if not self.layouts[self.dataset].makes_its_own:
-            raise ValueError(
-                f"--data-dir is needed. Received: --dataset {self.dataset} "
-                "alone"
-            )
-        return pathlib.Path(
-            self.prepare_arguments()["cache_dir"],
-            f"{self.dataset}-{self.seed}",
-        )
-
-    def file_root(self):
-        """Returns the folder that names of files are relative to."""
-        folder = layouts.resolve(self.layouts, self.dataset, self.corpus_dir())
-        return folder.parent if folder.is_file() else folder
-
-    def taken(self, options):
-        """Returns those of some options that the layout's reader takes.
-
-        Args:
-            options: dict of values by name of the option.
-        """
-        takes = self.layouts[self.dataset].takes
-        return {name: options[name] for name in options if name in takes}
-
-
-@dataclasses.dataclass
-class DataSettings(AudioSettings):
+class DataSettings(SplitSettings):
     """The corpus of labelled clips, and its splits."""
 
     layouts = CORPORA
@@ -129,14 +60,8 @@ class DataSettings(AudioSettings):
     classes: str = setting(
         "digits", "what is told apart", FSDD_CLASSES, option="classes"
     )
-    other_splits: bool = setting(
-        False,
-        "allow other splits than the official ones, and sound or speakers on "
-        "both sides of them; the result says so",
-    )
 
     def check(self):
-        super().check()
         names = ("train_folds", "val_folds", "test_folds")
         used = [fold for name in names for fold in getattr(self, name)]
         if len(set(used)) < len(used):
@@ -144,68 +69,7 @@ class DataSettings(AudioSettings):
                 "A fold must be in one of --train-folds, --val-folds and "
                 f"--test-folds only. Received: {self.folds()}"
             )
-        departure = self.departure()
-        if departure and not self.other_splits:
-            asked = [
-                f"{flag(field.name)} {getattr(self, field.name)}"
-                for field in dataclasses.fields(self)
-                if field.metadata["option"] and field.name in self.given
-            ]
-            raise ValueError(
-                f"The official splits of {self.dataset} are: "
-                f"{layouts.find(self.layouts, self.dataset).protocol.meaning}. "
-                "--other-splits allows others, and stands in the result. "
-                f"Received: {departure} ({', '.join(asked) or 'by default'})"
-            )
-
-    def departure(self):
-        """Returns how the splits differ from the official ones.
-
-        Returns:
-            Text, empty if they do not, or if there are no official ones.
-        """
-        protocol = layouts.find(self.layouts, self.dataset).protocol
-        return protocol.departure(self.options()) if protocol else ""
-
-    def split_facts(self):
-        """Returns a dict for JSON of what the splits are.
-
-        Returns:
-            Dict of `official`, a bool, or `None` where the corpus has no
-            official splits, of `protocol`, which those are, of `departure`,
-            how the splits differ from them, and of `other_splits`, whether
-            that and leaks were allowed.
-        """
-        protocol = layouts.find(self.layouts, self.dataset).protocol
-        departure = self.departure()
-        return {
-            "official": None if protocol is None else not departure,
-            "protocol": protocol and protocol.meaning,
-            "departure": departure,
-            "other_splits": self.other_splits,
-        }
-
-    def check_leaks(self, found):
-        """Checks that the splits may have in common what they have.
-
-        It prints what official splits have in common, and what is allowed.
-
-        Args:
-            found: list of `leaks.Leak`.
-
-        Raises:
-            ValueError: if there is any, unless the splits are official ones
-                or `other_splits` allows it; it names two files.
-        """
-        if not self.other_splits and not self.split_facts()["official"]:
-            for leak in found:
-                raise ValueError(
-                    f"{leak}. --other-splits allows that, and stands in the "
-                    f"result. Received: {leak.shared} of the kind "
-                    f"{leak.kind!r} on both sides"
-                )
-        for leak in found:
-            print(f"on both sides: {leak}")
+        super().check()
 
     def folds(self):
         """Returns a dict by split of the list of its folds."""
@@ -230,7 +94,6 @@ class DataSettings(AudioSettings):
         return corpora
 
     def options(self):
-        """Returns a dict of the arguments of the layout's reader."""
         return self.taken(
             {
                 "folds": self.folds(),
@@ -273,7 +136,7 @@ class ReportSettings(DataSettings):
 
 
 @dataclasses.dataclass
-class SpeechSettings(AudioSettings):
+class SpeechSettings(SplitSettings):
     """The corpus of speech, and the features that are computed from it."""
 
     layouts = SPEECH
@@ -332,6 +195,13 @@ class SpeechSettings(AudioSettings):
         Returns:
             Dict of `SpeechCorpus` by split, before any limit on length.
         """
+        options = {
+            **self.options(),
+            **self.taken({"out_dir": self.export_dir()}),
+        }
+        return load_speech(self.dataset, self.corpus_dir(), **options)
+
+    def options(self):
         lists = {
             "train": self.train_list,
             "val": self.val_list,
@@ -348,11 +218,8 @@ class SpeechSettings(AudioSettings):
             "alignment": self.alignment,
             "seed": self.seed,
             "strict": self.strict,
-            "out_dir": self.export_dir(),
         }
-        return load_speech(
-            self.dataset, self.corpus_dir(), **self.taken(options)
-        )
+        return self.taken(options)
 
     def export_dir(self):
         """Returns the folder that a TFDS corpus is written to as files."""

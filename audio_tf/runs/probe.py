@@ -459,6 +459,7 @@ def run(asked, out):
     provenance.begin_run(out, asked, record, model=model)
     origin = {
         **provenance.run_facts(settings, out),
+        "splits": settings.split_facts(),
         "corpus": provenance.corpus_facts(record),
         "resampler": RESAMPLER,
         "files_left_out": len(failures),

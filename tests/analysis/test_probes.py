@@ -654,6 +654,9 @@ def test_the_librispeech_sample(shared_data, main, refusal, tmp_path):
     )
     common = ["--data-dir", shared_data, "--train-subsets", "train-clean-100"]
     common += ["--test-subsets", "dev-clean", "--alignment", phones]
+    line = refusal("probe", *common, "--out", tmp_path / "no")
+    assert "dev-clean is of dev, not of test (--train-subsets" in line
+    common += ["--other-splits"]
     common += ["--by-time", "--epochs", 1, "--hidden-dim", 16]
     out = tmp_path / "out"
     line = refusal("probe", *common, "--val-share", 0, "--out", out)

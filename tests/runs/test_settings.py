@@ -168,6 +168,10 @@ MISTAKES = {
         (["--features", "mel"], "must be one of ['paper', 's3prl']"),
         (["--max-s", 0], "must be positive"),
         (["--train-subsets", "a", "--dataset", "fsdd"], "or tfds_librispeech"),
+        (
+            ["--train-subsets", "dev-clean", "mine"],
+            "Received: dev-clean is of dev, not of train (--train-subsets",
+        ),
         (["--max-length", 5], "there is no flag --max-length"),
     ],
     "probe": [
