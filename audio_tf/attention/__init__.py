@@ -1,7 +1,8 @@
 """Attention mechanisms by name.
 
 `ATTENTIONS` maps each public name to its class; `create` builds a layer. The
-contract that every one of them keeps is that of `Attention`.
+contract that every one of them keeps is that of `Attention`. `MIXTURES` names
+models whose blocks differ in their attention.
 """
 
 import keras
@@ -77,6 +78,10 @@ ARGUMENTS = {
     "raganato_synthesizer": {"patterns": "raganato"},
 }
 
+# Attentions that blocks have in turn. Local dense Synthesizer attention (LDSA)
+# and dot products one behind the other are its authors' hybrid attention.
+MIXTURES = {"hybrid_local": ("local_dense_synthesizer", "full")}
+
 
 def find(mechanism):
     """Looks up the class of a mechanism.
@@ -121,6 +126,91 @@ def name_of(mechanism):
         if known is found and name not in ARGUMENTS:
             return name
     return keras.saving.get_registered_name(found)
+
+
+def parts_of(mechanism):
+    """Returns the attentions that blocks have in turn, one for most names.
+
+    Args:
+        mechanism: a key of `MIXTURES`, or as `find` takes it.
+
+    Returns:
+        Tuple of names.
+
+    Raises:
+        ValueError: if there is no such mechanism.
+    """
+    if isinstance(mechanism, str) and mechanism in MIXTURES:
+        return MIXTURES[mechanism]
+    return (name_of(mechanism),)
+
+
+def by_block(mechanism, arguments, count):
+    """Completes the attention of a model: one for each block, with arguments.
+
+    Args:
+        mechanism: for all blocks a key of `MIXTURES` or what `find` takes, or
+            a list of one that `find` takes for each block.
+        arguments: dict of further arguments for all blocks, or a list of a
+            dict or `None` for each; `None` for none. Of a mixture each block
+            has those of the dict that its attention takes.
+        count: int, the number of blocks.
+
+    Returns:
+        Pair of a list of names and a list of dicts, one for each block.
+
+    Raises:
+        TypeError: if no part of a mixture takes an argument.
+        ValueError: if there is no such mechanism, a list has another length,
+            or there are fewer blocks than a mixture has parts.
+    """
+    for name, value in (
+        ("attention", mechanism),
+        ("attention_kwargs", arguments),
+    ):
+        if isinstance(value, (list, tuple)) and len(value) != count:
+            raise ValueError(
+                f"`{name}` must be one value, or a list of one for each of "
+                f"the {count} blocks. Received: {name}={value!r}"
+            )
+    if isinstance(mechanism, (list, tuple)):
+        names = [name_of(each) for each in mechanism]
+        parts = ()
+    else:
+        parts = parts_of(mechanism)
+        names = [parts[index % len(parts)] for index in range(count)]
+    if count < len(parts):
+        raise ValueError(
+            f"`attention` must not have more parts than there are blocks, "
+            f"{count}. Received: attention={mechanism!r}, of {list(parts)}"
+        )
+    if isinstance(arguments, (list, tuple)):
+        return names, [untracked(each or {}) for each in arguments]
+    if len(parts) < 2:
+        return names, [untracked(arguments or {}) for _ in names]
+    given = dict(arguments or {})
+    taken = [parameters_of(find(name)) for name in names]
+    known = dict.fromkeys(each for takes in taken for each in takes)
+    reject_unknown(f"attention={mechanism!r}", given, known)
+    return names, [
+        {name: given[name] for name in given if name in takes}
+        for takes in taken
+    ]
+
+
+def one_for_all(values):
+    """Returns the one value that all blocks have, or the list of theirs."""
+    same = all(value == values[0] for value in values)
+    return values[0] if same else values
+
+
+def untracked(value):
+    """Copies lists and dicts, which Keras tracks once a model has them."""
+    if isinstance(value, dict):
+        return dict(value)
+    if isinstance(value, (list, tuple)):
+        return [untracked(each) for each in value]
+    return value
 
 
 def create(
@@ -214,6 +304,7 @@ __all__ = [
     "GaussianAttention",
     "GroupedQueryAttention",
     "GroupedQueryGaussianAdaptiveAttention",
+    "MIXTURES",
     "LocalDenseSynthesizerAttention",
     "RandomSynthesizerAttention",
     "SelfAttention",
@@ -225,9 +316,13 @@ __all__ = [
     "StridedSparseAttention",
     "XBOXAttention",
     "XBOXQNFAttention",
+    "by_block",
     "check_arguments",
     "create",
     "find",
     "fold",
     "name_of",
+    "one_for_all",
+    "parts_of",
+    "untracked",
 ]

@@ -53,6 +53,7 @@ from audio_tf.layers.pooling import (
     MaskedMean,
     MaxMeanPooling,
     TemporalAveragePooling,
+    TemporalMaxPooling,
 )
 from audio_tf.layers.recurrent import BidirectionalGRU
 from audio_tf.layers.residual import ResidualBlock
@@ -104,6 +105,7 @@ __all__ = [
     "SpeedPerturbation",
     "StatisticsPooling",
     "TemporalAveragePooling",
+    "TemporalMaxPooling",
     "TimeMasking",
     "TimeShift",
     "TransformerBlock",

@@ -7,6 +7,10 @@ from audio_tf.layers.stages import Stage
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.layer import Layer
 
+# Below every feature of a model, and finite.
+LOWEST = -1e30
+LOWEST_HALF = -6e4
+
 
 def window_sums(x, size, stride):
     """Sums `size` neighbouring frames, with zeros behind the end.
@@ -23,18 +27,18 @@ def window_sums(x, size, stride):
     return size * ops.average_pool(x, size, stride, padding="valid")
 
 
-@keras.saving.register_keras_serializable("audio_tf")
-class TemporalAveragePooling(Stage, Layer):
-    """A layer that averages frames: `(B, T, F)` to `(B, ceil(T / s), F)`.
+class TemporalPooling(Stage, Layer):
+    """The base of poolings over time: `(B, T, F)` to `(B, ceil(T / s), F)`.
 
     Section 3.3 of "Audio Transformers" (arXiv 2105.00335) halves the time
     "with stride 1", which no stride of 1 can: the stride defaults to
     `pool_size`, and `strides=1` gives the other reading, a smoothing that
     keeps the length. Only real frames count, in the last window too, so that
-    a padded clip pools as it does alone.
+    a padded clip pools as it does alone; a window without a real frame gives
+    zeros. A subclass gives `pool`.
 
     Args:
-        pool_size: int, the frames of a window that is averaged.
+        pool_size: int, the frames of a window.
         strides: int, frames from one window to the next; `pool_size` if
             `None`.
         **kwargs: arguments of `keras.layers.Layer`.
@@ -43,6 +47,9 @@ class TemporalAveragePooling(Stage, Layer):
         inputs: floating tensor `(batch, time, dim)`.
         mask: boolean `(batch, time)` or `None`. `compute_mask` gives the mask
             of the output: a window is real if one of its frames is.
+
+    Raises:
+        ValueError: if windows would leave frames out.
     """
 
     # A window that overlaps the next one waits until it is filled.
@@ -85,9 +92,22 @@ class TemporalAveragePooling(Stage, Layer):
         real = masks.factors(inputs, mask)
         if mask is not None:
             inputs = masks.zero_padding(inputs, mask)
-        total = window_sums(inputs, self.pool_size, self.strides)
         counts = window_sums(real, self.pool_size, self.strides)
-        return total / ops.maximum(counts, 1.0)
+        return self.pool(inputs, real, counts)
+
+    def pool(self, inputs, real, counts):
+        """Pools the real frames of each window.
+
+        Args:
+            inputs: floating tensor `(batch, time, dim)`, zero at padding.
+            real: 1 or 0 in `(batch, time, 1)`.
+            counts: real frames of each window, floating, `(batch,
+                ceil(time / strides), 1)`.
+
+        Returns:
+            Tensor `(batch, ceil(time / strides), dim)`.
+        """
+        raise NotImplementedError  # abstract
 
     def stream_memory(self, frames):
         return frames - self.stream_outputs(frames) * self.strides
@@ -113,6 +133,48 @@ class TemporalAveragePooling(Stage, Layer):
             "pool_size": self.pool_size,
             "strides": self.strides,
         }
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class TemporalAveragePooling(TemporalPooling):
+    """A layer that averages the real frames of windows.
+
+    It is the pooling that "Audio Transformers" (arXiv 2105.00335) prefers;
+    arguments and shapes are those of `TemporalPooling`.
+    """
+
+    def pool(self, inputs, real, counts):
+        total = window_sums(inputs, self.pool_size, self.strides)
+        return total / ops.maximum(counts, 1.0)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
+class TemporalMaxPooling(TemporalPooling):
+    """A layer that takes the largest value of each feature in a window.
+
+    "Audio Transformers" (arXiv 2105.00335) found it worse than the average;
+    arguments and shapes are those of `TemporalPooling`.
+    """
+
+    def pool(self, inputs, real, counts):
+        half = self.compute_dtype == "float16"
+        lowest = LOWEST_HALF if half else LOWEST
+        inputs = ops.where(real > 0.0, inputs, lowest)
+        behind = [[0, 0], [0, self.pool_size - 1], [0, 0]]
+        highest = ops.max_pool(
+            ops.pad(inputs, behind, constant_values=lowest),
+            self.pool_size,
+            self.strides,
+            padding="valid",
+        )
+        return ops.where(counts > 0.0, highest, 0.0)
+
+
+# Poolings over time by the name that a model's argument has.
+TEMPORAL_POOLINGS = {
+    "average": TemporalAveragePooling,
+    "max": TemporalMaxPooling,
+}
 
 
 @keras.saving.register_keras_serializable("audio_tf")

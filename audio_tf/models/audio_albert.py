@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import name_of
+from audio_tf.attention import by_block, one_for_all, untracked
 from audio_tf.layers import FrameMask, SinusoidalPositions, TransformerBlock
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.backbone import AudioBackbone, embed_frames
@@ -79,8 +79,12 @@ class AudioAlbertBackbone(AudioBackbone):
             layers.
         feature_dim: int, features of a frame of the input.
         attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
-            `audio_tf.attention.Attention` or its registered name.
-        attention_kwargs: dict of further arguments of the attention.
+            `audio_tf.attention.Attention` or its registered name; or a list
+            of one for each layer, or a name in `MIXTURES` beside it, which
+            stands for such a list. Layers of the same attention share their
+            weights.
+        attention_kwargs: dict of further arguments of the attention, or a
+            list of one dict for each layer.
         causal: bool or `None`. True asks for a model in which no frame
             depends on later ones, and is an error if the attention cannot be
             so; False, the paper's, makes attention bidirectional; `None`
@@ -164,13 +168,18 @@ class AudioAlbertBackbone(AudioBackbone):
             ),
             Dropout(dropout, dtype=dtype, name="input_dropout"),
         ]
-        blocks = [
+        names, options = by_block(attention, attention_kwargs, num_layers)
+        asked = list(zip(names, options, strict=True))
+        # Layers that share weights are those of the same attention.
+        kinds = [x for i, x in enumerate(asked) if asked.index(x) == i]
+        alone = share_layers and len(kinds) == 1
+        made = [
             TransformerBlock(
                 num_heads=num_heads,
                 key_dim=key_dim,
                 intermediate_dims=intermediate_dims,
-                attention=attention,
-                attention_kwargs=attention_kwargs,
+                attention=name,
+                attention_kwargs=own,
                 causal=causal,
                 made_for_frames=made_for_frames,
                 activation=activation,
@@ -180,12 +189,15 @@ class AudioAlbertBackbone(AudioBackbone):
                 ),
                 layer_norm_epsilon=layer_norm_epsilon,
                 dtype=dtype,
-                name="block" if share_layers else f"block_{index}",
+                name="block" if alone else f"block_{index}",
             )
-            for index in range(1 if share_layers else num_layers)
+            for index, (name, own) in enumerate(
+                kinds if share_layers else asked
+            )
         ]
+        blocks = made
         if share_layers:
-            blocks = blocks * num_layers
+            blocks = [made[kinds.index(each)] for each in asked]
         frame_mask = FrameMask(1, name="frame_mask")
 
         # === Functional Model ===
@@ -211,8 +223,8 @@ class AudioAlbertBackbone(AudioBackbone):
         self.hidden_dim = hidden_dim
         self.intermediate_dims = tuple(intermediate_dims)
         self.feature_dim = feature_dim
-        self.attention = name_of(attention)
-        self.attention_kwargs = dict(attention_kwargs or {})
+        self.attention = one_for_all(names)
+        self.attention_kwargs = one_for_all(options)
         self.asked_causal = causal
         self.made_for_frames = made_for_frames
         self.activation = keras.activations.get(activation)
@@ -240,8 +252,8 @@ class AudioAlbertBackbone(AudioBackbone):
             "hidden_dim": self.hidden_dim,
             "intermediate_dims": list(self.intermediate_dims),
             "feature_dim": self.feature_dim,
-            "attention": self.attention,
-            "attention_kwargs": dict(self.attention_kwargs),
+            "attention": untracked(self.attention),
+            "attention_kwargs": untracked(self.attention_kwargs),
             "causal": self.asked_causal,
             "made_for_frames": self.made_for_frames,
             "activation": keras.activations.serialize(self.activation),

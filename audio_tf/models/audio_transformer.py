@@ -2,55 +2,60 @@
 
 import keras
 
-from audio_tf.attention import name_of
+from audio_tf.attention import by_block, one_for_all, untracked
 from audio_tf.layers import (
     FrameMask,
     FrameNorm,
-    MelFrontend,
     MultiScaleAverage,
     SinusoidalPositions,
-    TemporalAveragePooling,
     TransformerBlock,
-    WaveformFrontend,
 )
-from audio_tf.layers.mel_frontend import COMPRESSIONS, check_augmentation
+from audio_tf.layers.pooling import TEMPORAL_POOLINGS
 from audio_tf.layers.stages import run_through
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.augmented import AugmentedBackbone
-from audio_tf.ops.checks import check_sizes, closest
-
-# Filterbanks of the dense front end of the paper; the others are compressed
-# mel bands, by the names of their compression.
-DENSE_FILTERBANKS = ("random", "mel")
-FILTERBANKS = {
-    **dict.fromkeys(DENSE_FILTERBANKS),
-    **{f"{name}_mel": name for name in COMPRESSIONS},
-}
+from audio_tf.models.frontends import make_frontend
+from audio_tf.ops.checks import check_choice, check_sizes
 
 
-def by_block(name, value, num_layers, one):
-    """Completes an argument that each block may have a value of its own of.
+def places_of(multiscale, after, num_layers, **options):
+    """Lists the blocks that multi-scale averages come after.
 
     Args:
-        name: str, the argument that an error names.
-        value: one value for all blocks, or a list of one for each.
+        multiscale: `None`, `"block"` or `"causal"`.
+        after: list of ints, or `None` for each block but the last.
         num_layers: int, the number of blocks.
-        one: function of a value that returns it in the form to keep.
+        **options: further arguments of the averages; `None` if not given.
 
     Returns:
-        List of `num_layers` values.
+        List of ints, empty without averages.
 
     Raises:
-        ValueError: if there is a list of another length.
+        ValueError: if there is no such kind of averages or no such block, or
+            an argument is given of averages that there are not.
     """
-    if not isinstance(value, (list, tuple)):
-        return [one(value)] * num_layers
-    if len(value) != num_layers:
+    check_choice("multiscale", multiscale, (None, "block", "causal"))
+    if multiscale is None:
+        for name, value in {**options, "after": after}.items():
+            if value is not None:
+                raise ValueError(
+                    f"`multiscale_{name}` applies to `multiscale`, which is "
+                    f"None. Received: multiscale_{name}={value!r}"
+                )
+        return []
+    if after is None:
+        return list(range(num_layers - 1))
+    if not set(after) <= set(range(num_layers)) or not len(after):
         raise ValueError(
-            f"`{name}` must be one value, or a list of one for each of the "
-            f"{num_layers} blocks. Received: {name}={value!r}"
+            f"`multiscale_after` must be blocks from 0 to {num_layers - 1}. "
+            f"Received: multiscale_after={after!r}"
         )
-    return [one(each) for each in value]
+    return list(after)
+
+
+def listed(values):
+    """Returns a list of an argument's values, `None` where it is `None`."""
+    return None if values is None else list(values)
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -98,7 +103,9 @@ class AudioTransformerBackbone(AugmentedBackbone):
             `MelFrontend`, by its compression.
         attention: name in `audio_tf.attention.ATTENTIONS`, or a subclass of
             `audio_tf.attention.Attention` or its registered name; or a list
-            of one for each block. Each block has its own layer.
+            of one for each block; or a name in `MIXTURES` beside it, such as
+            `"hybrid_local"`, which stands for such a list. Each block has its
+            own layer.
         attention_kwargs: dict of further arguments of the attention, or a
             list of one dict for each block.
         causal: bool or `None`. True asks for a causal model, and is an error
@@ -113,14 +120,23 @@ class AudioTransformerBackbone(AugmentedBackbone):
         activation: the activation of front end and feed-forward.
         dropout: float, the dropout rate of attention weights and of both
             branches.
-        pool_every: int or `None`. If given, the model averages over time
+        pool_every: int or `None`. If given, the model pools over time
             after every so many blocks, but not after the last, where the mean
             over all frames follows anyway.
-        pool_size: int, frames of a window that is averaged.
+        pool_size: int, frames of a window that is pooled.
         pool_strides: int, frames from one window to the next; `pool_size` if
             `None`.
-        multiscale: `None`, `"block"` or `"causal"`: `MultiScaleAverage` after
-            each block but the last, over blocks or trailing windows.
+        pool_kind: `"average"`, which the paper prefers, or `"max"`, with
+            `pool_every`.
+        multiscale: `None`, `"block"` or `"causal"`: `MultiScaleAverage`
+            between blocks, over blocks of frames or trailing windows. The
+            arguments `multiscale_...` are its own, and go with it.
+        multiscale_windows: list of ints, windows in frames, or `None` for 2,
+            4, 8, 16 and 32.
+        multiscale_shares: list of floats, for each window the share of the
+            features that it has, or `None` for shares that halve.
+        multiscale_after: list of ints, the blocks that averages come after,
+            from 0 on, or `None` for each but the last.
         hop_s: float, the time in seconds from one window of a `MelFrontend`
             to the next, or `None` for its default of 10 ms.
         stack_size: int, windows of a `MelFrontend` that make a frame, or
@@ -167,6 +183,10 @@ class AudioTransformerBackbone(AugmentedBackbone):
         norm_first=False,
         frontend_gain=None,
         augmentation=(),
+        pool_kind="average",
+        multiscale_windows=None,
+        multiscale_shares=None,
+        multiscale_after=None,
         dtype=None,
         **kwargs,
     ):
@@ -176,18 +196,20 @@ class AudioTransformerBackbone(AugmentedBackbone):
             frontend_filters=frontend_filters,
             made_for_frames=made_for_frames,
         )
-        if multiscale not in (None, "block", "causal"):
+        check_choice("pool_kind", pool_kind, TEMPORAL_POOLINGS)
+        if pool_kind != "average" and not pool_every:
             raise ValueError(
-                "`multiscale` must be None, 'block' or 'causal'. "
-                f"Received: multiscale={multiscale!r}"
+                "`pool_kind` applies to `pool_every`, which is "
+                f"{pool_every}. Received: pool_kind={pool_kind!r}"
             )
-        attentions = by_block("attention", attention, num_layers, name_of)
-        options = by_block(
-            "attention_kwargs",
-            attention_kwargs,
+        averaged_after = places_of(
+            multiscale,
+            multiscale_after,
             num_layers,
-            lambda value: dict(value or {}),
+            windows=multiscale_windows,
+            shares=multiscale_shares,
         )
+        attentions, options = by_block(attention, attention_kwargs, num_layers)
         # === Layers ===
         augmentation = list(augmentation)
         frontend = make_frontend(
@@ -225,17 +247,19 @@ class AudioTransformerBackbone(AugmentedBackbone):
             )
             blocks.append(block)
             stages.append(block)
-            if index == num_layers - 1:
-                break
-            if multiscale is not None:
+            if index in averaged_after:
                 average = MultiScaleAverage(
                     causal=multiscale == "causal",
+                    windows=multiscale_windows,
+                    shares=multiscale_shares,
                     dtype=dtype,
                     name=f"multiscale_{index}",
                 )
                 stages.append(average)
+            if index == num_layers - 1:
+                break
             if pool_every and (index + 1) % pool_every == 0:
-                pooling = TemporalAveragePooling(
+                pooling = TEMPORAL_POOLINGS[pool_kind](
                     pool_size,
                     pool_strides,
                     dtype=dtype,
@@ -285,11 +309,8 @@ class AudioTransformerBackbone(AugmentedBackbone):
         self.window_s = window_s
         self.sample_rate_hz = sample_rate_hz
         self.filterbank = filterbank
-        # One value where all blocks have the same.
-        several = isinstance(attention, (list, tuple))
-        self.attention = attentions if several else attentions[0]
-        several = isinstance(attention_kwargs, (list, tuple))
-        self.attention_kwargs = options if several else options[0]
+        self.attention = one_for_all(attentions)
+        self.attention_kwargs = one_for_all(options)
         self.asked_causal = causal
         self.made_for_frames = made_for_frames
         self.activation = keras.activations.get(activation)
@@ -297,7 +318,11 @@ class AudioTransformerBackbone(AugmentedBackbone):
         self.pool_every = pool_every
         self.pool_size = pool_size
         self.pool_strides = pool_strides
+        self.pool_kind = pool_kind
         self.multiscale = multiscale
+        self.multiscale_windows = listed(multiscale_windows)
+        self.multiscale_shares = listed(multiscale_shares)
+        self.multiscale_after = listed(multiscale_after)
         self.hop_s = hop_s
         self.stack_size = stack_size
         self.subtract_mean = subtract_mean
@@ -343,12 +368,8 @@ class AudioTransformerBackbone(AugmentedBackbone):
             "window_s": self.window_s,
             "sample_rate_hz": self.sample_rate_hz,
             "filterbank": self.filterbank,
-            "attention": self.attention
-            if isinstance(self.attention, str)
-            else list(self.attention),
-            "attention_kwargs": dict(self.attention_kwargs)
-            if isinstance(self.attention_kwargs, dict)
-            else [dict(each) for each in self.attention_kwargs],
+            "attention": untracked(self.attention),
+            "attention_kwargs": untracked(self.attention_kwargs),
             "causal": self.asked_causal,
             "made_for_frames": self.made_for_frames,
             "activation": keras.activations.serialize(self.activation),
@@ -356,83 +377,17 @@ class AudioTransformerBackbone(AugmentedBackbone):
             "pool_every": self.pool_every,
             "pool_size": self.pool_size,
             "pool_strides": self.pool_strides,
+            "pool_kind": self.pool_kind,
             "multiscale": self.multiscale,
+            "multiscale_windows": self.multiscale_windows,
+            "multiscale_shares": self.multiscale_shares,
+            "multiscale_after": self.multiscale_after,
             "hop_s": self.hop_s,
             "stack_size": self.stack_size,
             "subtract_mean": self.subtract_mean,
             "norm_first": self.norm_first,
             "frontend_gain": self.frontend_gain,
         }
-
-
-def make_frontend(
-    filterbank,
-    mel_options,
-    dense_options,
-    augmentation,
-    filters,
-    activation,
-    **kwargs,
-):
-    """Makes the front end of an Audio Transformer.
-
-    Args:
-        filterbank: str, a key of `FILTERBANKS`.
-        mel_options: dict of further arguments of `MelFrontend`, of which
-            `None` stands for its own defaults.
-        dense_options: dict of the same for `WaveformFrontend`.
-        augmentation: list of `Augmentation`.
-        filters: int, units of the first layer, or mel bands.
-        activation: the activation of the first layer, if there is one.
-        **kwargs: arguments that all front ends have.
-
-    Raises:
-        ValueError: if there is no such filterbank, or an argument or an
-            augmentation does not apply to it.
-    """
-    if filterbank not in FILTERBANKS:
-        raise ValueError(
-            f"`filterbank` must be one of {list(FILTERBANKS)}"
-            f"{closest(filterbank, FILTERBANKS)}. "
-            f"Received: filterbank={filterbank!r}"
-        )
-    if filterbank in DENSE_FILTERBANKS:
-        check_augmentation(augmentation, ["waveform"])
-        return WaveformFrontend(
-            filters=filters,
-            activation=activation,
-            filterbank=filterbank,
-            **options_of(filterbank, dense_options, mel_options),
-            **kwargs,
-        )
-    check_augmentation(augmentation, ["waveform", "spectrum", "features"])
-    return MelFrontend(
-        num_mel_bins=filters,
-        compression=FILTERBANKS[filterbank],
-        augmentation=[x for x in augmentation if x.domain != "waveform"],
-        **options_of(filterbank, mel_options, dense_options),
-        **kwargs,
-    )
-
-
-def options_of(filterbank, options, others):
-    """Returns those of a front end's options that were given.
-
-    Args:
-        filterbank: str, a key of `FILTERBANKS`.
-        options: dict of the options that apply to it.
-        others: dict of options that apply to other filterbanks.
-
-    Raises:
-        ValueError: if one of the others was given.
-    """
-    for name, value in others.items():
-        if value is not None:
-            raise ValueError(
-                f"`{name}` of the front end does not apply to the filterbank "
-                f"{filterbank!r}. Received: {name}={value!r}"
-            )
-    return {k: v for k, v in options.items() if v is not None}
 
 
 MEL = {

@@ -90,6 +90,15 @@ def reject_unknown(owner, given, known):
         )
 
 
+def check_choice(name, value, choices):
+    """Raises a `ValueError` unless an argument is one of its choices."""
+    if value not in choices:
+        raise ValueError(
+            f"`{name}` must be one of {list(choices)}{closest(value, choices)}"
+            f". Received: {name}={value!r}"
+        )
+
+
 def check_sizes(**sizes):
     """Raises a `ValueError` that names the first that is no positive int."""
     for name, size in sizes.items():

@@ -6,8 +6,8 @@ import types
 import keras
 
 from audio_tf import metrics
-from audio_tf.models.audio_transformer import FILTERBANKS
 from audio_tf.models.classifier import POOLINGS
+from audio_tf.models.frontends import FILTERBANKS
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.model_settings import MODELS_OWN, ModelSettings
 from audio_tf.runs.recipes import AUGMENTATIONS, MIXINGS, RECIPES

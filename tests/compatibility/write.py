@@ -278,6 +278,7 @@ def parts_alone():
         layers.MelPatches(),
         layers.NormalizedReLU(),
         layers.ResidualBlock(3),
+        layers.TemporalMaxPooling(),
         models.AudioClassifierPreprocessor(models.WaveformConverter(RATE_HZ)),
         models.WeightedSum(),
         probes.RealAccuracy(),
@@ -374,6 +375,23 @@ def gaussian():
     )
 
 
+def scales():
+    """An encoder that pools by maxima, with averages at scales of its own."""
+    return models.AudioTransformerBackbone(
+        **SIZES,
+        frontend_filters=6,
+        window_s=0.01,
+        sample_rate_hz=RATE_HZ,
+        attention="hybrid_local",
+        pool_every=1,
+        pool_kind="max",
+        multiscale="causal",
+        multiscale_windows=[3, 2],
+        multiscale_shares=[0.25, 0.5],
+        multiscale_after=[0, 1],
+    )
+
+
 def write(folder):
     """Writes the models that a folder lacks, with inputs and outputs."""
     keras.utils.set_random_seed(23)
@@ -390,6 +408,7 @@ def write(folder):
         "rivals.keras": rivals,
         "wavlm.keras": wavlm,
         "gaussian.keras": gaussian,
+        "scales.keras": scales,
     }
     stored = {}
     if (folder / "arrays.npz").is_file():

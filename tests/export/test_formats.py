@@ -80,6 +80,7 @@ def test_every_attention_scores_equally(name, format, rng, tmp_path):
     [
         {"activation": "gelu"},
         {"num_layers": 2, "pool_every": 1, "pool_size": 3, "pool_strides": 2},
+        {"num_layers": 2, "pool_every": 1, "pool_kind": "max"},
         {"num_layers": 2, "multiscale": "block"},
         {"num_layers": 2, "multiscale": "causal"},
     ],

@@ -99,7 +99,9 @@ def test_every_causal_attention_streams_in_a_graph(mechanism, rng):
             "num_layers": 3,
             "pool_every": 2,
             "pool_size": 5,
+            "pool_kind": "max",
             "multiscale": "causal",
+            "multiscale_windows": [3, 11],
         },
     ],
 )

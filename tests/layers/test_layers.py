@@ -17,9 +17,13 @@ LAYERS = {
         2, 5, (7,), "full", {"use_bias": False}, True, "gelu", 0.2
     ),
     "pooling": lambda: layers.TemporalAveragePooling(3, 2),
+    "max_pooling": lambda: layers.TemporalMaxPooling(3, 2),
     "mean": lambda: layers.MaskedMean(),
     "multiscale": lambda: layers.MultiScaleAverage(8),
     "multiscale_causal": lambda: layers.MultiScaleAverage(4, causal=True),
+    "multiscale_shares": lambda: layers.MultiScaleAverage(
+        windows=[3, 5], shares=[0.5, 0.25]
+    ),
 }
 
 every = pytest.mark.parametrize("name", LAYERS)
@@ -165,8 +169,17 @@ def test_block_returns_the_attention_map(rng):
 
 @pytest.mark.parametrize("size, stride", [(2, None), (2, 1), (3, 2), (5, 5)])
 @pytest.mark.parametrize("masked", [False, True])
-def test_pooling_is_the_mean_of_real_frames(size, stride, masked, rng):
-    layer, x = layers.TemporalAveragePooling(size, stride), frames(rng)
+@pytest.mark.parametrize(
+    "layer, pooled",
+    [
+        (layers.TemporalAveragePooling, np.mean),
+        (layers.TemporalMaxPooling, np.max),
+    ],
+)
+def test_pooling_is_that_of_real_frames(
+    layer, pooled, size, stride, masked, rng
+):
+    layer, x = layer(size, stride), frames(rng) - 2.0
     mask = prefix((T, 6, 1)) if masked else np.ones((B, T), bool)
     found = np.asarray(layer(x, mask=mask if masked else None))
     found_mask = np.asarray(layer.compute_mask(x, mask))
@@ -180,7 +193,7 @@ def test_pooling_is_the_mean_of_real_frames(size, stride, masked, rng):
                 if mask[clip, i]
             ]
             assert found_mask[clip, window] == bool(inside)
-            expected = np.mean(inside, axis=0) if inside else np.zeros(F)
+            expected = pooled(inside, axis=0) if inside else np.zeros(F)
             np.testing.assert_allclose(found[clip, window], expected, atol=1e-5)
 
 
@@ -199,7 +212,7 @@ def test_masked_mean(rng):
 
 
 def test_multiscale_shares_halve():
-    assert multiscale.halving_groups(64, 32) == [
+    assert layers.MultiScaleAverage().groups(64) == [
         (32, 1),
         (16, 2),
         (8, 4),
@@ -208,7 +221,7 @@ def test_multiscale_shares_halve():
         (2, 32),
     ]
     for dim in (1, 2, 7, 13, 96):
-        groups = multiscale.halving_groups(dim, 8)
+        groups = multiscale.halving_groups(dim, [2, 4, 8])
         assert sum(count for count, _ in groups) == dim
         assert groups[0][0] >= dim / 2
         assert max(window for _, window in groups) <= 8
@@ -216,15 +229,27 @@ def test_multiscale_shares_halve():
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
-def test_multiscale_is_the_mean_over_each_window(causal, masked, rng):
-    layer = layers.MultiScaleAverage(8, causal=causal)
+@pytest.mark.parametrize(
+    "scales, groups",
+    [
+        ({"max_window": 8}, [(7, 1), (3, 2), (2, 4), (1, 8)]),
+        # Of 13 features a half is rounded down, with another eighth up.
+        ({"windows": [5, 3], "shares": [0.5, 0.125]}, [(5, 1), (6, 5), (2, 3)]),
+        ({"windows": [7]}, [(7, 1), (6, 7)]),
+    ],
+)
+def test_multiscale_is_the_mean_over_each_window(
+    scales, groups, causal, masked, rng
+):
+    layer = layers.MultiScaleAverage(**scales, causal=causal)
     x, length = frames(rng, 19), 19
     mask = prefix((19, 10, 1), 19)
     found = np.asarray(layer(x, mask=mask if masked else None))
     if not masked:
         mask[:] = True
     first = 0
-    for count, window in multiscale.halving_groups(F, 8):
+    assert sum(count for count, _ in groups) == F
+    for count, window in groups:
         features = slice(first, first + count)
         first += count
         for clip in range(B):
@@ -247,6 +272,26 @@ def test_multiscale_is_the_mean_over_each_window(causal, masked, rng):
 def test_multiscale_window_must_be_a_power_of_two(window):
     with pytest.raises(ValueError, match=f"max_window={window}"):
         layers.MultiScaleAverage(window)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"max_window": 8, "windows": [2]}, "must not both be given"),
+        ({"windows": [2, 2]}, r"windows=\[2, 2\]"),
+        ({"windows": [4, 1]}, r"windows=\[4, 1\]"),
+        ({"windows": []}, r"windows=\[\]"),
+        ({"windows": [2.5]}, r"`windows\[0\]`"),
+        ({"windows": [2], "shares": [0.5, 0.1]}, "one for each window"),
+        ({"windows": [2, 4], "shares": [0.7, 0.4]}, "at most 1 in all"),
+        ({"windows": [2], "shares": [-0.5]}, r"`shares\[0\]`"),
+        ({"windows": [2, 4], "shares": [0.4, 0.01]}, r"none for \[4\]"),
+        ({"windows": list(range(2, 9))}, "a feature for each window"),
+    ],
+)
+def test_scales_that_do_not_fit_are_refused(given, message, rng):
+    with pytest.raises(ValueError, match=message):
+        layers.MultiScaleAverage(**given)(frames(rng))
 
 
 def make_frontend(**kwargs):
@@ -380,6 +425,7 @@ def test_gelu_is_recomputed_to_the_same_gradient(rng):
     "layer",
     [
         layers.TemporalAveragePooling(3, 2),
+        layers.TemporalMaxPooling(3, 2),
         layers.MultiScaleAverage(8),
         layers.MultiScaleAverage(8, causal=True),
         layers.MaskedMean(),

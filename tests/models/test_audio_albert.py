@@ -136,6 +136,26 @@ def test_unshared_layers_have_their_own_weights():
     assert unshared.count_params() == shared.count_params() + 2 * per_layer
 
 
+def test_layers_of_a_mixture_share_with_their_like(rng):
+    model = backbone(num_layers=5, attention="hybrid_local")
+    local, full = model.get_layer("block_0"), model.get_layer("block_1")
+    assert model.blocks == [local, full, local, full, local]
+    names = ["local_dense_synthesizer", "full"]
+    assert [local.attention_name, full.attention_name] == names
+    x = clips(rng)
+    states = states_of(model, x)
+    for index, block in enumerate(model.blocks):
+        np.testing.assert_allclose(
+            block(states[:, index]), states[:, index + 1], atol=1e-6
+        )
+    # Layers without shared weights are as many as there are.
+    apart = backbone(attention="hybrid_local", share_layers=False)
+    assert len({id(block) for block in apart.blocks}) == 3
+    again = type(model).from_config(model.get_config())
+    assert again.get_config() == model.get_config()
+    assert len({id(block) for block in again.blocks}) == 2
+
+
 def test_kernels_begin_as_berts():
     model = AudioAlbertBackbone(num_layers=1, feature_dim=160)
     for weight in model.weights:

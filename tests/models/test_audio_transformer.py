@@ -88,6 +88,53 @@ def test_each_block_may_have_its_own_attention():
         transformer(attention=["full"])
 
 
+def test_a_mixture_has_its_attentions_in_turn():
+    """Each takes of the arguments what is its own."""
+    model = transformer(
+        num_layers=5,
+        attention="hybrid_local",
+        attention_kwargs={"context_size": 3, "use_bias": True},
+    )
+    local, full = "local_dense_synthesizer", "full"
+    names = [block.attention_name for block in model.blocks]
+    assert names == [local, full, local, full, local]
+    assert {block.attention.use_bias for block in model.blocks} == {True}
+    assert model.blocks[2].attention.context_size == 3
+    # A preset says what the blocks have, whatever the name stands for later.
+    config = model.get_config()
+    assert config["attention"] == names
+    assert type(model).from_config(config).get_config() == config
+    with pytest.raises(TypeError, match="did you mean 'context_size'"):
+        transformer(
+            attention="hybrid_local", attention_kwargs={"context_sise": 3}
+        )
+    with pytest.raises(ValueError, match="more parts than there are blocks"):
+        transformer(num_layers=1, attention="hybrid_local")
+
+
+def test_places_and_scales_of_averages_and_max_pooling():
+    model = transformer(
+        num_layers=4,
+        multiscale="causal",
+        multiscale_windows=(3, 2),
+        multiscale_shares=(0.25, 0.5),
+        multiscale_after=(0, 3),
+        pool_every=2,
+        pool_kind="max",
+    )
+    names = [stage.name for stage in model.stages]
+    assert names == [
+        *("block_0", "multiscale_0", "block_1", "pooling_1"),
+        *("block_2", "block_3", "multiscale_3"),
+    ]
+    assert isinstance(model.stages[3], layers.TemporalMaxPooling)
+    averages = model.stages[-1]
+    assert averages.groups(12) == [(3, 1), (3, 3), (6, 2)] and averages.causal
+    again = type(model).from_config(model.get_config())
+    assert again.get_config() == model.get_config()
+    assert [stage.name for stage in again.stages] == names
+
+
 @pytest.mark.parametrize(
     "kwargs, message",
     [
@@ -95,13 +142,20 @@ def test_each_block_may_have_its_own_attention():
         ({"hop_s": 0.005}, "`hop_s` of the front end does not apply"),
         ({**MEL, "frontend_gain": 2.0}, "`frontend_gain`|`gain` of the"),
         ({**MEL, "causal": True}, "frontend does"),
+        ({"pool_kind": "mean"}, "must be one of \\['average', 'max'\\]"),
+        ({"pool_kind": "max"}, "`pool_kind` applies to `pool_every`"),
+        ({"multiscale_windows": [2]}, "applies to `multiscale`, which is None"),
+        (
+            {"multiscale": "block", "multiscale_after": [0, 2]},
+            r"blocks from 0 to 1. Received: multiscale_after=\[0, 2\]",
+        ),
         (
             {"augmentation": [layers.VocalTractPerturbation()]},
             "augments the spectrum",
         ),
     ],
 )
-def test_what_does_not_fit_a_front_end_is_refused(kwargs, message):
+def test_what_does_not_fit_is_refused(kwargs, message):
     with pytest.raises(ValueError, match=message):
         transformer(**kwargs)
 

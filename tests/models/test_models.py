@@ -20,6 +20,7 @@ VARIANTS = {
     "plain": {},
     "pooled": {"pool_every": 1},
     "smoothed": {"pool_every": 1, "pool_size": 3, "pool_strides": 1},
+    "max_pooled": {"pool_every": 1, "pool_kind": "max"},
     "multiscale": {"multiscale": "block"},
     "multiscale_causal": {"multiscale": "causal"},
     "not_causal": {"causal": False, "filterbank": "mel", "dropout": 0.1},
