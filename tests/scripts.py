@@ -43,7 +43,7 @@ runpy.run_path(script, run_name="__main__")
 """
 
 
-def in_this_process(command, check):
+def in_this_process(command, check, env=None):
     """In place of `subprocess.run`, for commands of this Python."""
     python, option, module, *arguments = command
     assert (python, option, check) == (sys.executable, "-m", True)

@@ -6,6 +6,7 @@
         --alignment converted_aligned_phones.txt \\
         --train-list train_split.txt --test-list test_split.txt \\
         --data-dir LibriSpeech --out runs/table2
+    python training/reproduce.py fsd50k --data-dir FSD50K --out runs/table1
 
 It does what `audio-tf reproduce` does, whose --help says what is made.
 """

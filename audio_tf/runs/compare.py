@@ -25,13 +25,12 @@ import csv
 import dataclasses
 import json
 import pathlib
-import statistics
 import sys
 
 from audio_tf import files
 from audio_tf.runs import rows
 from audio_tf.runs.flags import check_folder, read_config, run_by_flags
-from audio_tf.runs.model_settings import check_attention
+from audio_tf.runs.model_settings import attention_names, check_attention
 from audio_tf.runs.settings import (
     POSITIVE,
     SEED,
@@ -74,7 +73,10 @@ class CompareSettings(Settings):
     data_dir: str | None = shared("data_dir", None)
     cache_dir: str | None = shared("cache_dir", None)
     attentions: list[str] | None = setting(
-        None, "attentions of the rows, with `full`", unless_given="all"
+        None,
+        "attentions of the rows, with `full`; `hybrid_local` has local and "
+        "full attention block by block in turn",
+        unless_given="all",
     )
     kwargs_by_attention: dict = setting(
         {}, "further arguments by attention, a JSON object of objects"
@@ -118,11 +120,9 @@ class CompareSettings(Settings):
 
     def names(self):
         """Returns a list of the attentions, the baseline's first."""
-        from audio_tf import attention
-
         names = self.attentions
         if names is None:
-            names = list(attention.ATTENTIONS)
+            names = attention_names()
         return sorted(dict.fromkeys(names), key=lambda name: name != BASELINE)
 
     def training(self):
@@ -185,8 +185,7 @@ class Row:
 
     def finished(self, seed):
         """Returns whether the training with a seed has written its preset."""
-        preset = self.run_folder(seed) / "preset"
-        return (preset / "provenance.json").is_file()
+        return rows.trained(self.run_folder(seed))
 
 
 def table_rows(settings):
@@ -203,7 +202,9 @@ def table_rows(settings):
     found, out = [], pathlib.Path(settings.out)
     for causal in dict.fromkeys(settings.causality):
         for name in settings.names():
-            if CAUSALITIES[causal] and not attention.find(name).supports_causal:
+            parts = map(attention.find, attention.parts_of(name))
+            can = all(part.supports_causal for part in parts)
+            if CAUSALITIES[causal] and not can:
                 print(f"{name} cannot be causal: no row of --causality yes")
                 continue
             folder = out / f"causal_{causal}" / name
@@ -366,26 +367,6 @@ def multiply_adds(backbone, length):
     )
 
 
-def interval(values):
-    """Computes a mean and its 95 % interval by Student's t, within [0, 1].
-
-    Args:
-        values: list of floats in [0, 1], one a seed.
-
-    Returns:
-        Triple of floats: mean, lower and upper end; the ends are `None` for
-        one value.
-    """
-    from scipy import stats
-
-    mean = statistics.fmean(values)
-    if len(values) < 2:
-        return mean, None, None
-    error = statistics.stdev(values) / len(values) ** 0.5
-    reach = float(stats.t.ppf(0.975, len(values) - 1)) * error
-    return mean, max(0.0, mean - reach), min(1.0, mean + reach)
-
-
 def figure_of(reports):
     """Returns which figure of reports counts, and its values.
 
@@ -424,7 +405,7 @@ def leaderboard(settings, table, measured):
                 for seed in done
             ]
         )
-        mean, low, high = interval(values)
+        mean, low, high = rows.interval(values)
         facts = measured.get(row, {})
         found.append(
             {
@@ -477,7 +458,7 @@ def baseline_rows(settings):
     found = []
     for name, figures in read(baseline_report(settings))["figures"].items():
         figure = "accuracy" if "accuracy" in figures else "mAP"
-        mean, low, high = interval(figures[figure]["values"])
+        mean, low, high = rows.interval(figures[figure]["values"])
         found.append(
             {
                 "attention": f"baseline: {name}",

@@ -69,6 +69,16 @@ def jax_scope():
 SCOPES = {"tensorflow": tensorflow_scope, "jax": jax_scope}
 
 
+def gpus():
+    """Lists the GPUs of the host as `CUDA_VISIBLE_DEVICES` names them."""
+    import tensorflow as tf
+
+    found = tf.config.list_physical_devices("GPU")
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = chosen.split(",") if chosen else map(str, range(len(found)))
+    return list(names)[: len(found)]
+
+
 def num_devices():
     """Returns the number of devices that share a batch in this scope."""
     backend = keras.backend.backend()

@@ -109,15 +109,22 @@ class ModelSettings(Settings):
         )
 
 
+def attention_names():
+    """Returns a list of all names that `--attention` takes."""
+    from audio_tf import attention
+
+    return [*attention.ATTENTIONS, *attention.MIXTURES]
+
+
 def check_attention(name):
     """Raises a `ValueError` if no attention has that name."""
     from audio_tf import attention
 
     try:
-        attention.find(name)
+        attention.parts_of(name)
     except ValueError:
+        known = attention_names()
         raise ValueError(
-            f"--attention must be one of {list(attention.ATTENTIONS)}"
-            f"{closest(name, attention.ATTENTIONS)}. Received: "
-            f"attention={name!r}"
+            f"--attention must be one of {known}{closest(name, known)}. "
+            f"Received: attention={name!r}"
         ) from None

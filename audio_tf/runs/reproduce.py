@@ -20,6 +20,19 @@ stopped. --out gets table2.md, table2.json and a folder for each row. The table
 says of each row whether its attention was causal; `"causal"` in the config of
 the pre-training holds that equal where the attentions can be.
 
+Beside the table's rows there are local attention alone, and local and full
+attention layer by layer in turn (`hybrid_local`), without published figures.
+
+`fsd50k` is Table 1 of "Audio Transformers" (arXiv 2105.00335): four
+convolutional rivals and four Audio Transformers, each trained with --seeds, on
+FSD50K or any corpus of `audio-tf train`. Where there are several GPUs, each
+has a row of its own. --train-settings and --row-settings change settings of
+`audio-tf train` for all rows or for one, such as the learning rate, the one
+thing that the paper tunes: '{"large": {"learning_rate": 3e-4}}'. --out gets
+table1.md, table1.csv and table1.json, with the published mAP and parameters
+beside the measured ones, and says by pairs of runs of one seed what depth,
+pooling and multi-scale averages change.
+
 `emotion` is Table 2 of "Gaussian Adaptive Attention is All You Need" (arXiv
 2401.11143): a decoder with each attention module over the same embeddings of a
 frozen encoder, each speaker left out in turn, beside `audio-tf baseline`.
@@ -39,7 +52,7 @@ import sys
 from audio_tf import console, files
 from audio_tf.corpora import SPEECH
 from audio_tf.ops.checks import closest
-from audio_tf.runs import emotion_tables, rows
+from audio_tf.runs import emotion_tables, rows, sound_table
 from audio_tf.runs.flags import check_folder, read_config, run_by_flags
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
@@ -54,7 +67,8 @@ from audio_tf.runs.settings import (
 TASKS = ("speaker", "frame_speaker", "phoneme_1hidden", "phoneme_2hidden")
 
 # By attention the name of the paper's row, its accuracies in the order of
-# TASKS, and the seconds of inference in its Table 1.
+# TASKS, and the seconds of inference in its Table 1; `None` where the paper
+# has no such row.
 TABLE_2 = {
     "features": ("Baseline (Mel)", (0.0060, 0.0033, 0.5246, 0.5768), None),
     "full": ("Baseline (QK)", (0.9926, 0.9824, 0.6460, 0.6887), 146.8),
@@ -86,6 +100,16 @@ TABLE_2 = {
         116.8,
     ),
     "crafted_synthesizer": ("Ours", (0.9842, 0.9855, 0.6157, 0.6492), 116.8),
+    "local_dense_synthesizer": (
+        "LDSA, not in the table",
+        (None, None, None, None),
+        None,
+    ),
+    "hybrid_local": (
+        "LDSA and QK in turn, not in the table",
+        (None, None, None, None),
+        None,
+    ),
 }
 # Settings that are handed on to `audio-tf probe`.
 PROBE_FLAGS = ("alignment", "train_list", "val_list", "test_list")
@@ -306,12 +330,18 @@ def row_facts(name, reports, seconds):
         "by_seed": accuracies,
         "inference_s": seconds.get(name),
         "paper": dict(zip(TASKS, paper, strict=True)),
-        "paper_average": statistics.fmean(paper),
+        "paper_average": None if None in paper else statistics.fmean(paper),
         "paper_inference_s": paper_s,
     }
 
 
 CAUSAL_CELLS = {None: "-", True: "yes", False: "no"}
+
+
+def beside(measured, paper, form=".4f"):
+    """Returns a cell of a figure and, if there is one, the paper's."""
+    text = format(measured, form)
+    return text if paper is None else f"{text} ({paper:{form}})"
 
 
 def format_table(table):
@@ -328,15 +358,17 @@ def format_table(table):
     for name, row in table.items():
         cells = [f"{row['row']} `{name}`", CAUSAL_CELLS[row["causal"]]]
         cells += [
-            f"{row['test_accuracy'][task]:.4f} ({row['paper'][task]:.4f})"
+            beside(row["test_accuracy"][task], row["paper"][task])
             for task in TASKS
         ]
-        cells.append(f"{row['average']:.4f} ({row['paper_average']:.4f})")
+        cells.append(beside(row["average"], row["paper_average"]))
         time_cell = "-"
         if row["inference_s"] and baseline.get("inference_s"):
             ours = row["inference_s"] / baseline["inference_s"]
-            paper = row["paper_inference_s"] / baseline["paper_inference_s"]
-            time_cell = f"{ours:.2f} ({paper:.2f})"
+            paper = row["paper_inference_s"]
+            if paper is not None:
+                paper /= baseline["paper_inference_s"]
+            time_cell = beside(ours, paper, ".2f")
         lines.append(f"| {' | '.join([*cells, time_cell])} |")
     return "\n".join(lines)
 
@@ -419,6 +451,10 @@ def begin(settings):
 
 TABLES = {
     "ssl": (SslSettings, reproduce_ssl),
+    "fsd50k": (
+        sound_table.SoundTableSettings,
+        sound_table.reproduce_sounds,
+    ),
     "emotion": (
         emotion_tables.EmotionTableSettings,
         emotion_tables.reproduce_emotion,
@@ -427,6 +463,13 @@ TABLES = {
         emotion_tables.LayersTableSettings,
         emotion_tables.reproduce_layers,
     ),
+}
+
+
+# What rows let a process of its own measure.
+MEASURES = {
+    "time": time_inference,
+    "parameters": sound_table.count_parameters,
 }
 
 
@@ -440,9 +483,9 @@ def main(argv=None, prog=None):
             `None`.
     """
     table, *flags = (sys.argv[1:] if argv is None else argv) or [""]
-    if table == "time":
+    if table in MEASURES:
         file, asked = flags
-        time_inference(file, json.loads(asked))
+        MEASURES[table](file, json.loads(asked))
         return
     if table in ("-h", "--help"):
         print(__doc__)

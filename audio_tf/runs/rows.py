@@ -4,9 +4,12 @@ A table takes days, and is stopped and goes on: what is finished is not done
 again, a row that fails is named and leaves the others alone.
 """
 
+import concurrent.futures
 import contextlib
 import json
+import os
 import pathlib
+import queue
 import shlex
 import statistics
 import subprocess
@@ -20,22 +23,74 @@ from audio_tf.runs.settings import flag
 AUDIO_TF = (sys.executable, "-m", "audio_tf.cli")
 
 
-def run(command, *flags):
+def run(command, *flags, device=None):
     """Runs a command of `audio-tf` in a new process, and prints it.
 
     Args:
         command: str, such as `"train"`.
         *flags: its flags; anything that has a `str`.
+        device: str, the GPU that the process sees alone, as
+            `CUDA_VISIBLE_DEVICES` names it, or `None` for all there are.
 
     Raises:
         subprocess.CalledProcessError: if it fails.
     """
     arguments = [command, *map(str, flags)]
     print("$", shlex.join(["audio-tf", *arguments]), flush=True)
-    subprocess.run([*AUDIO_TF, *arguments], check=True)
+    start(arguments, device)
 
 
-def measure(command, file, asked):
+def start(arguments, device=None):
+    """Runs `audio-tf` in a new process; the arguments are those of `run`."""
+    own = {}
+    if device is not None:
+        own["env"] = {**os.environ, "CUDA_VISIBLE_DEVICES": device}
+    subprocess.run([*AUDIO_TF, *arguments], check=True, **own)
+
+
+def over_devices(function, items):
+    """Calls a function of each item, on several GPUs of one item each.
+
+    With one GPU or none, one item comes after the other.
+
+    Args:
+        function: function of an item and of the `device` that `run` takes.
+        items: list.
+
+    Yields:
+        The items, each once its call has returned.
+    """
+    from audio_tf.runs import distribution
+
+    devices = distribution.gpus()
+    if len(devices) < 2:
+        for item in items:
+            function(item, None)
+            yield item
+        return
+    free = queue.SimpleQueue()
+    for device in devices:
+        free.put(device)
+
+    def call(item):
+        device = free.get()
+        try:
+            function(item, device)
+        finally:
+            free.put(device)
+        return item
+
+    pool = concurrent.futures.ThreadPoolExecutor(len(devices))
+    try:
+        calls = [pool.submit(call, item) for item in items]
+        for done in concurrent.futures.as_completed(calls):
+            yield done.result()
+    finally:
+        # An error or an interrupt begins no further item.
+        pool.shutdown(cancel_futures=True)
+
+
+def measure(command, file, asked, device=None):
     """Lets a new process measure something, unless that is done.
 
     The memory that it takes, also of an accelerator, is free afterwards.
@@ -46,6 +101,7 @@ def measure(command, file, asked):
             `asked`.
         file: `pathlib.Path` of the JSON file.
         asked: dict that JSON can hold.
+        device: as `run` takes it; `""` for no GPU.
 
     Returns:
         The content of the file.
@@ -54,15 +110,18 @@ def measure(command, file, asked):
         subprocess.CalledProcessError: if the process fails.
     """
     if not file.is_file() or json.loads(file.read_text())["asked"] != asked:
-        subprocess.run(
-            [*AUDIO_TF, *command, str(file), json.dumps(asked)], check=True
-        )
+        start([*command, str(file), json.dumps(asked)], device)
     return json.loads(file.read_text())
 
 
 def resumed(out):
     """Returns a list of the flag that goes on with a run, empty for none."""
     return ["--resume"] if (out / "config.json").is_file() else []
+
+
+def trained(out):
+    """Returns whether the `audio-tf train` of a folder has come to its end."""
+    return pathlib.Path(out, "preset", "provenance.json").is_file()
 
 
 def as_flags(values):
@@ -79,12 +138,13 @@ def as_flags(values):
     return flags
 
 
-def begin(out, asked):
+def begin(out, asked, unused=()):
     """Makes the folder of a table.
 
     Args:
         out: path of the folder.
-        asked: dict that JSON can hold: all that the rows have in common.
+        asked: dict that JSON can hold: all that rows are made with.
+        unused: names in `asked` that no row in the folder was made with.
 
     Raises:
         ValueError: if the folder has rows of another setting.
@@ -93,9 +153,16 @@ def begin(out, asked):
     # As it comes out of the file.
     asked = json.loads(json.dumps(asked))
     file = out / "config.json"
-    if file.is_file() and json.loads(file.read_text()) != asked:
+    before = json.loads(file.read_text()) if file.is_file() else asked
+    changed = sorted(
+        name
+        for name in {**before, **asked}
+        if name not in unused and before.get(name) != asked.get(name)
+    )
+    if changed:
         raise ValueError(
-            f"{out} holds rows of other configs or data; choose another --out"
+            f"{out} holds rows of other configs or data; choose another --out. "
+            f"Received: other values of {', '.join(changed)}"
         )
     out.mkdir(parents=True, exist_ok=True)
     files.write_json(file, asked)
@@ -155,3 +222,25 @@ def in_turn(functions, repeats, clock=time.perf_counter):
             if turn:
                 seconds[name].append(clock() - start)
     return {name: statistics.median(each) for name, each in seconds.items()}
+
+
+def interval(values, least=0.0, most=1.0):
+    """Computes a mean and its 95 % interval by Student's t.
+
+    Args:
+        values: list of floats, one a seed.
+        least: float, below which no value can be.
+        most: float, above which no value can be.
+
+    Returns:
+        Triple of floats: mean, lower and upper end; the ends are `None` for
+        one value.
+    """
+    from scipy import stats
+
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, None, None
+    error = statistics.stdev(values) / len(values) ** 0.5
+    reach = float(stats.t.ppf(0.975, len(values) - 1)) * error
+    return mean, max(least, mean - reach), min(most, mean + reach)

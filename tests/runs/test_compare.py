@@ -172,7 +172,7 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
 def test_what_cannot_be_causal_has_no_row(config, tmp_path, capsys):
     settings = compare.CompareSettings(
         train_config=config.path,
-        attentions=["xbox", "shared_qk", "full", "xbox"],
+        attentions=["xbox", "shared_qk", "full", "xbox", "hybrid_local"],
         causality=["yes", "no"],
         out=tmp_path / "out",
     )
@@ -182,15 +182,17 @@ def test_what_cannot_be_causal_has_no_row(config, tmp_path, capsys):
     assert found == [
         ("full", "yes"),
         ("shared_qk", "yes"),
+        ("hybrid_local", "yes"),
         ("full", "no"),
         ("xbox", "no"),
         ("shared_qk", "no"),
+        ("hybrid_local", "no"),
     ]
     assert capsys.readouterr().out.startswith("xbox cannot be causal")
     settings = compare.CompareSettings(train_config=config.path)
-    from audio_tf.attention import ATTENTIONS
+    from audio_tf.attention import ATTENTIONS, MIXTURES
 
-    assert sorted(settings.names()) == sorted(ATTENTIONS)
+    assert sorted(settings.names()) == sorted([*ATTENTIONS, *MIXTURES])
     assert settings.names()[0] == "full"
 
 

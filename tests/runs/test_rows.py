@@ -1,12 +1,13 @@
 """Rows of tables: commands, their flags, and functions that take turns."""
 
 import subprocess
+import threading
 
 import pytest
 
 pytest.importorskip("tensorflow")
 
-from audio_tf.runs import rows
+from audio_tf.runs import distribution, rows
 
 
 def test_settings_become_the_flags_that_say_the_same():
@@ -72,3 +73,78 @@ def test_failed_commands_are_named_at_the_end(capsys):
     with pytest.raises(OSError):
         with failures.kept():
             raise OSError("disk full")
+
+
+def test_gpus_have_an_item_each_and_one_follows_the_other(monkeypatch):
+    """Of two, each is taken by one call at a time, and both are."""
+    monkeypatch.setattr(distribution, "gpus", lambda: ["2", "5"])
+    both, busy, ran = threading.Barrier(2), set(), []
+
+    def call(item, device):
+        assert device not in busy
+        busy.add(device)
+        if item < 2:
+            # Neither goes on before the other has begun.
+            both.wait(timeout=20)
+        ran.append((item, device))
+        busy.remove(device)
+
+    assert sorted(rows.over_devices(call, list(range(5)))) == list(range(5))
+    assert {device for item, device in ran if item < 2} == {"2", "5"}
+    monkeypatch.setattr(distribution, "gpus", lambda: ["2"])
+    ran.clear()
+    one = rows.over_devices(lambda *call: ran.append(call), [7, 8])
+    assert next(one) == 7 and ran == [(7, None)]
+
+
+def test_an_error_begins_nothing_more(monkeypatch):
+    monkeypatch.setattr(distribution, "gpus", lambda: ["0", "1"])
+    both, ran = threading.Barrier(2), []
+
+    def call(item, device):
+        ran.append(item)
+        if item < 2:
+            both.wait(timeout=20)
+        raise OSError("disk full")
+
+    with pytest.raises(OSError):
+        list(rows.over_devices(call, list(range(50))))
+    assert len(ran) < 50
+
+
+def test_a_process_sees_the_gpu_that_it_is_given(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **own: asked.append(own)
+    )
+    rows.run("train", device="3")
+    rows.run("train")
+    assert asked[0]["env"]["CUDA_VISIBLE_DEVICES"] == "3"
+    assert len(asked[0]["env"]) > 1 and "env" not in asked[1]
+
+
+def test_gpus_are_named_as_the_processes_know_them(monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.setattr(
+        tf.config, "list_physical_devices", lambda kind: [kind] * 2
+    )
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert distribution.gpus() == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-7")
+    assert distribution.gpus() == ["3", "GPU-7"]
+
+
+def test_a_folder_is_of_the_settings_of_its_rows(tmp_path):
+    """But for what no row was made with."""
+    asked = {"common": [1, (2, 3)], "one": {"a": 1}}
+    rows.begin(tmp_path / "out", asked)
+    rows.begin(tmp_path / "out", asked)
+    changed = {**asked, "one": {"a": 2}}
+    with pytest.raises(ValueError, match="other values of one$"):
+        rows.begin(tmp_path / "out", changed)
+    rows.begin(tmp_path / "out", changed, unused=["one"])
+    with pytest.raises(ValueError, match="other values of one$"):
+        rows.begin(tmp_path / "out", asked)
+    with pytest.raises(ValueError, match="other values of common, one$"):
+        rows.begin(tmp_path / "out", {})

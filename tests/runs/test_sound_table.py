@@ -1,0 +1,241 @@
+"""Table 1 of Audio Transformers: rows that are run, kept, and shown."""
+
+import csv
+import json
+import subprocess
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("training reads through tf.data", allow_module_level=True)
+
+from scripts import in_this_process
+
+from audio_tf import models
+from audio_tf.runs import sound_table
+
+
+def test_the_papers_table_is_whole():
+    """Sums of the columns, by hand; one figure is a question mark there."""
+    table = sound_table.TABLE_1
+    assert len(table) == 8
+    assert sum(row.mAP or 0 for row in table.values()) == pytest.approx(3.18)
+    total = sum(row.parameters for row in table.values())
+    assert total == pytest.approx(32.83e6)
+    assert [name for name in table if table[name].mAP is None] == [
+        "large_multiscale"
+    ]
+    sizes = {row.settings["model"] for row in table.values()}
+    assert len(sizes) == 8 and sizes <= set(models.list_sizes())
+
+
+def settings(**changes):
+    return sound_table.SoundTableSettings(
+        **{"data_dir": "there", "seeds": [0, 1], **changes}
+    )
+
+
+def test_a_rows_settings_are_its_own_then_those_of_all_then_of_one():
+    asked = settings(
+        batch_size=3,
+        train_settings={
+            "learning_rate": 0.2,
+            "model_kwargs": {"dropout": 0.5},
+            "silence_db": -60.0,
+        },
+        row_settings={
+            "large": {"learning_rate": 0.3, "batch_size": 7},
+            "crnn": {"patience": None},
+        },
+    )
+    small, large, crnn, vgg = (
+        asked.values(name) for name in ("small", "large", "crnn", "vgg_like")
+    )
+    assert small["dataset"] == "fsd50k" and small["data_dir"] == "there"
+    assert small["model_kwargs"] == {"frontend_gain": 1.0, "dropout": 0.5}
+    assert (small["learning_rate"], small["batch_size"]) == (0.2, 3)
+    assert (large["learning_rate"], large["batch_size"]) == (0.3, 7)
+    assert "patience" not in crnn and vgg["patience"] == 10
+    assert "seed" not in small and small["silence_db"] == -60.0
+    # The rows' own figure to stop by needs clips to compute it of.
+    alone = asked.values("vgg_like", validated=False)
+    assert set(vgg) - set(alone) == {"monitor", "patience"}
+    # The table of rows itself is as it was.
+    row = sound_table.TABLE_1["small"]
+    assert row.settings["model_kwargs"] == {"frontend_gain": 1.0}
+
+
+def test_what_does_not_fit_is_named(refusal, tmp_path):
+    given = ["reproduce", "fsd50k", "--out", tmp_path / "out"]
+    for arguments, said in (
+        (["--rows", "large_poled"], "did you mean 'large_pooled'"),
+        (["--rows"], "--rows must not be empty"),
+        (["--seeds"], "--seeds must not be empty"),
+        (["--seed", "3"], "--seed"),
+        (["--train-settings", '{"epoch": 1}'], "no setting 'epoch'; did you"),
+        (["--train-settings", '{"epochs": 1}'], "of its own, --epochs"),
+        (["--row-settings", '{"large": {"seed": 1}}'], "that of the rows"),
+        (["--row-settings", '{"large": {"dataset": "csv"}}'], "--dataset"),
+        (["--row-settings", '{"larg": {}}'], "did you mean 'large'"),
+        (["--row-settings", '{"crnn": {"epochs": 0}}'], "row crnn: --epochs"),
+        (["--train-settings", '{"test": false}'], "--score-split test needs"),
+        (["--val-folds", 1], "--val-folds"),
+        (["--data-dir", tmp_path / "none"], "none"),
+    ):
+        line = refusal(*given, *arguments)
+        assert said in line, line
+    assert not (tmp_path / "out").exists()
+
+
+def write_run(out, row, seed, report, corpus=0):
+    folder = out / row / f"seed_{seed}"
+    (folder / "preset").mkdir(parents=True)
+    provenance = {"corpus": {"checksum": corpus + seed}}
+    (folder / "preset" / "provenance.json").write_text(json.dumps(provenance))
+    (folder / "val.json").write_text(json.dumps(report))
+
+
+def test_a_table_has_intervals_pairs_and_the_papers_values(tmp_path):
+    for row, values in (
+        ("large", (0.5, 0.6)),
+        ("small", (0.4, 0.48)),
+        ("large_multiscale", (0.1,)),
+    ):
+        for seed, value in enumerate(values):
+            report = {"mAP": value, "accuracy": None}
+            write_run(tmp_path, row, seed, report)
+    asked = settings(out=tmp_path, score_split="val")
+    text = sound_table.write_table(asked, {"small": 987_272})
+    rows, _, helps = text.partition("\n\n")
+    lines = rows.splitlines()
+    assert len({line.count("|") for line in lines}) == 1
+    # In the paper's order. t of 1 degree of freedom is 12.706, which times
+    # 0.04 is 0.5082, and below 0 there is no figure.
+    assert lines[2] == (
+        "| Small Transformer `audio_transformer_small` | 0.4400 | "
+        "0.0000 to 0.9482 | - | 2 | 987,272 | 0.469 | 0.90 M |"
+    )
+    assert "Large 6-Layer Transformer `" in lines[3]
+    assert lines[4].endswith("| 0.1000 | - | - | 1 | - | - | 2.30 M |")
+    # Seed by seed: 0.1 and 0.12 of depth; 0.1 less 0.5 of averages.
+    depth, averages, _, corpus = helps.splitlines()[2:]
+    assert corpus == "fsd50k, val split"
+    assert depth.startswith("| more depth | +0.1100 | -0.0171 to +0.2371 | 2 ")
+    assert depth.endswith("| +0.056 |")
+    assert averages == "| multi-scale averages | -0.4000 | - | 1 | - |"
+
+    content = json.loads((tmp_path / "table1.json").read_text())
+    assert content["rows"]["large"]["mAP"]["by_seed"] == {"0": 0.5, "1": 0.6}
+    assert content["help"]["more depth"]["paper"] == pytest.approx(0.056)
+    with open(tmp_path / "table1.csv", newline="") as file:
+        first, *_ = csv.DictReader(file)
+    assert first["mAP"] == "0.44" and first["accuracy"] == ""
+    assert first["parameters"] == "987272" and first["paper_mAP"] == "0.469"
+
+    # Seeds may draw corpora of their own; rows of one seed share theirs.
+    write_run(tmp_path, "crnn", 0, {"mAP": 0.1, "accuracy": None}, corpus=5)
+    with pytest.raises(ValueError, match="small.seed_0 is not that of .*crnn"):
+        sound_table.write_table(asked, {})
+
+
+# Rows that are small, and trained on chunks of a tenth of a second.
+RIVAL = {"num_mel_bins": 12, "sample_rate_hz": 8_000}
+TRANSFORMER = {
+    "num_heads": 1,
+    "key_dim": 2,
+    "hidden_dim": 4,
+    "intermediate_dims": [2],
+    "frontend_filters": 4,
+    "sample_rate_hz": 8_000,
+}
+SMALL = {
+    "crnn": {"filters": 2, "pools": [[2, 3], [2, 2]], "units": 2, **RIVAL},
+    "vgg_like": {"filters": [2], "depths": [1], **RIVAL},
+    "resnet18": {"filters": [2], "depth": 1, **RIVAL},
+    "densenet121": {"depths": [1], "growth": 2, "stem_filters": 2, **RIVAL},
+    "small": {"num_layers": 1, **TRANSFORMER},
+    "large": {"num_layers": 2, **TRANSFORMER},
+    "large_multiscale": {
+        "num_layers": 2,
+        "multiscale_windows": [2],
+        **TRANSFORMER,
+    },
+    "large_pooled": {"num_layers": 3, "pool_kind": "max", **TRANSFORMER},
+}
+
+
+@pytest.mark.long
+def test_eight_rows_are_run_once_and_failures_named(
+    tmp_path, main, monkeypatch, capfd, eager_models, no_pictures
+):
+    """On noises of two classes; of one row an argument is wrong at first."""
+    monkeypatch.setattr(subprocess, "run", in_this_process)
+    rng, folder, lines = np.random.default_rng(0), tmp_path / "corpus", []
+    folder.mkdir()
+    for number in range(16):
+        split = ("train", "train", "val", "test")[number // 2 % 4]
+        noise = 0.1 * rng.standard_normal(800)
+        soundfile.write(folder / f"{number}.wav", noise, 8_000)
+        lines.append([f"{number}.wav", "ab"[number % 2], split])
+    with open(folder / "list.csv", "w", newline="") as file:
+        rows = [["filename", "labels", "split"], *lines]
+        csv.writer(file).writerows(rows)
+    out = tmp_path / "table"
+
+    def run(**changes):
+        by_row = {
+            name: {"model_kwargs": {**SMALL[name], **changes.get(name, {})}}
+            for name in SMALL
+        }
+        for name in ("crnn", "vgg_like", "resnet18", "densenet121"):
+            by_row[name]["hop_s"] = 0.05
+        main(
+            *("reproduce", "fsd50k", "--dataset", "csv", "--out", out),
+            *("--data-dir", folder / "list.csv", "--seeds", 5),
+            *("--epochs", 1, "--batch-size", 4),
+            *("--train-settings", '{"chunk_s": 0.1}'),
+            *("--row-settings", json.dumps(by_row)),
+        )
+
+    with pytest.raises(SystemExit) as stopped:
+        run(vgg_like={"depth": [1]})
+    assert stopped.value.code == 1
+    said = capfd.readouterr()
+    failed = said.out.partition("1 runs failed:\n")[2]
+    assert "--model vgg_like" in failed and "'depths'" in said.err
+    content = json.loads((out / "table1.json").read_text())["rows"]
+    assert set(content) == set(SMALL) - {"vgg_like"}
+    with pytest.raises(SystemExit):
+        run(small={"num_layers": 3})
+    assert "other values of small\n" in capfd.readouterr().err
+
+    # What the row failed by is put right.
+    run()
+    (command,) = [
+        line
+        for line in capfd.readouterr().out.splitlines()
+        if line.startswith("$ ")
+    ]
+    assert "--model vgg_like" in command and "--seed 5" in command
+    table = json.loads((out / "table1.json").read_text())
+    assert list(table["rows"]) == list(SMALL)
+    assert set(table["help"]) == set(sound_table.QUESTIONS)
+    for name, row in table["rows"].items():
+        run_of = out / name / "seed_5"
+        report = json.loads((run_of / "test.json").read_text())
+        for figure in ("mAP", "accuracy"):
+            assert row[figure]["mean"] == report[figure]
+        # Not those of normalisations that are counted, not trained.
+        model = models.AudioClassifier.from_preset(str(run_of / "preset"))
+        assert row["parameters"] == model.count_params() - sum(
+            int(np.prod(weight.shape)) for weight in model.non_trainable_weights
+        )
+    text = (out / "table1.md").read_text()
+    assert len(text.splitlines()) == 10 + 6 + 2
+
+    run()
+    assert "\n$ " not in "\n" + capfd.readouterr().out
+    assert (out / "table1.md").read_text() == text
