@@ -47,7 +47,7 @@ test-slow: $(VENV)/.installed
 # The layers on JAX, which compiles each operation: most takes longer there.
 test-jax: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[jax]"
-	KERAS_BACKEND=jax $(BIN)/pytest -n 2 --dist loadfile \
+	KERAS_BACKEND=jax $(BIN)/pytest -n 2 --dist worksteal \
 	    -m "not slow and not long and not one_backend" \
 	    tests/attention tests/layers tests/models tests/test_optimizers.py \
 	    tests/runs/test_distribution.py
