@@ -125,7 +125,7 @@ def write(
     Args:
         name: str, the preset's name.
         facts: dict of the fields of `released.Released` that it is made from.
-        figures: `release.Figures`.
+        figures: `release_figures.Figures`.
         limits: str, or `None` for what holds for all.
         kept: str, which epoch was kept, or `""`.
         machine: str, where latency was measured.

@@ -16,7 +16,6 @@ forbids commercial use.
 
 import dataclasses
 import functools
-import json
 import os
 import pathlib
 import platform
@@ -29,13 +28,12 @@ import time
 import keras
 import numpy as np
 
-from audio_tf import files, intervals, metrics, models, released
+from audio_tf import files, models, released
 from audio_tf.corpora.corpus import SPLITS
 from audio_tf.export import formats, verify
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import presets
-from audio_tf.runs import callbacks, model_card, provenance, results
-from audio_tf.runs.evaluate import score_split
+from audio_tf.runs import callbacks, model_card, release_figures
 from audio_tf.runs.flags import run_by_flags, saved_run
 from audio_tf.runs.settings import Settings, setting, shared
 from audio_tf.runs.train_settings import TrainSettings
@@ -43,8 +41,6 @@ from audio_tf.runs.train_settings import TrainSettings
 # Corpora whose clips are not all free for commercial use.
 NOT_COMMERCIAL = {"esc50": "CC BY-NC 3.0"}
 FORBIDS = re.compile(r"\bnc\b|non-?\s?commercial|research only", re.IGNORECASE)
-# How far the preset's figures may be from those that the run has left.
-TOLERANCE = 1e-4
 CALLS = 50  # That latency is the median of.
 NEEDED = ("run", "name", "use", "licence", "baseline")
 
@@ -186,200 +182,6 @@ def without_folders(value):
     return value
 
 
-@dataclasses.dataclass
-class Figures:
-    """The figures of a model on a split, for its card and for the index.
-
-    Attributes:
-        metric: `released.Metric`, the one that counts.
-        table: list of pairs of a name and of a figure with its interval.
-        baseline: list of pairs of the name of a baseline and its figure of
-            the same name.
-        details: str, Markdown on what is confused.
-        labels: list of str, or `None` of an encoder.
-        meaning: str, what was scored and what the intervals are.
-    """
-
-    metric: released.Metric
-    table: list
-    baseline: list
-    details: str
-    labels: list | None
-    meaning: str
-
-
-def classifier_figures(settings, run, origin, classifier):
-    """Scores the split of a run's corpus by its classifier.
-
-    Args:
-        settings: `ReleaseSettings`.
-        run: `TrainSettings` of the run.
-        origin: dict, its `provenance.json`.
-        classifier: the `AudioClassifier` that is released.
-
-    Returns:
-        `Figures`.
-
-    Raises:
-        ValueError: if the corpus is not the run's, the figures are not those
-            that it has left, or the baseline is of other clips.
-    """
-    baseline = json.loads(pathlib.Path(settings.baseline).read_text())
-    same_clips(baseline["corpus"], origin, settings, "the baseline")
-    corpus = run.load()[settings.split]
-    chunks, scores = score_split(
-        classifier, corpus, settings.split, run.prepare_arguments()
-    )
-    clips, root = chunks.clips, run.file_root()
-    record = provenance.corpus_record({settings.split: clips.corpus}, root)
-    same_clips(provenance.corpus_facts(record), origin, settings, "the corpus")
-    labels = clips.corpus.vocabulary
-    report = metrics.evaluate(chunks.targets, scores, labels)
-    check_figures(settings, report)
-    targets = chunks.targets.astype(np.int64)
-    found = results.intervals_of(metrics.METRICS, targets, scores, clips.corpus)
-    table = [
-        (name, report[name], found.get(name))
-        for name in metrics.METRICS
-        if report[name] is not None
-    ]
-    counts = "accuracy" if report["accuracy"] is not None else "mAP"
-    ((_, value, interval),) = [row for row in table if row[0] == counts]
-    rows = [
-        (f"{name}, {baseline_name(figures[counts])}", figures[counts]["mean"])
-        for name, figures in baseline["figures"].items()
-    ]
-    if counts == "accuracy":
-        details = model_card.confusions(targets, scores, labels)
-    else:
-        details = model_card.hardest(report)
-    return Figures(
-        released.Metric(counts, value, list(interval), len(targets)),
-        table,
-        rows,
-        details,
-        labels,
-        f"Figures of {len(targets)} clips, "
-        f"{results.how_scored(chunks)['how']}, with 95 % intervals of the "
-        f"bootstrap over {found['units']} {found['unit']}s.",
-    )
-
-
-def baseline_name(figure):
-    """Returns a text of how often a baseline was trained."""
-    count = len(figure["values"])
-    if count == 1:
-        return "one training"
-    return f"{count} seeds, deviation {figure['deviation']:.3f}"
-
-
-def same_clips(facts, origin, settings, what):
-    """Checks that something is of the very clips of a run.
-
-    Args:
-        facts: dict by split that `provenance.corpus_facts` has returned.
-        origin: dict, the `provenance.json` of the run.
-        settings: `ReleaseSettings`.
-        what: str, what is checked.
-
-    Raises:
-        ValueError: if it is of other clips.
-    """
-    split = settings.split
-    found, wanted = facts.get(split), origin["corpus"].get(split)
-    if found is None or found != wanted:
-        raise ValueError(
-            f"The split {split} of {what} must be that of the run, {wanted}. "
-            f"Received: {found}"
-        )
-
-
-def check_figures(settings, report):
-    """Checks that a preset scores as its run has said.
-
-    Raises:
-        ValueError: if it does not.
-    """
-    path = pathlib.Path(settings.run, f"{settings.split}.json")
-    said = json.loads(path.read_text())
-    for name in metrics.METRICS:
-        before, now = said[name], report[name]
-        if before != now and abs(before - now) > TOLERANCE:
-            raise ValueError(
-                f"The preset does not score as {path} says. Received: "
-                f"{name} {now}, there {before}"
-            )
-
-
-def encoder_figures(settings):
-    """Reads the figures of the probes of an encoder.
-
-    Args:
-        settings: `ReleaseSettings`.
-
-    Returns:
-        `Figures`, the first task's counts.
-
-    Raises:
-        ValueError: if no probes are given, or those of the baseline have
-            other tasks or other utterances.
-    """
-    if settings.probes is None:
-        raise ValueError(
-            "--probes is needed for an encoder, which has no labels. "
-            "Received: none"
-        )
-    ours, plain = (
-        json.loads(pathlib.Path(path).read_text())
-        for path in (settings.probes, settings.baseline)
-    )
-    if ours["corpus"] != plain["corpus"] or set(ours["tasks"]) - set(
-        plain["tasks"]
-    ):
-        raise ValueError(
-            "--baseline must have probes of the same tasks and utterances. "
-            f"Received: tasks {list(plain['tasks'])}, not "
-            f"{list(ours['tasks'])}, or another corpus"
-        )
-    table = []
-    for task, report in ours["tasks"].items():
-        count = report["utterances"]["test"]
-        share = report["test_accuracy"]
-        table.append(
-            (f"accuracy of {task}", share, intervals.wilson(share, count))
-        )
-    task, report = next(iter(ours["tasks"].items()))
-    name, share, interval = table[0]
-    count = report["utterances"]["test"]
-    chances = ", ".join(
-        f"{task} {report['chance']:.3f}"
-        for task, report in ours["tasks"].items()
-    )
-    return Figures(
-        released.Metric(name, share, list(interval), count),
-        table,
-        [("plain features", plain["tasks"][task]["test_accuracy"])],
-        "A probe is a small classifier of frozen frames. One who always "
-        f"names the most frequent class would have: {chances}.",
-        None,
-        f"Figures of {count} clips with Wilson's 95 % intervals.",
-    )
-
-
-def check_baseline(figures):
-    """Checks that the figure that counts is not below a baseline's.
-
-    Raises:
-        ValueError: if it is.
-    """
-    best = max(value for _, value in figures.baseline)
-    if figures.metric.value < best:
-        raise ValueError(
-            "No model is released whose figure is below that of the baseline. "
-            f"Received: {figures.metric}, the baseline has {best:.3f}"
-        )
-
-
 def latencies(model, seconds):
     """Measures the time of one clip alone, in TensorFlow and as a file.
 
@@ -479,12 +281,12 @@ def run(settings):
         model = models.AudioClassifier.from_preset(preset)
         changes = settings.those_given(("data_dir", "cache_dir"))
         of_run = TrainSettings.from_json(content, **changes)
-        figures = classifier_figures(settings, of_run, origin, model)
+        figures = release_figures.of_classifier(settings, of_run, origin, model)
         times = latencies(model, model.chunk_s or 1.0)
     else:
         model = models.AudioBackbone.from_preset(preset)
-        figures, times = encoder_figures(settings), []
-    check_baseline(figures)
+        figures, times = release_figures.of_encoder(settings), []
+    release_figures.check_baseline(figures)
     facts = {
         "model": keras.saving.get_registered_name(type(model)),
         "backbone": loader.config["registered_name"],

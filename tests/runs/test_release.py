@@ -24,6 +24,7 @@ from audio_tf.runs import (
     model_card,
     provenance,
     release,
+    release_figures,
     showing,
     train,
 )
@@ -309,14 +310,14 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
     plain = write("plain.json", {"speaker": 0.5, "phoneme": 0.9})
     ours = write("ours.json", {"speaker": 0.75, "phoneme": 0.8})
     settings = release.ReleaseSettings(**asked, baseline=plain, probes=ours)
-    found = release.encoder_figures(settings)
+    found = release_figures.of_encoder(settings)
     assert found.metric.value == 0.75 and found.metric.clips == 40
     assert found.baseline == [("plain features", 0.5)]
     assert [row[0] for row in found.table] == [
         "accuracy of speaker",
         "accuracy of phoneme",
     ]
-    release.check_baseline(found)
+    release_figures.check_baseline(found)
     other = write("other.json", {"phoneme": 0.8})
     for changes, message in (
         ({"baseline": other, "probes": ours}, "same tasks"),
@@ -324,7 +325,7 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
     ):
         settings = release.ReleaseSettings(**asked, **changes)
         with pytest.raises(ValueError, match=message):
-            release.encoder_figures(settings)
+            release_figures.of_encoder(settings)
 
 
 def test_confusions_are_those_of_scikit_learn(rng):
