@@ -10,6 +10,10 @@ beside other released presets, with an entry in index.json. A run of
 `pretrain` is released with the figures of its probes: --probes is the
 probes.json of the encoder, --baseline that of the plain features.
 
+A model that has learned from all clips at hand has none left to be scored by:
+--measured-run is a run trained alike on fewer of them, whose figures the card
+tells, and says so.
+
 A model is refused whose figure is below that of the baseline, or whose corpus
 forbids commercial use.
 """
@@ -34,9 +38,8 @@ from audio_tf.export import formats, verify
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import presets
 from audio_tf.runs import callbacks, model_card, release_figures
-from audio_tf.runs.flags import run_by_flags, saved_run
+from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import Settings, setting, shared
-from audio_tf.runs.train_settings import TrainSettings
 
 # Corpora whose clips are not all free for commercial use.
 NOT_COMMERCIAL = {"esc50": "CC BY-NC 3.0"}
@@ -81,6 +84,12 @@ class ReleaseSettings(Settings):
         None,
         "probes.json of a pre-trained encoder",
         unless_given="the model is a classifier",
+    )
+    measured_run: str | None = setting(
+        None,
+        "run trained alike on fewer clips, whose figures count where --run "
+        "has learned from all there are",
+        unless_given="--run",
     )
     split: str = setting("test", "split that is scored", SPLITS)
     data_dir: str | None = shared("data_dir", None, unless_given="the run's")
@@ -256,6 +265,37 @@ def best_epoch(folder, run):
     )
 
 
+def measure(settings, model):
+    """Measures a classifier, or that which stands for it.
+
+    Args:
+        settings: `ReleaseSettings`.
+        model: the `AudioClassifier` of `settings.run`.
+
+    Returns:
+        `release_figures.Figures`.
+    """
+    changes = settings.those_given(("data_dir", "cache_dir"))
+    run = release_figures.finished_run(settings.run, **changes)
+    if settings.measured_run is None:
+        return release_figures.of_classifier(settings, run, model)
+    scored = release_figures.finished_run(settings.measured_run, **changes)
+    release_figures.check_alike(run, scored)
+    figures = release_figures.of_classifier(
+        settings,
+        scored,
+        models.AudioClassifier.from_preset(scored.folder / "preset"),
+    )
+    learned, fewer = (
+        each.origin["corpus"]["train"]["files"] for each in (run, scored)
+    )
+    meaning = (
+        f"{figures.meaning} They are of a model that was trained alike on "
+        f"{fewer} of the clips; this one has learned from {learned}."
+    )
+    return dataclasses.replace(figures, meaning=meaning)
+
+
 def run(settings):
     """Writes the folder of a released preset, and enters it into the index.
 
@@ -274,16 +314,18 @@ def run(settings):
             "preset/provenance.json"
         )
     check_origin(origin)
-    content = saved_run(folder)
     loader = presets.find(preset)
     is_classifier = (preset / "task.json").is_file()
     if is_classifier:
         model = models.AudioClassifier.from_preset(preset)
-        changes = settings.those_given(("data_dir", "cache_dir"))
-        of_run = TrainSettings.from_json(content, **changes)
-        figures = release_figures.of_classifier(settings, of_run, origin, model)
+        figures = measure(settings, model)
         times = latencies(model, model.chunk_s or 1.0)
     else:
+        if settings.measured_run is not None:
+            raise ValueError(
+                "--measured-run is of classifiers, --probes measure an "
+                f"encoder. Received: {settings.measured_run}"
+            )
         model = models.AudioBackbone.from_preset(preset)
         figures, times = release_figures.of_encoder(settings), []
     release_figures.check_baseline(figures)

@@ -3,13 +3,19 @@
 import dataclasses
 import json
 import pathlib
+import typing
 
 import numpy as np
 
 from audio_tf import intervals, metrics, released
+from audio_tf.export.classifiers import read_provenance
 from audio_tf.runs import model_card, provenance, results
 from audio_tf.runs.evaluate import score_split
+from audio_tf.runs.flags import saved_run
+from audio_tf.runs.train_settings import TrainSettings
 
+# Settings of where things lie, of no matter to what is trained.
+PLACES = {"data_dir", "cache_dir", "out", "other_splits"}
 # How far the preset's figures may be from those that the run has left.
 TOLERANCE = 1e-4
 
@@ -36,14 +42,96 @@ class Figures:
     meaning: str
 
 
-def of_classifier(settings, run, origin, classifier):
+class FinishedRun(typing.NamedTuple):
+    """A training that has ended.
+
+    Attributes:
+        folder: `pathlib.Path`.
+        settings: `TrainSettings`.
+        origin: dict, the `provenance.json` of its preset.
+    """
+
+    folder: pathlib.Path
+    settings: TrainSettings
+    origin: dict
+
+
+def finished_run(folder, **changes):
+    """Reads the folder of a finished training.
+
+    Args:
+        folder: path.
+        **changes: settings that may differ, such as where the corpus is.
+
+    Returns:
+        `FinishedRun`.
+
+    Raises:
+        ValueError: if it has not ended.
+    """
+    folder = pathlib.Path(folder)
+    origin = read_provenance(folder / "preset")
+    if origin is None:
+        raise ValueError(
+            f"A finished run is needed. Received: {folder}, without "
+            "preset/provenance.json"
+        )
+    settings = TrainSettings.from_json(saved_run(folder), **changes)
+    return FinishedRun(folder, settings, origin)
+
+
+def check_alike(run, measured):
+    """Checks that a run is that of another one on more clips.
+
+    Args:
+        run: `FinishedRun`.
+        measured: `FinishedRun`, whose figures stand for those of `run`.
+
+    Raises:
+        ValueError: if their settings differ in more than the splits and
+            places, or their labels, or if a clip that the other learned from
+            is not the run's.
+    """
+    splits = {
+        field.name
+        for field in dataclasses.fields(TrainSettings)
+        if field.metadata["option"]
+    }
+    for field in dataclasses.fields(TrainSettings):
+        ours, theirs = (
+            getattr(each.settings, field.name) for each in (run, measured)
+        )
+        if ours != theirs and field.name not in splits | PLACES:
+            raise ValueError(
+                f"{measured.folder} must be trained as {run.folder}, but for "
+                f"the splits. Received: {field.name}={theirs!r}, "
+                f"not {ours!r}"
+            )
+    if run.origin["labels"] != measured.origin["labels"]:
+        raise ValueError(
+            f"{measured.folder} must have the labels {run.origin['labels']}. "
+            f"Received: {measured.origin['labels']}"
+        )
+    ours, theirs = (
+        json.loads((each.folder / "corpus.json").read_text())["splits"]["train"]
+        for each in (run, measured)
+    )
+    others = [name for name in theirs if theirs[name] != ours.get(name)]
+    if others:
+        raise ValueError(
+            f"{run.folder} must have learned from all clips of "
+            f"{measured.folder}. Received: {len(others)} others, the first "
+            f"{others[0]}"
+        )
+
+
+def of_classifier(settings, scored, classifier):
     """Scores the split of a run's corpus by its classifier.
 
     Args:
         settings: `ReleaseSettings`.
-        run: `TrainSettings` of the run.
-        origin: dict, its `provenance.json`.
-        classifier: the `AudioClassifier` that is released.
+        scored: `FinishedRun`.
+        classifier: its `AudioClassifier`.
 
     Returns:
         `Figures`.
@@ -52,6 +140,7 @@ def of_classifier(settings, run, origin, classifier):
         ValueError: if the corpus is not the run's, the figures are not those
             that it has left, or the baseline is of other clips.
     """
+    _, run, origin = scored
     baseline = json.loads(pathlib.Path(settings.baseline).read_text())
     same_clips(baseline["corpus"], origin, settings, "the baseline")
     corpus = run.load()[settings.split]
@@ -63,7 +152,7 @@ def of_classifier(settings, run, origin, classifier):
     same_clips(provenance.corpus_facts(record), origin, settings, "the corpus")
     labels = clips.corpus.vocabulary
     report = metrics.evaluate(chunks.targets, scores, labels)
-    check_figures(settings, report)
+    check_figures(scored.folder / f"{settings.split}.json", report)
     targets = chunks.targets.astype(np.int64)
     found = results.intervals_of(metrics.METRICS, targets, scores, clips.corpus)
     table = [
@@ -122,13 +211,16 @@ def same_clips(facts, origin, settings, what):
         )
 
 
-def check_figures(settings, report):
+def check_figures(path, report):
     """Checks that a preset scores as its run has said.
+
+    Args:
+        path: `pathlib.Path` of the figures that the run has left.
+        report: dict of figures by name.
 
     Raises:
         ValueError: if it does not.
     """
-    path = pathlib.Path(settings.run, f"{settings.split}.json")
     said = json.loads(path.read_text())
     for name in metrics.METRICS:
         before, now = said[name], report[name]

@@ -208,6 +208,48 @@ def test_a_run_becomes_a_released_preset(
     entry.verify()
 
 
+def more_clips(folder):
+    """Makes a run of one that has learned from a clip more."""
+
+    def one_more(content):
+        content["splits"]["train"]["13.wav"] = [1, "high"]
+
+    rewrite(folder / "corpus.json", one_more)
+    rewrite(
+        folder / "preset" / "provenance.json",
+        lambda content: content["corpus"]["train"].update(files=6),
+    )
+    (folder / "test.json").unlink()
+
+
+def test_a_run_on_all_clips_has_the_figures_of_one_on_fewer(
+    finished, arguments, quick, tmp_path
+):
+    whole = tmp_path / "whole"
+    shutil.copytree(finished, whole)
+    more_clips(whole)
+    asked = {**arguments, "run": str(whole), "measured_run": str(finished)}
+    release.run(release.ReleaseSettings(**asked))
+    share = json.loads((finished / "test.json").read_text())["accuracy"]
+    (entry,) = released.read_index(arguments["into"]).values()
+    assert entry.metric.value == share
+    card = (tmp_path / "released" / NAME / "README.md").read_text()
+    assert "trained alike on 5 of the clips; this one has learned from 6." in (
+        card
+    )
+
+    asked |= {"run": str(finished), "measured_run": str(whole)}
+    with pytest.raises(ValueError, match="all clips of .*: 1 others.*13.wav"):
+        release.run(release.ReleaseSettings(**asked, replace=True))
+    asked |= {"run": str(whole), "measured_run": str(finished)}
+    rewrite(
+        whole / "config.json",
+        lambda content: content["settings"].update(seed=6),
+    )
+    with pytest.raises(ValueError, match="but for the splits.*seed=5"):
+        release.run(release.ReleaseSettings(**asked, replace=True))
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
