@@ -18,17 +18,27 @@ def mean_average_precision(targets, scores, weights):
         Float64 array `(draws,)`: the means over the classes that have a
         positive among the clips of the draw, NaN where none has.
     """
+    # Rows that are one after the other in memory are summed fast.
+    columns = np.ascontiguousarray(np.asarray(weights).T)
     total, count = np.zeros(len(weights)), np.zeros(len(weights))
     for truth, score in zip(targets.T, scores.T, strict=True):
         order = np.argsort(-score, kind="stable")
+        (places,) = np.nonzero(truth[order])
+        if not len(places):
+            continue
         # Clips of equal score are found together.
         ends = np.flatnonzero(np.diff(score[order], append=np.nan) != 0)
-        drawn = weights[:, order]
-        hits = np.cumsum(drawn * truth[order], axis=1)[:, ends]
-        found = np.cumsum(drawn, axis=1)[:, ends]
-        gained = np.diff(hits, axis=1, prepend=0)
-        gains = (gained * hits / np.maximum(found, 1)).sum(axis=1)
-        positives = hits[:, -1]
-        total += gains / np.maximum(positives, 1)
-        count += positives > 0
+        groups, firsts = np.unique(
+            np.searchsorted(ends, places), return_index=True
+        )
+        ends = ends[groups]
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        # Of each group with a positive: all clips down to it, and its own.
+        down_to = columns[order[: ends[-1] + 1]]
+        found = np.cumsum(np.add.reduceat(down_to, starts), axis=0)
+        gained = np.add.reduceat(columns[order[places]], firsts)
+        hits = np.cumsum(gained, axis=0)
+        gains = (gained * (hits / np.maximum(found, 1))).sum(axis=0)
+        total += gains / np.maximum(hits[-1], 1)
+        count += hits[-1] > 0
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)

@@ -130,17 +130,26 @@ def trained_on(settings, origin):
     split = "train" in origin.get("corpus", {})
     if not split or said.get("dataset") != settings.dataset:
         return None
+    # Which clips are there, and their labels, is what is said now.
+    ours = ("data_dir", "cache_dir", "vocabulary")
     known = {field.name for field in dataclasses.fields(DataSettings)}
-    given = {name: said[name] for name in known & set(origin["given"])}
-    places = settings.those_given(("data_dir", "cache_dir"))
-    training = DataSettings(**{**given, **places, "other_splits": True})
+    known = known.intersection(origin["given"]).difference(ours)
+    given = {name: said[name] for name in known}
+    given |= {**settings.those_given(ours), "other_splits": True}
+    training = DataSettings(**given)
     options = training.options()
     # The other folds need not be there.
     options |= training.taken(
         {"folds": {"train": training.train_folds, "val": [], "test": []}}
     )
     folder = settings.corpus_dir()
-    return load_corpus(settings.dataset, folder, **options)["train"].files
+    try:
+        found = load_corpus(settings.dataset, folder, **options)
+    except (ValueError, OSError) as error:
+        # Of a corpus of which some is gone.
+        print(f"not known what the model was trained on: {error}")
+        return None
+    return found["train"].files
 
 
 def check_unheard(settings, corpus, heard):

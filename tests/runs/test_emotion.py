@@ -12,8 +12,9 @@ if keras.backend.backend() != "tensorflow":
 
 from backbone_cases import RATE_HZ, speech_encoder
 
-from audio_tf import models
+from audio_tf import data, models
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
+from audio_tf.corpora import Corpus
 from audio_tf.runs import emotion, folds
 
 CHUNK_S = 0.2
@@ -99,6 +100,25 @@ def test_folds_that_cannot_be_are_refused():
         folds.make(embedded(splits=splits), settings(protocol="splits"))
     with pytest.raises(ValueError, match="`groups` alone"):
         folds.make(embedded(list("babccaab")), settings(protocol="splits"))
+
+
+def test_a_speaker_of_two_sessions_is_on_both_sides():
+    """Whatever the splits of the corpus are, groups are what is left out."""
+    corpus = Corpus(
+        ["a.wav", "b.wav", "c.wav"],
+        [["x"]] * 3,
+        ["x"],
+        sources=["jo", "ann", "jo"],
+        source_kind="speaker",
+    )
+    numbers = np.arange(3)
+    clips = data.Clips(
+        corpus, ["a", "b", "c"], numbers, 100, {}, numbers, numbers
+    )
+    (leak,) = folds.between_sides(clips, ["1", "1", "2"])
+    assert leak.splits == ("1", "2") and leak.files == ("a.wav", "c.wav")
+    assert folds.between_sides(clips, ["1", "2", "1"]) == []
+    assert folds.between_sides(clips, None) == []
 
 
 def test_a_clip_may_have_several_chunks():
@@ -287,6 +307,9 @@ def test_arrays_that_do_not_fit_are_refused(changes, message, tmp_path):
         ),
         ({"model": "a", "module": "gaam-v1"}, "did you mean 'gaam_v1'"),
         ({"model": "a", "focal_gamma": -1.0}, "at least 0"),
+        # The corpus has splits of its own.
+        ({"model": "a", "dataset": "fsdd"}, "Received: each group is left out"),
+        ({"embeddings": "b", "other_splits": True}, "--other-splits does not"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(given, message):

@@ -214,5 +214,9 @@ def test_a_model_is_not_scored_on_what_it_was_trained_on(tmp_path):
     with pytest.raises(ValueError, match="1 of the 1 clips.*1-11-A.wav"):
         heard(**nothing, test_folds=[1])
     assert heard(**nothing, test_folds=[4]) == 0
+    # A fold that this copy of the corpus does not have.
+    origin["settings"] |= {"train_folds": [5], "test_folds": [3]}
+    origin["given"].append("test_folds")
+    assert heard(**nothing, test_folds=[1]) is None
     origin["settings"]["dataset"] = "esc50"
     assert heard(**nothing, test_folds=[1]) is None
