@@ -179,7 +179,15 @@ def test_a_backbone_is_a_class_and_an_entry(
     assert_scores_agree(formats.load(tmp_path / "exported"), classifier)
     clip = min(sounds.iterdir())
     pytest.importorskip("matplotlib")
-    run("inspect", tmp_path / "figures", "--model", preset, clip)
+    run(
+        "inspect",
+        tmp_path / "figures",
+        "--model",
+        preset,
+        "--only",
+        "maps",
+        clip,
+    )
     found = json.loads((tmp_path / "figures" / "maps.json").read_text())
     # 1,700 samples in windows of 80.
     assert [row["frames"] for row in found["heads"]] == [22, 22]

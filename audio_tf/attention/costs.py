@@ -49,7 +49,12 @@ _WITHOUT_GRADIENT = {
     for name in ("sign_alsh", "xbox", "xbox_qnf", "simple_lsh", "simple_alsh")
 }
 # Learned, but nothing to compute once it is.
-_TRAINING_ONLY = {"random_synthesizer": _table, "crafted_synthesizer": _table}
+_TRAINING_ONLY = {
+    "random_synthesizer": _table,
+    "crafted_synthesizer": _table,
+    # "SYN. (Ours)" of the version of 2020.
+    "raganato_synthesizer": _table,
+}
 
 
 def paper_cost(

@@ -80,8 +80,11 @@ def add_files(parser, more=""):
     Args:
         parser: the command's parser.
         more: str, what else may stand for a file, for the help text.
+
+    Returns:
+        The `argparse.Action`.
     """
-    parser.add_argument(
+    return parser.add_argument(
         "files",
         nargs="+",
         metavar="FILE",

@@ -1,11 +1,15 @@
-"""Draw and sort the attention maps of a checkpoint.
+"""Draw what a checkpoint has learned: its attention maps and its front end.
 
-Writes patterns.png (initial maps, drawn anew where not crafted by hand, against
-learned ones), kinds.png (diagonal, increasing, decreasing, sparse), heads.png,
-projection.png (PCA, then t-SNE) and maps.json, and prints the kind of each
-head. Layers and heads count from 1.
+Of the maps on audio files, writes patterns.png (initial maps, drawn anew where
+not crafted by hand, against learned ones), kinds.png (diagonal, increasing,
+decreasing, sparse), heads.png, projection.png (PCA, then t-SNE) and maps.json,
+and prints the kind of each head. Layers and heads count from 1. Of the front
+end, writes filters.png (the filters of the first learned layer, sorted by
+frequency, and the mel scale), filters_in_time.png, compression.png (what is
+learned for each mel band), before and after training, and frontend.json.
 """
 
+import argparse
 import json
 import sys
 
@@ -13,19 +17,49 @@ from audio_tf import console
 from audio_tf.cli import flags, sources
 from audio_tf.cli.output import report
 
+PARTS = ("maps", "frontend")
+CLIPS = 16
+
+
+class Only(argparse.Action):
+    """The flag that chooses a part; `const` is the action of the files.
+
+    Files that might be left out would be taken as left out wherever a flag
+    stands before them. So they are needed, until this flag says otherwise.
+    """
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        setattr(namespace, self.dest, values)
+        if values == "frontend":
+            self.const.nargs, self.const.required = "*", False
+
 
 def add(parser):
     """Adds the flags of the command."""
     parser.add_argument(
         "path", metavar="OUT_DIR", help="folder that the figures go to"
     )
-    flags.add_files(parser)
+    files = flags.add_files(parser, "; none with --only frontend")
     parser.add_argument(
         "--model",
         required=True,
         metavar="CHECKPOINT",
         help="folder of a preset, its hf://, kaggle:// or gs:// address, a "
         ".keras file, or the name of a size, which is untrained",
+    )
+    parser.add_argument(
+        "--only",
+        choices=PARTS,
+        action=Only,
+        const=files,
+        help="draw the attention maps alone, or the front end alone, which "
+        "needs no files",
+    )
+    parser.add_argument(
+        "--before",
+        metavar="CHECKPOINT",
+        help="the model that training began with, whose front end is drawn "
+        "as before training (default: an untrained one like it)",
     )
     parser.add_argument(
         "--layer",
@@ -36,9 +70,8 @@ def add(parser):
     parser.add_argument(
         "--clips",
         type=flags.positive_int,
-        default=16,
         metavar="N",
-        help="how many clips are drawn from the files (default: %(default)d); "
+        help=f"how many clips are drawn from the files (default: {CLIPS}); "
         "76 of twelve heads have the paper's 900 components",
     )
     parser.add_argument(
@@ -61,7 +94,58 @@ def add(parser):
 
 def run(arguments):
     """Inspects the checkpoint and returns the exit status."""
+    if arguments.only == "frontend":
+        return run_frontend(arguments)
+    flags.need(
+        "--before", arguments.before, "a front end", arguments.only is None
+    )
     files = sources.find_files(arguments.files)
+    status = run_maps(arguments, files)
+    if arguments.only is None:
+        run_frontend(arguments, alone=False)
+    return status
+
+
+def run_frontend(arguments, alone=True):
+    """Draws the front end and returns the exit status.
+
+    Args:
+        arguments: the flags.
+        alone: bool, whether nothing else is drawn: then a flag of the maps is
+            an error, and so is a front end that has learned nothing.
+    """
+    if alone:
+        for flag, value in (
+            ("FILE", arguments.files),
+            ("--layer", arguments.layer),
+            ("--clips", arguments.clips),
+            ("--seconds", arguments.seconds),
+            ("--json", arguments.json),
+        ):
+            flags.need(flag, value, "attention maps", False)
+    with console.quiet_tensorflow():
+        from audio_tf.analysis import frontends
+    try:
+        written = frontends.inspect_frontend(
+            arguments.model, arguments.path, arguments.before, arguments.seed
+        )
+    except frontends.NothingLearned as error:
+        if alone or arguments.before is not None:
+            raise
+        print(f"No filters.png: {error}", file=sys.stderr)
+        return 0
+    if not arguments.json:
+        print(f"The front end, in {arguments.path}: {', '.join(written)}")
+    return 0
+
+
+def run_maps(arguments, files):
+    """Draws the attention maps and returns the exit status.
+
+    Args:
+        arguments: the flags.
+        files: list of paths of audio files.
+    """
     with console.quiet_tensorflow():
         from audio_tf.analysis import inspection, kinds
     found = inspection.inspect(
@@ -69,7 +153,7 @@ def run(arguments):
         files,
         arguments.path,
         arguments.layer,
-        arguments.clips,
+        arguments.clips or CLIPS,
         arguments.seconds,
         arguments.seed,
     )

@@ -37,6 +37,7 @@ from audio_tf.layers.encoder import (
     TransformerBlock,
 )
 from audio_tf.layers.features import SpeechFeatures
+from audio_tf.layers.filters import Frontend
 from audio_tf.layers.frame_masking import (
     MASKING_POLICIES,
     FrameMasking,
@@ -82,6 +83,7 @@ __all__ = [
     "FrameMasking",
     "FrameNorm",
     "FrameStacking",
+    "Frontend",
     "LastStatesPooling",
     "LearnedFrameMasking",
     "LogCompression",

@@ -147,6 +147,14 @@ class Compression(Layer):
         """
         raise NotImplementedError  # abstract
 
+    def by_band(self):
+        """Returns what is learned for each band.
+
+        Returns:
+            Dict by name, with its unit, of float arrays `(bands,)`.
+        """
+        raise NotImplementedError  # abstract
+
     def compute_output_spec(self, inputs, mask=None):
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
@@ -184,6 +192,13 @@ class LogCompression(Compression):
 
     def compress(self, energies):
         return self.slope * ops.log(energies + ops.exp(self.log_floor))
+
+    def by_band(self):
+        floor = ops.convert_to_numpy(self.log_floor) / math.log(10.0)
+        return {
+            "floor (dB)": 10.0 * floor,
+            "slope": ops.convert_to_numpy(self.slope),
+        }
 
     def get_config(self):
         return {
@@ -265,6 +280,16 @@ class PCEN(Compression):
         power = ops.exp(self.log_power)
         normalised = ops.log(energies / divisor + ops.exp(self.log_bias))
         return ops.exp(power * normalised) - ops.exp(power * self.log_bias)
+
+    def by_band(self):
+        return {
+            "smoothing": ops.convert_to_numpy(
+                ops.sigmoid(self.logit_smoothing)
+            ),
+            "gain": np.exp(ops.convert_to_numpy(self.log_gain)),
+            "bias": np.exp(ops.convert_to_numpy(self.log_bias)),
+            "power": np.exp(ops.convert_to_numpy(self.log_power)),
+        }
 
     def get_config(self):
         return {

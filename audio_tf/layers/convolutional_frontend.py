@@ -5,10 +5,12 @@ library do without.
 """
 
 import keras
+import numpy as np
 from keras import ops
 
 from audio_tf.layers import activations
 from audio_tf.layers.encoder import LAYER_NORM_EPSILON, sizes_of
+from audio_tf.layers.filters import Filters, Frontend, Learned
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import (
     check_flags,
@@ -81,7 +83,7 @@ class ChannelNorm(Layer):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class ConvolutionalFrontend(Layer):
+class ConvolutionalFrontend(Frontend):
     """A layer that turns samples into frames by strided convolutions.
 
     `(batch, samples)` -> `(batch, frames, hidden_dim)`: the feature encoder
@@ -258,6 +260,11 @@ class ConvolutionalFrontend(Layer):
             x = self.activation(x)
         x = self.projection(self.projection_norm(x))
         return self.output_dropout(x, training=training)
+
+    def learned(self):
+        kernel = ops.convert_to_numpy(self.convolutions[0].kernel)
+        weights = np.transpose(kernel, (2, 0, 1))  # (filters, samples, 1)
+        return Learned(Filters(weights, 1), None, {})
 
     def first_lengths(self, waveform, lengths):
         """Counts the real frames behind the first convolution."""

@@ -4,13 +4,13 @@ import keras
 from keras import ops
 
 from audio_tf.layers import frames, spectral
+from audio_tf.layers.filters import Frontend
 from audio_tf.ops import masks
 from audio_tf.ops.checks import closest, reject_unknown
-from audio_tf.ops.layer import Layer
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class SpeechFeatures(Layer):
+class SpeechFeatures(Frontend):
     """The features that Audio ALBERT is trained on, from the waveform.
 
     `(batch, samples)` -> `(batch, frames, dim)`. The layer sets the level of

@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.layers import activations
+from audio_tf.layers.filters import Filters, Frontend, Learned
 from audio_tf.ops import blocks, masks
 from audio_tf.ops.layer import Layer
 
@@ -152,7 +153,7 @@ class FrameMask(Layer):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class WaveformFrontend(Layer):
+class WaveformFrontend(Frontend):
     """A layer that cuts a waveform into windows and embeds each by two Denses.
 
     `(batch, samples)` -> `(batch, frames, hidden_dim)` with
@@ -261,6 +262,10 @@ class WaveformFrontend(Layer):
         waveform = ops.pad(waveform, [[0, 0], [0, padding]])
         patches = ops.reshape(waveform, (batch, frames, self.window_size))
         return self.embedding_dense(self.filter_dense(patches))
+
+    def learned(self):
+        kernel = ops.convert_to_numpy(self.filter_dense.kernel)
+        return Learned(Filters(kernel.T[:, :, None], 1), None, {})
 
     def compute_output_spec(self, waveform, lengths=None):
         batch, samples = waveform.shape

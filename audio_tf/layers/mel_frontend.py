@@ -6,9 +6,10 @@ from keras import ops
 from audio_tf.layers import mel
 from audio_tf.layers.augment import Augmentation
 from audio_tf.layers.compression import PCEN, LogCompression
+from audio_tf.layers.filters import Filters, Frontend, Learned
+from audio_tf.layers.frontend import mel_centers
 from audio_tf.layers.spectral import Spectrogram
 from audio_tf.ops import blocks, checks, masks, statistics
-from audio_tf.ops.layer import Layer
 
 # Brings logarithms of energies to a deviation of about 1.
 LOG_SCALE = 0.3
@@ -54,7 +55,7 @@ def check_augmentation(layers, domains):
             )
 
 
-class MelBands(Layer):
+class MelBands(Frontend):
     """A layer that computes the mel bands of a waveform, compressed.
 
     `(batch, samples)` -> `(batch, windows, num_mel_bins)` with
@@ -175,6 +176,10 @@ class MelBands(Layer):
     def causal(self):
         """Whether no frame depends on samples of later ones."""
         return not self.subtract_mean
+
+    def learned(self):
+        middles = mel_centers(self.num_mel_bins, self.sample_rate_hz)
+        return Learned(None, middles, self.compression.by_band())
 
     def build(self, input_shape):
         self.spectrogram.build(input_shape)
@@ -319,6 +324,16 @@ class MelFrontend(MelBands):
         self.hidden_dim = hidden_dim
         self.embedding_dense = keras.layers.Dense(
             hidden_dim, dtype=self.dtype_policy, name="embedding"
+        )
+
+    def learned(self):
+        found = super().learned()
+        kernel = ops.convert_to_numpy(self.embedding_dense.kernel)
+        weights = kernel.T.reshape(
+            self.hidden_dim, self.stack_size, self.num_mel_bins
+        )
+        return found._replace(
+            filters=Filters(weights, self.hop_size, found.bands_hz)
         )
 
     def build(self, input_shape):

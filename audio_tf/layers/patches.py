@@ -5,6 +5,7 @@ import math
 import keras
 from keras import ops
 
+from audio_tf.layers.filters import Frontend
 from audio_tf.layers.mel_frontend import (
     LOG_FLOOR,
     LOG_SCALE,
@@ -13,11 +14,10 @@ from audio_tf.layers.mel_frontend import (
 )
 from audio_tf.layers.spectral import LogMel
 from audio_tf.ops import masks
-from audio_tf.ops.layer import Layer
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class MelPatches(Layer):
+class MelPatches(Frontend):
     """A layer that computes log-mel patches, silence being zero.
 
     `(batch, samples)` -> `(batch, frames, num_mel_bins)` with

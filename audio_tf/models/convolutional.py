@@ -104,6 +104,11 @@ class ConvolutionalBackbone(AugmentedBackbone):
         raise NotImplementedError  # abstract
 
     @property
+    def frontend(self):
+        """The layer of log-mel patches."""
+        return self.patches
+
+    @property
     def frame_size(self):
         return self.patches.frame_size
 

@@ -111,6 +111,11 @@ class MelResNetBackbone(AugmentedBackbone):
         self.augmented = heard
 
     @property
+    def frontend(self):
+        """The layer of mel bands."""
+        return self.bands
+
+    @property
     def frame_size(self):
         return self.bands.frame_size
 

@@ -86,6 +86,11 @@ class SpeechEncoder(AudioBackbone):
         self.weighted_sum = weighted_sum
 
     @property
+    def frontend(self):
+        """The layer of the features."""
+        return self.features
+
+    @property
     def sample_rate_hz(self):
         """The rate of the waveform that the features take."""
         return self.features.sample_rate_hz

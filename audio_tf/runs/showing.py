@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from audio_tf import files, metrics
-from audio_tf.analysis import charts, figures, mistakes
+from audio_tf.analysis import charts, class_charts, figures, mistakes
 from audio_tf.runs import callbacks, results
 
 CURVES = "learning_curves.png"
@@ -139,7 +139,7 @@ def show_split(folder, title, corpus, targets, scores):
     title += f": {len(targets)} clips, {name} "
     title += "undefined" if figure is None else f"{figure:.4f}"
     figures.save(
-        charts.draw_classes(
+        class_charts.draw_classes(
             mistakes.class_figures(targets, scores),
             labels,
             clips.astype(int),
@@ -150,7 +150,7 @@ def show_split(folder, title, corpus, targets, scores):
     if name == "accuracy":
         counts = metrics.confusion(targets, scores)
         figures.save(
-            charts.draw_confusion(counts, labels, title),
+            class_charts.draw_confusion(counts, labels, title),
             folder / "confusion.png",
         )
 

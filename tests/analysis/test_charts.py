@@ -5,33 +5,9 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from audio_tf.analysis import charts, figures
+from readable import canvas, check_readable
 
-
-def boxes(figure, texts):
-    """Bounding boxes of texts as they are drawn, in pixels."""
-    figure.draw_without_rendering()
-    renderer = figure.canvas.get_renderer()
-    return [text.get_window_extent(renderer) for text in texts]
-
-
-def canvas(figure):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    FigureCanvasAgg(figure)
-    figure.set_dpi(120)
-    return figure
-
-
-def check_readable(figure, texts):
-    """No two of the texts overlap, and none leaves the picture."""
-    found = boxes(canvas(figure), texts)
-    width, height = figure.canvas.get_width_height()
-    for index, box in enumerate(found):
-        assert box.x0 >= 0 and box.y0 >= 0, texts[index]
-        assert box.x1 <= width and box.y1 <= height, texts[index]
-        for other in found[:index]:
-            assert not box.overlaps(other), texts[index]
+from audio_tf.analysis import charts, class_charts, figures
 
 
 def test_learning_curves_mark_the_best_epoch(tmp_path):
@@ -58,7 +34,7 @@ def test_a_confusion_matrix_is_readable(classes, rng):
     counts = rng.integers(0, 9, (classes, classes))
     counts[0] = 0
     labels = [f"a long name of class {number}" for number in range(classes)]
-    figure = charts.draw_confusion(counts, labels, "title")
+    figure = class_charts.draw_confusion(counts, labels, "title")
     panel = figure.axes[0]
     shares = np.array(panel.images[0].get_array())
     np.testing.assert_allclose(shares[1], counts[1] / counts[1].sum())
@@ -76,7 +52,7 @@ def test_of_many_classes_the_most_confused_are_drawn():
     counts = np.diag(np.full(200, 5))
     counts[[7, 150], [150, 9]] = 3
     labels = [f"${number}" for number in range(200)]
-    figure = charts.draw_confusion(counts, labels, "title")
+    figure = class_charts.draw_confusion(counts, labels, "title")
     panel = figure.axes[0]
     names = [label.get_text() for label in panel.get_yticklabels()]
     assert {"$7 (8)", "$9 (5)", "$150 (8)"} <= set(names)
@@ -88,7 +64,7 @@ def test_of_many_classes_the_most_confused_are_drawn():
 def test_bars_are_sorted_and_readable(classes, rng):
     values = rng.random(classes)
     values[1] = np.nan
-    figure = charts.draw_classes(
+    figure = class_charts.draw_classes(
         {"recall": values, "precision": rng.random(classes)},
         [f"class {number}" for number in range(classes)],
         np.arange(classes),

@@ -161,3 +161,4 @@ def test_the_papers_table_lacks_what_came_later():
     assert paper_cost("local_dense_synthesizer", 500) is None
     assert paper_cost("sign_alsh", 500) == paper_cost("simple_alsh", 500)
     assert paper_cost("crafted_synthesizer", 500) == 0.0
+    assert paper_cost("raganato_synthesizer", 500, training=True) == 3e6

@@ -526,7 +526,11 @@ def test_attentions_are_listed_with_their_cost(capsys):
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split()[:3] == ["name", "complexity", "causal"]
     assert [line.split()[0] for line in lines] == list(attention.ATTENTIONS)
-    assert "O(L^1.5 D)" in lines[2] and lines[0].split()[-3] == "1.00"
+    assert "O(L^1.5 D)" in lines[2] and lines[0].split()[-4] == "1.00"
+    # By hand from Table 1 of arXiv 2006.05174: 2 L D + H L^2, in millions.
+    assert head.split()[-1] == "paper" and lines[0].split()[-1] == "13.536"
+    (local,) = [each for each in lines if each.startswith("local_dense")]
+    assert local.split()[-1] == "-"
 
     sizes = ["--length", "300", "--dim", "24", "--num-heads", "4"]
     assert cli.main(["attentions", "--json", "--training", *sizes]) == 0
@@ -539,6 +543,7 @@ def test_attentions_are_listed_with_their_cost(capsys):
         "causal": True,
         "multiply_adds": full.multiply_adds,
         "weight_bytes": full.weight_bytes,
+        "paper_cost": 2 * (2 * 300 * 24 + 4 * 300**2),
     }
     assert [row["name"] for row in rows] == list(attention.ATTENTIONS)
 

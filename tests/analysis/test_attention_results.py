@@ -1,0 +1,157 @@
+"""Tables of what attentions reached, and their picture."""
+
+import csv
+import json
+
+import pytest
+
+from audio_tf import attention, cli
+from audio_tf.analysis import attention_results as results
+
+COLUMNS = (
+    "attention",
+    "causal",
+    "figure",
+    "mean",
+    "low",
+    "high",
+    "multiply_adds",
+    "inference_ratio",
+    "training_ratio",
+)
+ROWS = [
+    ("raganato_synthesizer", "no", "accuracy", 0.9, 0.85, 0.95, 5e6, 0.8, 0.7),
+    ("full", "no", "accuracy", 0.8, 0.75, 0.85, 9e6, 1.0, 1.0),
+    ("xbox", "no", "accuracy", 0.7, "", "", "", "", ""),
+    ("hybrid_local", "no", "accuracy", 0.65, "", "", "", "", ""),
+    ("baseline: forest", "", "accuracy", 0.6, 0.5, 0.7, "", "", ""),
+]
+
+
+@pytest.fixture
+def leaderboard(tmp_path):
+    def write(rows=ROWS, columns=COLUMNS):
+        path = tmp_path / "leaderboard.csv"
+        with open(path, "w", newline="") as file:
+            csv.writer(file).writerows([columns, *rows])
+        return path
+
+    return write
+
+
+def test_a_leaderboard_is_read(leaderboard):
+    rows, baselines = results.read_results(leaderboard())
+    assert [row["attention"] for row in rows] == [row[0] for row in ROWS[:4]]
+    assert rows[0]["mean"] == 0.9 and rows[0]["low"] == 0.85
+    assert rows[0]["multiply_adds"] == 5e6 and rows[0]["causal"] == "no"
+    assert rows[2]["low"] is None and rows[2]["inference_ratio"] is None
+    assert [row["attention"] for row in baselines] == ["baseline: forest"]
+
+
+def test_the_table_of_the_papers_is_read(tmp_path):
+    table = {
+        name: {
+            "by_seed": {"speaker": [0.5, 0.7], "frame_speaker": [0.1]},
+            "causal": causal,
+            "inference_s": seconds,
+        }
+        for name, causal, seconds in (
+            ("features", None, None),
+            ("full", True, 0.04),
+            ("xbox", False, 0.06),
+        )
+    }
+    path = tmp_path / "table2.json"
+    path.write_text(json.dumps(table))
+    rows, baselines = results.read_results(path)
+    assert [row["attention"] for row in rows] == ["full", "xbox"]
+    assert [row["causal"] for row in rows] == ["yes", "no"]
+    assert rows[1]["inference_ratio"] == pytest.approx(1.5)
+    assert rows[1]["mean"] == pytest.approx(0.6)
+    assert [row["attention"] for row in baselines] == ["features"]
+    path.write_text(json.dumps({"full": {"by_seed": {}}}))
+    with pytest.raises(ValueError, match="no table of audio-tf reproduce"):
+        results.read_results(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "message"),
+    [
+        (ROWS, ("attention", "x"), "'figure' is missing"),
+        (ROWS[4:], COLUMNS, "no row of an attention"),
+        (
+            [(*ROWS[1][:3], "many", *ROWS[1][4:])],
+            COLUMNS,
+            "line 2: mean is no number. Received: 'many'",
+        ),
+        ([("xbix", *ROWS[1][1:])], COLUMNS, "did you mean 'xbox'"),
+    ],
+)
+def test_wrong_tables_are_named(rows, columns, message, leaderboard, capsys):
+    path = leaderboard(rows, columns)
+    assert cli.main(["attentions", "--results", str(path)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_other_files_are_no_results(tmp_path):
+    with pytest.raises(ValueError, match="must be leaderboard.csv"):
+        results.read_results(tmp_path / "table2.md")
+
+
+def test_the_command_line_joins_costs_and_results(
+    leaderboard, tmp_path, capsys, monkeypatch
+):
+    charts = pytest.importorskip("audio_tf.analysis.charts")
+    figures = pytest.importorskip("audio_tf.analysis.figures")
+    drawn = []
+
+    def draw(*arguments):
+        drawn.append((*arguments, charts_draw(*arguments)))
+        return drawn[-1][-1]
+
+    charts_draw = charts.draw_tradeoff
+    monkeypatch.setattr(charts, "draw_tradeoff", draw)
+    monkeypatch.setattr(figures, "save", lambda figure, path: None)
+    command = ["attentions", "--length", "500", "--results"]
+    command += [str(leaderboard()), "--plot", str(tmp_path / "a.png")]
+    assert cli.main(command) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[-2:] == ["paper", "reached"]
+    assert [line.split()[0] for line in lines] == [row[0] for row in ROWS[:4]]
+    # By hand from Table 1 of arXiv 2006.05174, in millions.
+    paper = [line.split()[-2:] for line in lines]
+    assert paper == [
+        ["0.000", "0.9000"],
+        ["3.768", "0.8000"],
+        ["3.483", "0.7000"],
+        ["-", "0.6500"],
+    ]
+    ((points, baselines, _, figure),) = drawn
+    # Its own count where the results have one, else that of the sizes.
+    xbox, local, full = (
+        attention.create(name, num_heads=12, key_dim=64, causal=False)
+        .cost(500, 768)
+        .multiply_adds
+        for name in ("xbox", "local_dense_synthesizer", "full")
+    )
+    assert [point["multiply_adds"] for point in points] == [
+        5e6,
+        9e6,
+        xbox,
+        (local + full) / 2,
+    ]
+    titles = [panel.get_title() for panel in figure.axes]
+    assert titles == [
+        f"{what}, not causal"
+        for what in ("inference", "training", "multiplications", "theory")
+    ]
+    # The best of the rows by its name, at 5 million.
+    theirs = [line.get_xdata()[0] for line in figure.axes[2].lines]
+    assert 5.0 in theirs and 5e6 not in theirs
+    counts = [len([t for t in p.texts if t.get_text()]) for p in figure.axes]
+    assert counts == [2, 2, 4, 3]
+
+
+def test_a_picture_needs_results(tmp_path, capsys):
+    assert cli.main(["attentions", "--plot", "a.png"]) == 2
+    assert "--plot means nothing without --results" in capsys.readouterr().err
