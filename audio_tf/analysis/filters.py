@@ -118,7 +118,7 @@ def at_first(frontend, seed):
     """Returns what a front end knew before it was trained.
 
     Args:
-        frontend: `layers.Frontend`.
+        frontend: `layers.filters.Frontend`.
         seed: int, the seed of weights that begin at random.
 
     Returns:

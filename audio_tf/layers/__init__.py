@@ -37,7 +37,6 @@ from audio_tf.layers.encoder import (
     TransformerBlock,
 )
 from audio_tf.layers.features import SpeechFeatures
-from audio_tf.layers.filters import Frontend
 from audio_tf.layers.frame_masking import (
     MASKING_POLICIES,
     FrameMasking,
@@ -83,7 +82,6 @@ __all__ = [
     "FrameMasking",
     "FrameNorm",
     "FrameStacking",
-    "Frontend",
     "LastStatesPooling",
     "LearnedFrameMasking",
     "LogCompression",

@@ -27,7 +27,7 @@ class AudioBackbone(
         features: layer that computes features of the waveform, a
             `SpeechFeatures`, `None` where the model takes the waveform
             otherwise or takes features.
-        frontend: `layers.Frontend` that turns the waveform into frames or
+        frontend: `layers.filters.Frontend` that turns the waveform into frames or
             bands, whose method `learned` says what it has learned; `None`
             where the model takes features.
         frame_size: int, samples (of features: input frames, 1) from one frame
