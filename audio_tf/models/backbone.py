@@ -27,9 +27,9 @@ class AudioBackbone(
         features: layer that computes features of the waveform, a
             `SpeechFeatures`, `None` where the model takes the waveform
             otherwise or takes features.
-        frontend: `layers.filters.Frontend` that turns the waveform into frames or
-            bands, whose method `learned` says what it has learned; `None`
-            where the model takes features.
+        frontend: `layers.filters.Frontend`, the layer that turns the waveform
+            into frames or bands, and whose method `learned` says what it has
+            learned; `None` where the model takes features.
         frame_size: int, samples (of features: input frames, 1) from one frame
             of the first stage to the next.
         output_frame_size: int, samples from one frame of
