@@ -34,6 +34,7 @@ RUNS = {
     "evaluate": "evaluate a model on a split of a corpus",
     "pretrain": "pre-train on unlabelled speech",
     "probe": "probe frozen features for speakers and phones",
+    "embed": "embed texts or images by all layers of a frozen encoder",
     "emotion": "decode all layers of a frozen encoder, one speaker left out",
     "baseline": "score what scikit-learn reaches on the same clips",
     "release": "write a trained model as a released preset, with its card",
