@@ -1,5 +1,7 @@
 """Pooling over time that looks at real frames only."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -161,11 +163,15 @@ class TemporalMaxPooling(TemporalPooling):
         lowest = LOWEST_HALF if half else LOWEST
         inputs = ops.where(real > 0.0, inputs, lowest)
         behind = [[0, 0], [0, self.pool_size - 1], [0, 0]]
-        highest = ops.max_pool(
-            ops.pad(inputs, behind, constant_values=lowest),
-            self.pool_size,
-            self.strides,
-            padding="valid",
+        padded = ops.pad(inputs, behind, constant_values=lowest)
+        number = blocks.count(ops.shape(inputs)[1], self.strides)
+        # TensorFlow's own pooling aborts where a stream has no frame yet.
+        highest = functools.reduce(
+            ops.maximum,
+            (
+                padded[:, place :: self.strides][:, :number]
+                for place in range(self.pool_size)
+            ),
         )
         return ops.where(counts > 0.0, highest, 0.0)
 
