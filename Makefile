@@ -123,10 +123,19 @@ zoo: $(VENV)/.installed
 	    "It names one of 40 Arabic command words in a second of speech.",\
 	    --model $(ZOO)/arabic_base/preset \
 	    --teachers $(ZOO)/arabic_teacher/preset)
-	$(call release,esc10,esc10,test,\
-	    --dataset esc10 --train-folds 1 2 3 --val-folds --test-folds 4 \
-	    --other-splits,\
-	    "CC BY 3.0","It names one of ten environmental sounds.")
+	$(call train,esc10,esc10)
+	$(BIN)/audio-tf train --config training/configs/esc10.py \
+	    --data-dir $(DATA)/esc10 --train-folds 1 2 3 4 --test-folds \
+	    --out $(ZOO)/esc10_whole
+	$(BIN)/audio-tf baseline --dataset esc10 --data-dir $(DATA)/esc10 \
+	    --train-folds 1 2 3 --val-folds --test-folds 4 --other-splits \
+	    --split test --report $(ZOO)/esc10/baseline.json
+	$(BIN)/audio-tf release --run $(ZOO)/esc10_whole \
+	    --measured-run $(ZOO)/esc10 --name audio_transformer_esc10 \
+	    --replace --baseline $(ZOO)/esc10/baseline.json \
+	    --corpus "ESC-10 (K. J. Piczak), folds 1-4" --licence "CC BY 3.0" \
+	    --use "It names one of ten environmental sounds." \
+	    --limits "It knows ten sounds alone, from 320 clips; other sounds get the nearest of them."
 	$(call release,fsdd_digits,fsdd,val,--dataset fsdd,"CC BY-SA 4.0",\
 	    "It names a digit that is spoken in English.")
 	$(call release,fsdd_speakers,fsdd,val,\
