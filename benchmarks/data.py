@@ -44,9 +44,6 @@ KINDS = ("wav", "flac", "ogg", "tfds")
 WANTED_BATCHES, WANTED_TFIO = 20_000.0, 4.0
 
 
-# === Files ===
-
-
 def find_files(folder, limit):
     import numpy as np
 
@@ -66,7 +63,6 @@ def write_files(scratch, sources, rate_hz):
     import soundfile
 
     from audio_tf.audio import AudioError, load_audio
-    from audio_tf.builders.esc import Esc
 
     kinds = {"wav": "PCM_16", "flac": "PCM_16", "ogg": "VORBIS"}
     for kind in kinds:
@@ -88,18 +84,22 @@ def write_files(scratch, sources, rate_hz):
                 # Long Vorbis blocks overflow the stack of the encoder.
                 for start in range(0, len(audio), rate_hz):
                     file.write(audio[start : start + rate_hz])
-    if not rows:
+    count = len(rows)
+    if not count:
         raise SystemExit("No file is usable.")
-    lines = ["filename,fold,target,category", *rows, ""]
-    (scratch / "wav" / "esc50.csv").write_text("\n".join(lines))
-    Esc(
-        source=scratch / "wav",
-        config="esc50",
-        data_dir=scratch / "tfds",
-        partial=True,
-        progress=False,
-    ).download_and_prepare()
-    return len(rows), seconds
+    rows = "\n".join(["filename,fold,target,category", *rows, ""])
+    (scratch / "wav" / "esc50.csv").write_text(rows)
+    if importlib.util.find_spec("tensorflow_datasets"):
+        from audio_tf.builders.esc import Esc
+
+        Esc(
+            source=scratch / "wav",
+            config="esc50",
+            data_dir=scratch / "tfds",
+            partial=True,
+            progress=False,
+        ).download_and_prepare()
+    return count, seconds
 
 
 def files_of(scratch, kind):
@@ -313,16 +313,17 @@ def report(arguments, scratch):
                 for each in cores
             }
             for kind in KINDS
+            if (scratch / kind).is_dir()
         },
     }
+    if not (scratch / "tfds").is_dir():
+        found["tfds"] = "skipped: tensorflow-datasets is not installed here"
     most = {**common, "cores": cores[-1]}
     if importlib.util.find_spec("tensorflow_io"):
         found["tfio"] = in_process({**most, "what": "tfio"})
     else:
         found["tfio"] = (
-            "skipped: tensorflow-io is not installed here; "
-            "`make VENV=.venv-tfio EXTRAS=tfio .venv-tfio/.installed` makes "
-            "an environment that has it"
+            "skipped: tensorflow-io is not installed here; --help says how"
         )
     found["training_chunks_per_s"] = in_process({**most, "what": "training"})
     found["targets"] = targets(found, f"{cores[-1]} cores")
