@@ -168,9 +168,13 @@ def draw_tradeoff(rows, baselines, title):
                 linestyle=style,
                 label=f"{row['attention']} {row['mean']:.3f}",
             )
-        if baselines:
-            panel.legend(fontsize=8, loc="best")
         label_points(panel, points, marks)
+    if baselines:
+        # Within a panel it would cover points.
+        handles, names = panels[0].get_legend_handles_labels()
+        figure.legend(
+            handles, names, loc="outside lower center", ncols=3, fontsize=8
+        )
     figure.suptitle(title, fontsize=10, parse_math=False)
     return figure
 
