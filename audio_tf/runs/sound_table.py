@@ -213,6 +213,10 @@ class SoundTableSettings(DataSettings):
         """Returns the path of the run of a row with a seed."""
         return pathlib.Path(self.out, row, f"seed_{seed}")
 
+    def counted(self, row):
+        """Returns the path of the file of a row's parameters."""
+        return pathlib.Path(self.out, row, "parameters.json")
+
 
 def check_settings(name, given, taken):
     """Checks the names of settings that are handed on to `audio-tf train`.
@@ -313,7 +317,7 @@ def parameters(row, seed, settings):
     Raises:
         subprocess.CalledProcessError: if counting fails.
     """
-    file = pathlib.Path(settings.out, row, "parameters.json")
+    file = settings.counted(row)
     asked = {"model": str(settings.folder(row, seed) / "preset")}
     # Not on a GPU, which may have a row.
     command = ["reproduce", "parameters"]
@@ -498,17 +502,17 @@ def csv_row(facts):
     return {name: cells[name] for name in COLUMNS}
 
 
-def write_table(settings, counts):
+def write_table(settings):
     """Writes and returns the table of all rows that have a finished seed.
 
     Args:
         settings: `SoundTableSettings`.
-        counts: dict by row of its parameters.
     """
-    table = {
-        row: row_facts(row, reports, counts.get(row))
-        for row, reports in finished_reports(settings).items()
-    }
+    table = {}
+    for row, reports in finished_reports(settings).items():
+        file = settings.counted(row)
+        count = read(file)["parameters"] if file.is_file() else None
+        table[row] = row_facts(row, reports, count)
     text, out = format_table(table), pathlib.Path(settings.out)
     splits = settings.split_facts()
     text += f"\n\n{settings.dataset}, {settings.score_split} split"
@@ -542,7 +546,7 @@ def reproduce_sounds(settings):
         settings: `SoundTableSettings`.
     """
     validated = begin(settings)
-    failures, counts = rows.Failures(), {}
+    failures, counted = rows.Failures(), set()
 
     def one(job, device):
         with failures.kept():
@@ -556,9 +560,10 @@ def reproduce_sounds(settings):
         if row in settings.rows
     ]
     for row, seed in rows.over_devices(one, jobs):
-        if row not in counts and rows.trained(settings.folder(row, seed)):
+        if row not in counted and rows.trained(settings.folder(row, seed)):
             with failures.kept():
-                counts[row] = parameters(row, seed, settings)
-        text = write_table(settings, counts)
+                parameters(row, seed, settings)
+                counted.add(row)
+        text = write_table(settings)
     print(f"\n{text}")
     failures.end()

@@ -108,7 +108,9 @@ def test_a_table_has_intervals_pairs_and_the_papers_values(tmp_path):
             report = {"mAP": value, "accuracy": None}
             write_run(tmp_path, row, seed, report)
     asked = settings(out=tmp_path, score_split="val")
-    text = sound_table.write_table(asked, {"small": 987_272})
+    count = {"parameters": 987_272}
+    (tmp_path / "small" / "parameters.json").write_text(json.dumps(count))
+    text = sound_table.write_table(asked)
     rows, _, helps = text.partition("\n\n")
     lines = rows.splitlines()
     assert len({line.count("|") for line in lines}) == 1
@@ -138,7 +140,7 @@ def test_a_table_has_intervals_pairs_and_the_papers_values(tmp_path):
     # Seeds may draw corpora of their own; rows of one seed share theirs.
     write_run(tmp_path, "crnn", 0, {"mAP": 0.1, "accuracy": None}, corpus=5)
     with pytest.raises(ValueError, match="small.seed_0 is not that of .*crnn"):
-        sound_table.write_table(asked, {})
+        sound_table.write_table(asked)
 
 
 # Rows that are small, and trained on chunks of a tenth of a second.
