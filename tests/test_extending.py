@@ -76,12 +76,13 @@ def added():
 
 @pytest.fixture(scope="module")
 def sounds(tmp_path_factory):
-    """Eight clips of two tones, named after their label."""
+    """Eight clips of two tones, each as loud as no other, named by label."""
     folder = tmp_path_factory.mktemp("sounds")
     time_s = np.arange(1_700) / RATE_HZ
     for number in range(8):
         kind = number % 2
-        tone = 0.5 * np.sin(2 * np.pi * (300, 1_500)[kind] * time_s)
+        tone = np.sin(2 * np.pi * (300, 1_500)[kind] * time_s)
+        tone *= 0.4 + 0.02 * number
         name = f"{number}_{('low', 'high')[kind]}.wav"
         soundfile.write(folder / name, tone, RATE_HZ)
     return folder

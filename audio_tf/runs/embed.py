@@ -81,16 +81,11 @@ class EmbedSettings(Settings):
         "name, hf:// address or folder of a preset of KerasHub",
         unless_given="it is needed",
     )
-    dataset: str = setting("ag_news", "layout of the examples", EXAMPLES)
-    data_dir: str | None = setting(
-        None,
-        "folder of the examples, or file for text_csv",
-        unless_given="it is needed",
-    )
+    dataset: str = setting("ag_news", "layout of the corpus", EXAMPLES)
+    data_dir: str | None = shared("data_dir", None, unless_given="it is needed")
     val_share: float = setting(
         0.1,
-        "share of train that is drawn for val where there is none; 0 takes "
-        "test for it",
+        "share of train for validation, where there is no such split",
         check=RATE,
     )
     max_tokens: int = setting(
@@ -99,7 +94,7 @@ class EmbedSettings(Settings):
         check=POSITIVE,
         only=("dataset", OF_TEXTS),
     )
-    batch_size: int = setting(32, "examples in a batch", check=POSITIVE)
+    batch_size: int = shared("batch_size", 32)
     dtype: str = setting("float32", "precision of the file", STORED)
     compute_dtype: str | None = setting(
         None,
@@ -107,7 +102,7 @@ class EmbedSettings(Settings):
         COMPUTED,
         unless_given="the preset's",
     )
-    seed: int = setting(0, "seed of the draw of val", check=SEED)
+    seed: int = setting(0, "seed of all that is drawn", check=SEED)
     out: str = shared("out", "runs/embed")
 
     def check(self):

@@ -3,6 +3,8 @@
     audio-tf compare --train-config training/configs/leaderboard_commands.py \\
         --causality no yes --data-dir arabic-speech-commands-dataset \\
         --out runs/leaderboard_commands
+    python training/train.py --config training/configs/leaderboard_commands.py \\
+        --data-dir arabic-speech-commands-dataset --out runs/one_row
 
 Small and short, so that each attention has three seeds: accuracies are to be
 compared with one another, not with the released model.
