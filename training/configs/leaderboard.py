@@ -1,9 +1,9 @@
 """The training of each row of the leaderboard of attentions: spoken commands.
 
-    audio-tf compare --train-config training/configs/leaderboard_commands.py \\
+    audio-tf compare --train-config training/configs/leaderboard.py \\
         --causality no yes --data-dir arabic-speech-commands-dataset \\
         --out runs/leaderboard_commands
-    python training/train.py --config training/configs/leaderboard_commands.py \\
+    python training/train.py --config training/configs/leaderboard.py \\
         --data-dir arabic-speech-commands-dataset --out runs/one_row
 
 Small and short, so that each attention has three seeds: accuracies are to be
