@@ -43,8 +43,14 @@ runpy.run_path(script, run_name="__main__")
 """
 
 
-def in_this_process(command, check, env=None):
+real_run = subprocess.run
+
+
+def in_this_process(command, check, env=None, **others):
     """In place of `subprocess.run`, for commands of this Python."""
+    if command[0] != sys.executable:
+        # Git, which knows the commit.
+        return real_run(command, check=check, env=env, **others)
     python, option, module, *arguments = command
     assert (python, option, check) == (sys.executable, "-m", True)
     try:

@@ -1,6 +1,5 @@
 """Tables of decoders over embeddings: rows that are run, kept, and shown."""
 
-import importlib
 import json
 import pathlib
 import subprocess
@@ -8,6 +7,7 @@ import subprocess
 import keras
 import numpy as np
 import pytest
+from scripts import in_this_process
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("audio is read through tf.data", allow_module_level=True)
@@ -98,14 +98,6 @@ def test_the_baseline_has_the_folds_of_the_decoders(tmp_path, monkeypatch):
     assert "--test-speakers 03 --split test --val-speakers 08" in first
     emotion_tables.run_baseline(settings, report((0, 0), ("03", "08")))
     assert len(asked) == 2
-
-
-def in_this_process(command, check):
-    """In place of `subprocess.run`, for commands of this Python."""
-    _, _, module, *arguments = command
-    status = importlib.import_module(module).main(arguments)
-    if status:
-        raise subprocess.CalledProcessError(status, command)
 
 
 @pytest.mark.long
