@@ -443,6 +443,7 @@ def test_files_presets_and_clones(name, rng, tmp_path):
 
 
 @every_backbone
+@pytest.mark.one_backend
 def test_lora_int8_and_half_precision(name, rng, tmp_path):
     make = functools.partial(SMALL[name], **SMALLER[name])
     x, lengths = batch(built(name), rng)
