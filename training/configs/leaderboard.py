@@ -6,7 +6,7 @@
     python training/train.py --config training/configs/leaderboard.py \\
         --data-dir arabic-speech-commands-dataset --out runs/one_row
 
-Small and short, so that each attention has three seeds: accuracies are to be
+Small and short, so that each attention has several seeds: accuracies are to be
 compared with one another, not with the released model.
 """
 
