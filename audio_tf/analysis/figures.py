@@ -8,6 +8,8 @@ full scale of each panel, by the square root of the weight, since the weights
 of a stripe are small beside the weights of a diagonal.
 """
 
+import pathlib
+
 import numpy as np
 
 from audio_tf import files
@@ -49,6 +51,27 @@ def save(figure, path):
     """
     with files.whole_file(path) as new:
         figure.savefig(new, dpi=120)
+
+
+def save_anew(drawn, folder, names):
+    """Writes figures into a folder, which is made if need be.
+
+    Args:
+        drawn: dict of figures by file name.
+        folder: path.
+        names: file names that go first if they are there: a figure of an
+            earlier run would belong to another model.
+
+    Returns:
+        The folder as a `pathlib.Path`.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+    for name, figure in drawn.items():
+        save(figure, folder / name)
+    return folder
 
 
 def shrink(weights, size):

@@ -1,7 +1,6 @@
 """Inspection of a checkpoint's front end: figures, centres, one JSON."""
 
 import json
-import pathlib
 import typing
 
 from audio_tf.analysis import checkpoints, figures, filter_figures, filters
@@ -158,13 +157,7 @@ def inspect_frontend(checkpoint, folder, before=None, seed=0):
     rate_hz = backbone.sample_rate_hz
     title = checkpoints.title_of(checkpoint, trained)
     drawn, content = draw(found, rate_hz, title)
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
-        # One of an earlier run would belong to another model.
-        (folder / name).unlink(missing_ok=True)
-    for name, figure in drawn.items():
-        figures.save(figure, folder / name)
+    folder = figures.save_anew(drawn, folder, FILES)
     content = {
         "model": str(checkpoint),
         "weights_sha256": weights_sha256(backbone.weights),

@@ -113,12 +113,7 @@ def inspect(
             "learned" if trained else "untrained",
         ),
     )
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    # One of an earlier run would belong to other maps.
-    (folder / "projection.png").unlink(missing_ok=True)
-    for name, figure in drawn.items():
-        figures.save(figure, folder / name)
+    folder = figures.save_anew(drawn, folder, ["projection.png"])
     content = {
         "model": str(checkpoint),
         "weights_sha256": weights_sha256(backbone.weights),

@@ -307,12 +307,7 @@ def run(settings):
     """
     folder = pathlib.Path(settings.run)
     preset = folder / "preset"
-    origin = read_provenance(preset)
-    if origin is None:
-        raise ValueError(
-            f"--run must be a finished run. Received: {folder}, without "
-            "preset/provenance.json"
-        )
+    origin = release_figures.read_origin(folder)
     check_origin(origin)
     loader = presets.find(preset)
     is_classifier = (preset / "task.json").is_file()

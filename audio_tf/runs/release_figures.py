@@ -14,8 +14,8 @@ from audio_tf.runs.evaluate import score_split
 from audio_tf.runs.flags import saved_run
 from audio_tf.runs.train_settings import TrainSettings
 
-# Settings of where things lie, of no matter to what is trained.
-PLACES = {"data_dir", "cache_dir", "out", "other_splits"}
+# Settings of no matter to what is trained.
+ASIDE = {"data_dir", "cache_dir", "out", "other_splits", "test"}
 # How far the preset's figures may be from those that the run has left.
 TOLERANCE = 1e-4
 
@@ -56,6 +56,24 @@ class FinishedRun(typing.NamedTuple):
     origin: dict
 
 
+def read_origin(folder):
+    """Reads the `provenance.json` that a finished run has left.
+
+    Args:
+        folder: `pathlib.Path` of the run.
+
+    Raises:
+        ValueError: if it has not ended.
+    """
+    origin = read_provenance(folder / "preset")
+    if origin is None:
+        raise ValueError(
+            f"A finished run is needed. Received: {folder}, without "
+            "preset/provenance.json"
+        )
+    return origin
+
+
 def finished_run(folder, **changes):
     """Reads the folder of a finished training.
 
@@ -70,12 +88,7 @@ def finished_run(folder, **changes):
         ValueError: if it has not ended.
     """
     folder = pathlib.Path(folder)
-    origin = read_provenance(folder / "preset")
-    if origin is None:
-        raise ValueError(
-            f"A finished run is needed. Received: {folder}, without "
-            "preset/provenance.json"
-        )
+    origin = read_origin(folder)
     settings = TrainSettings.from_json(saved_run(folder), **changes)
     return FinishedRun(folder, settings, origin)
 
@@ -101,7 +114,7 @@ def check_alike(run, measured):
         ours, theirs = (
             getattr(each.settings, field.name) for each in (run, measured)
         )
-        if ours != theirs and field.name not in splits | PLACES:
+        if ours != theirs and field.name not in splits | ASIDE:
             raise ValueError(
                 f"{measured.folder} must be trained as {run.folder}, but for "
                 f"the splits. Received: {field.name}={theirs!r}, "
@@ -140,7 +153,7 @@ def of_classifier(settings, scored, classifier):
         ValueError: if the corpus is not the run's, the figures are not those
             that it has left, or the baseline is of other clips.
     """
-    _, run, origin = scored
+    run, origin = scored.settings, scored.origin
     baseline = json.loads(pathlib.Path(settings.baseline).read_text())
     same_clips(baseline["corpus"], origin, settings, "the baseline")
     corpus = run.load()[settings.split]

@@ -63,6 +63,7 @@ from audio_tf.runs.settings import (
     setting,
     shared,
 )
+from audio_tf.runs.sound_rows import SoundTableSettings
 
 TASKS = ("speaker", "frame_speaker", "phoneme_1hidden", "phoneme_2hidden")
 
@@ -452,7 +453,7 @@ def begin(settings):
 TABLES = {
     "ssl": (SslSettings, reproduce_ssl),
     "fsd50k": (
-        sound_table.SoundTableSettings,
+        SoundTableSettings,
         sound_table.reproduce_sounds,
     ),
     "emotion": (

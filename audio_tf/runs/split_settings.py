@@ -1,5 +1,6 @@
 """Settings of where a corpus lies, and of the splits that it is used in."""
 
+import abc
 import dataclasses
 import pathlib
 
@@ -74,11 +75,8 @@ class AudioSettings(Settings):
 
 
 @dataclasses.dataclass
-class SplitSettings(AudioSettings):
-    """Settings of splits, which are the official ones or are said to differ.
-
-    A subclass has `options`, the arguments of the layout's reader.
-    """
+class SplitSettings(AudioSettings, abc.ABC):
+    """Settings of splits, which are the official ones or are said to differ."""
 
     other_splits: bool = setting(
         False,
@@ -102,9 +100,9 @@ class SplitSettings(AudioSettings):
                 f"Received: {departure} ({', '.join(asked) or 'by default'})"
             )
 
+    @abc.abstractmethod
     def options(self):
         """Returns a dict of the arguments of the layout's reader."""
-        raise NotImplementedError
 
     def departure(self):
         """Returns how the splits differ from the official ones.

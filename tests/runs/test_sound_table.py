@@ -15,12 +15,12 @@ if keras.backend.backend() != "tensorflow":
 from scripts import in_this_process
 
 from audio_tf import models
-from audio_tf.runs import sound_table
+from audio_tf.runs import sound_rows, sound_table
 
 
 def test_the_papers_table_is_whole():
     """Sums of the columns, by hand; one figure is a question mark there."""
-    table = sound_table.TABLE_1
+    table = sound_rows.TABLE_1
     assert len(table) == 8
     assert sum(row.mAP or 0 for row in table.values()) == pytest.approx(3.18)
     total = sum(row.parameters for row in table.values())
@@ -33,7 +33,7 @@ def test_the_papers_table_is_whole():
 
 
 def settings(**changes):
-    return sound_table.SoundTableSettings(
+    return sound_rows.SoundTableSettings(
         **{"data_dir": "there", "seeds": [0, 1], **changes}
     )
 
@@ -64,7 +64,7 @@ def test_a_rows_settings_are_its_own_then_those_of_all_then_of_one():
     alone = asked.values("vgg_like", validated=False)
     assert set(vgg) - set(alone) == {"monitor", "patience"}
     # The table of rows itself is as it was.
-    row = sound_table.TABLE_1["small"]
+    row = sound_rows.TABLE_1["small"]
     assert row.settings["model_kwargs"] == {"frontend_gain": 1.0}
 
 
@@ -224,7 +224,7 @@ def test_eight_rows_are_run_once_and_failures_named(
     assert "--model vgg_like" in command and "--seed 5" in command
     table = json.loads((out / "table1.json").read_text())
     assert list(table["rows"]) == list(SMALL)
-    assert set(table["help"]) == set(sound_table.QUESTIONS)
+    assert set(table["help"]) == set(sound_rows.QUESTIONS)
     for name, row in table["rows"].items():
         run_of = out / name / "seed_5"
         report = json.loads((run_of / "test.json").read_text())
