@@ -158,6 +158,7 @@ def assert_scores_agree(stored, classifier):
     )
 
 
+@pytest.mark.long
 def test_a_backbone_is_a_class_and_an_entry(
     added, run, tmp_path, sounds, eager_models
 ):
@@ -244,6 +245,7 @@ def test_a_metric_is_a_function_and_an_entry(added):
     assert asked.monitor == "val_one_error"
 
 
+@pytest.mark.long
 def test_a_format_is_a_class_and_an_entry(
     added, run, tmp_path, sounds, capsys, eager_models
 ):
@@ -266,6 +268,7 @@ def test_a_format_is_a_class_and_an_entry(
     assert found == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.long
 def test_all_of_them_in_one_run(
     added, run, tmp_path, sounds, eager_models, no_pictures
 ):

@@ -700,6 +700,7 @@ def test_inspect_of_a_speech_encoder(
 
 
 @needs_matplotlib
+@pytest.mark.long
 def test_inspect_of_an_audio_transformer(
     small_figures, presets, clips, tmp_path, capsys, monkeypatch
 ):

@@ -200,6 +200,7 @@ def test_accuracy_counts_beyond_float32():
 # Training
 
 
+@pytest.mark.long
 def test_the_best_epoch_is_tested_once(rng, tmp_path, monkeypatch):
     """Labels are noise and steps too long: dev goes up and down."""
     name = "frame_speaker"

@@ -77,6 +77,7 @@ def test_classify_prints_the_top_labels(kind, folders, clip, capsys):
     assert lines[1].split() == [f"{expected[best]:.3f}", LABELS[best]]
 
 
+@pytest.mark.long
 def test_every_way_to_score_a_file_gives_one_answer(
     folders, tmp_path, rng, capsys
 ):

@@ -45,6 +45,7 @@ def clip(tmp_path, rng):
     return file
 
 
+@pytest.mark.long
 def test_query_prints_what_classify_prints(rest, folder, clip, capsys):
     """By REST and gRPC, with the labels of the export."""
     service = grpc_server.PredictionService(rest.model, transport.MODEL_NAME)

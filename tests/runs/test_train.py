@@ -101,6 +101,7 @@ def equal_weights(one, other):
     )
 
 
+@pytest.mark.long
 def test_train_evaluate_and_classify(
     corpus, main, refusal, tmp_path, monkeypatch, capsys
 ):
@@ -446,6 +447,7 @@ def class_folders(folder, names, per_class=10):
             write_tone(folder / name / f"{number}.wav", rate_hz, rng)
 
 
+@pytest.mark.long
 def test_a_run_keeps_its_labels_and_files(untrained, main, refusal, tmp_path):
     """What a run was made from may move, but not change."""
     folder, out = tmp_path / "tones", tmp_path / "run"
@@ -534,6 +536,7 @@ def backbone_config(preset):
     return {name: config[name] for name in config if name != "name"}
 
 
+@pytest.mark.long
 def test_a_preset_stays_what_it_is(
     untrained, main, refusal, corpus, tmp_path, capsys
 ):
@@ -584,6 +587,7 @@ def test_a_preset_stays_what_it_is(
     assert "do not fit" in line
 
 
+@pytest.mark.long
 def test_the_head_alone_is_trained(
     main, refusal, corpus, tmp_path, eager_models, no_pictures
 ):
@@ -677,6 +681,7 @@ def test_a_mistake_leaves_no_folder_behind(refusal, corpus, tmp_path):
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_whatever_a_file_is_called(
     main, tmp_path, capsys, monkeypatch, eager_models, no_pictures
 ):
@@ -714,6 +719,7 @@ def test_whatever_a_file_is_called(
     assert set(listed["left_out"]) == {f"a/{odd_bad}", "a/loud.wav"}
 
 
+@pytest.mark.long
 def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(
     corpus, refusal, tmp_path, monkeypatch, eager_models, no_pictures
 ):
