@@ -1,0 +1,185 @@
+"""Folders, patterns and manifests, replaced by clips and archives."""
+
+import csv
+import io
+import os
+import pathlib
+import typing
+
+from audio_tf.archives import members, places
+from audio_tf.audio import packed
+from audio_tf.audio.audio_files import AUDIO_SUFFIXES, list_files
+from audio_tf.ops.checks import closest
+
+MANIFESTS = (".csv", ".parquet")
+
+
+class Found(typing.NamedTuple):
+    """A clip or an archive.
+
+    Attributes:
+        path: str.
+        size: int, bytes, or `None` if it is not known.
+        version: str that changes when the file does, or `None`.
+    """
+
+    path: str
+    size: int | None
+    version: str | None
+
+
+def find(sources, column="file"):
+    """Finds the clips and archives that are meant, each once.
+
+    Args:
+        sources: list of str: paths of files, folders, patterns, archives and
+            manifests, on this machine or behind `gs://` and the like.
+        column: str, the column of a manifest that has the paths.
+
+    Yields:
+        `Found`.
+
+    Raises:
+        FileNotFoundError: if a folder, a pattern or a manifest holds none.
+        ValueError: if a manifest has no such column.
+        OSError: if a filesystem refuses.
+    """
+    seen = set()
+    for source in sources:
+        for each in found_by(source, column):
+            key = each.path
+            if not places.is_remote(key):
+                key = os.path.abspath(key)
+            if key not in seen:
+                seen.add(key)
+                yield each
+
+
+def found_by(source, column):
+    """Yields what one source stands for; see `find`."""
+    for path, size, version in expanded(source):
+        if pathlib.PurePath(path).suffix.lower() in MANIFESTS:
+            yield from manifest(path, column)
+        else:
+            yield Found(path, size, version)
+
+
+def expanded(source):
+    """Replaces a folder or a pattern by its files, with size and version."""
+    if not places.is_remote(source):
+        for path in list_files([source]):
+            yield str(path), *local_version(path)
+        return
+    own = pathlib.PurePath(source).suffix.lower()
+    wanted = {*AUDIO_SUFFIXES, own} - {""}
+    found = [
+        each
+        for each in places.match(source)
+        if each[0] == source
+        or pathlib.PurePath(each[0]).suffix.lower() in wanted
+    ]
+    if not found:
+        raise FileNotFoundError(f"{source}: no audio file matches")
+    yield from found
+
+
+def local_version(path):
+    """Returns bytes and version of a file, which may be in a build or a zip."""
+    size, version = places.version_of(path)
+    if size is None:
+        try:
+            size, modified_ns = packed.status(path)
+            version = f"{modified_ns / 1e9:.3f}"
+        except (OSError, packed.PackError):
+            # Whoever reads it says why.
+            pass
+    return size, version
+
+
+def manifest(path, column):
+    """Yields the files that a manifest names.
+
+    Args:
+        path: str, a CSV with a header, or a Parquet file. Names in it are
+            relative to its folder.
+        column: str, the column that has them.
+
+    Raises:
+        FileNotFoundError: if it is not there, or names no file.
+        ValueError: if it has no such column, or a row has no name.
+    """
+    names = read_parquet if path.lower().endswith(".parquet") else read_csv
+    folder = path.rpartition("/")[0]
+    none = True
+    for number, name in names(path, column):
+        if not name or not name.strip():
+            raise ValueError(f"{path}, row {number}: no name of a file")
+        none = False
+        if places.is_remote(name):
+            # To ask for each of ten million would take days.
+            yield Found(name, None, None)
+        elif places.is_remote(path):
+            yield Found(places.join(folder, name), None, None)
+        else:
+            name = os.path.join(os.path.dirname(path), name)
+            yield Found(name, *local_version(name))
+    if none:
+        raise FileNotFoundError(f"{path}: no rows")
+
+
+def check_column(path, column, columns):
+    """Raises a `ValueError` unless a manifest has a column."""
+    if column not in columns:
+        raise ValueError(
+            f"{path}: no column {column!r}{closest(column, columns)}; "
+            f"--column names another. Received: {list(columns)}"
+        )
+
+
+def read_csv(path, column):
+    """Yields number and name of each row of a CSV."""
+    with places.opened(path) as file:
+        # Names of files need not be UTF-8.
+        text = io.TextIOWrapper(
+            file, "utf-8-sig", errors="surrogateescape", newline=""
+        )
+        rows = csv.DictReader(text)
+        try:
+            check_column(path, column, rows.fieldnames or [])
+            for row in rows:
+                yield rows.line_num, row[column]
+        except csv.Error as error:
+            raise ValueError(
+                f"{path}, row {rows.line_num}: not CSV ({error})"
+            ) from error
+
+
+def read_parquet(path, column):
+    """Yields number and name of each row of a Parquet file."""
+    places.need_beam(["pyarrow"])
+    import pyarrow
+    import pyarrow.parquet
+
+    with places.opened(path) as file:
+        try:
+            table = pyarrow.parquet.ParquetFile(file)
+        except pyarrow.ArrowException as error:
+            raise ValueError(
+                f"{path}: no Parquet file ({places.first_line(error)})"
+            ) from error
+        check_column(path, column, table.schema_arrow.names)
+        number = 0
+        for batch in table.iter_batches(columns=[column]):
+            for name in batch.column(0).to_pylist():
+                number += 1
+                if name is not None and not isinstance(name, str):
+                    raise ValueError(
+                        f"{path}, row {number}: column {column!r} must hold "
+                        f"text. Received: {name!r}"
+                    )
+                yield number, name
+
+
+def is_archive(found):
+    """Returns whether something found is an archive."""
+    return members.is_archive(found.path)

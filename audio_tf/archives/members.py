@@ -1,0 +1,236 @@
+"""Audio in tar and zip archives, read in place and never unpacked to disk.
+
+What is wrong with a member is found out when members are listed, and leaves
+the others alone.
+"""
+
+import bz2
+import contextlib
+import gzip
+import lzma
+import pathlib
+import tarfile
+import typing
+import zipfile
+import zlib
+
+from audio_tf.archives import places
+from audio_tf.audio.audio_files import AUDIO_SUFFIXES
+
+# How the content of a file is unpacked, by the bytes that it begins with.
+PACKERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+TAR_SUFFIXES = (
+    ".tar",
+    ".tar.gz",
+    ".tgz",
+    ".tar.bz2",
+    ".tbz2",
+    ".tar.xz",
+    ".txz",
+)
+SUFFIXES = (".zip", *TAR_SUFFIXES)
+
+# What the libraries raise for archives that are damaged.
+DAMAGED = (
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class Member(typing.NamedTuple):
+    """A file within an archive.
+
+    Attributes:
+        name: str, its path in the archive.
+        place: int, where its content begins in a tar that is unpacked; 0 in a
+            zip, which knows its members by name.
+        size: int, its bytes.
+        fault: str, why it cannot be scored, or `None`.
+    """
+
+    name: str
+    place: int
+    size: int
+    fault: str | None
+
+
+def is_archive(path):
+    """Returns whether a path is named as an archive is."""
+    return str(path).lower().endswith(SUFFIXES)
+
+
+def is_packed(path):
+    """Returns whether an archive can be read from its beginning alone."""
+    return not str(path).lower().endswith((".zip", ".tar"))
+
+
+def list_members(path):
+    """Lists the audio in an archive.
+
+    Args:
+        path: str.
+
+    Returns:
+        Pair of a list of `Member`, in their order in the archive, and why
+        there may be more, as the archive is cut off, damaged or without any;
+        `None` if all is well.
+    """
+    members, fault = [], None
+    try:
+        with places.opened(path) as file:
+            listed = zip_members if is_zip(path) else tar_members
+            for member in listed(file):
+                members.append(member)
+    except DAMAGED as error:
+        fault = f"cut off or damaged ({places.first_line(error)})"
+        if members:
+            fault = f"{fault}, after {members[-1].name}"
+    kept = [
+        each
+        for each in members
+        if each.fault is not None or is_audio(each.name)
+    ]
+    if fault is None and not kept:
+        fault = f"no audio among its {len(members)} members"
+    return refuse_twins(kept), fault
+
+
+def is_zip(path):
+    """Returns whether a path is named as a zip is."""
+    return str(path).lower().endswith(".zip")
+
+
+def is_audio(name):
+    """Returns whether a member is named as audio is.
+
+    macOS leaves a file of attributes beside each file that it packs.
+    """
+    path = pathlib.PurePosixPath(name)
+    return path.suffix.lower() in AUDIO_SUFFIXES and path.parts[0] != "__MACOSX"
+
+
+def refuse_twins(members):
+    """Gives all members that share a name a fault, once."""
+    found = {}
+    for each in members:
+        if each.name in found:
+            each = each._replace(fault="in the archive more than once")
+        found[each.name] = each
+    return list(found.values())
+
+
+def unsafe(name):
+    """Returns why a member's name is none for a file in a folder, or `None`."""
+    path = pathlib.PurePosixPath(name.replace("\\", "/"))
+    outside = path.is_absolute() or ".." in path.parts or name[1:3] == ":\\"
+    return "its name leads out of the archive" if outside else None
+
+
+def zip_members(file):
+    """Yields the members of a zip."""
+    with zipfile.ZipFile(file) as archive:
+        for each in archive.infolist():
+            fault = unsafe(each.orig_filename)
+            if fault is None and each.is_dir():
+                continue
+            if fault is None and each.flag_bits & 1:
+                fault = "it is encrypted"
+            yield Member(each.filename, 0, each.file_size, fault)
+
+
+def tar_members(file):
+    """Yields the members of a tar, packed or not."""
+    with unpacked(file) as (stream, _):
+        end = None
+        with tarfile.open(fileobj=stream, mode="r:") as archive:
+            while (each := archive.next()) is not None:
+                # It remembers all that it has seen.
+                archive.members = []
+                end = archive.offset
+                fault = unsafe(each.name)
+                if fault is None and each.isdir():
+                    continue
+                if fault is None and (not each.isreg() or each.issparse()):
+                    fault = "a link or a device, not a file"
+                yield Member(each.name, each.offset_data, each.size, fault)
+        # Its reader takes an end without a word, wherever it is.
+        stream.seek(end or 0)
+        mark = stream.read(tarfile.BLOCKSIZE)
+        if mark != b"\0" * tarfile.BLOCKSIZE:
+            raise EOFError("it has no end")
+
+
+@contextlib.contextmanager
+def unpacked(file):
+    """Yields the content of a tar that may be packed.
+
+    Args:
+        file: the open archive.
+
+    Yields:
+        Pair of a file that can be read and sought, and whether it is packed.
+    """
+    head = file.read(6)
+    file.seek(0)
+    for begin, opener in PACKERS.items():
+        if head.startswith(begin):
+            with opener(file, "rb") as stream:
+                yield stream, True
+            return
+    yield file, False
+
+
+class Reader:
+    """An open archive, from which members are read in their order.
+
+    Args:
+        path: str.
+    """
+
+    def __init__(self, path):
+        self.stack = contextlib.ExitStack()
+        file = self.stack.enter_context(places.opened(path))
+        self.zip = self.stream = None
+        if is_zip(path):
+            self.zip = self.stack.enter_context(zipfile.ZipFile(file))
+        else:
+            self.stream, _ = self.stack.enter_context(unpacked(file))
+
+    def fetch(self, name, place, size):
+        """Reads a member.
+
+        Args:
+            name, place, size: as a `Member` has them.
+
+        Returns:
+            `places.Fetched`.
+
+        Raises:
+            ValueError: if it cannot be read; the message says why.
+        """
+        try:
+            if self.zip is None:
+                self.stream.seek(place)
+                return places.Fetched(self.stream, size)
+            with self.zip.open(name) as stream:
+                fetched = places.Fetched(stream, size)
+                # The checksum is compared at the end.
+                if stream.read(1):
+                    raise ValueError("longer than the archive says")
+                return fetched
+        except DAMAGED as error:
+            reason = places.first_line(error)
+            raise ValueError(
+                f"cut off or damaged in its archive ({reason})"
+            ) from error
+
+    def close(self):
+        """Closes the archive."""
+        self.stack.close()

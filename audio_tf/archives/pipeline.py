@@ -1,0 +1,174 @@
+"""The Beam pipeline: shards of a plan through `RunInference` into files.
+
+An element of `RunInference` is a shard. What a worker computes of it is whole
+and can be written at once: no result waits for a shuffle, at which all
+machines would have to meet, and a kill costs no more than the shards that are
+being scored. Within a shard the classifier has batches of its own.
+"""
+
+import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.metrics import Metrics
+from apache_beam.ml.inference.base import ModelHandler, RunInference
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from audio_tf import console
+from audio_tf.archives import lists, planning, shards, tables
+from audio_tf.archives.lists import Part
+from audio_tf.archives.tables import Settings
+
+NAMESPACE = "audio_tf"
+COUNTERS = ("shards", "rows", "clips_failed", "archives")
+
+
+def count(name, number=1):
+    """Adds to a counter of this run, which the runner shows."""
+    Metrics.counter(NAMESPACE, name).inc(number)
+
+
+class ShardHandler(ModelHandler):
+    """The handler by which `RunInference` loads a classifier and asks it.
+
+    Args:
+        out: str, the folder of the results.
+        settings: `tables.Settings`.
+        options: list of str, Beam's own flags.
+    """
+
+    def __init__(self, out, settings, options):
+        super().__init__()
+        self.out = out
+        self.settings = settings
+        self.options = options
+
+    def load_model(self):
+        """Returns the classifier."""
+        use(self.options)
+        return load_classifier(self.settings.model)
+
+    def run_inference(self, batch, model, inference_args=None):
+        """Scores shards.
+
+        Args:
+            batch: names of shards, one of them.
+            model: the classifier.
+            inference_args: nothing.
+
+        Yields:
+            Pairs of the name of a shard and its `pyarrow.Table`.
+        """
+        settings = Settings(*self.settings)
+        for shard in batch:
+            table = shards.score_task(model, self.out, shard, settings)
+            yield shard, table
+
+    def get_num_bytes(self, batch):
+        """Returns the bytes of what is asked for, without the audio."""
+        return sum(map(len, batch))
+
+    def get_metrics_namespace(self):
+        """Returns where the figures of `RunInference` are counted."""
+        return NAMESPACE
+
+    def batch_elements_kwargs(self):
+        """Returns that each shard is a batch of its own."""
+        return {"min_batch_size": 1, "max_batch_size": 1}
+
+
+def use(options):
+    """Tells Beam's filesystems of its flags, which not all runners do.
+
+    Args:
+        options: list of str, Beam's own flags.
+    """
+    FileSystems.set_options(PipelineOptions(options))
+
+
+def load_classifier(name):
+    """Loads a classifier without a word of TensorFlow."""
+    with console.quiet_tensorflow():
+        import audio_tf.models  # noqa: F401
+        from audio_tf.export import classifiers
+    return classifiers.load_classifier(name)
+
+
+def write_shard(scored, out):
+    """Writes what a shard has come to.
+
+    Args:
+        scored: pair of its name and its `pyarrow.Table`.
+        out: str, the folder of the results.
+    """
+    shard, table = scored
+    tables.write(planning.shard_path(out, shard), table)
+    count("shards")
+    count("rows", table.num_rows)
+    count("clips_failed", len(tables.failed_of(table.schema)))
+
+
+def list_part(part, out, options):
+    """Lists an archive, and returns the names of its shards.
+
+    Args:
+        part: fields of a `lists.Part`.
+        out: str, the folder of the results.
+        options: list of str, Beam's own flags.
+    """
+    use(options)
+    count("archives")
+    found = lists.list_archive(out, Part(*part))
+    return [shard.name for shard in largest_first(found.shards)]
+
+
+def largest_first(found):
+    """Sorts shards: runners that deal them out in turn give each the same."""
+    return sorted(found, key=lambda shard: -shard.size)
+
+
+def run(names, unlisted, out, settings, options):
+    """Runs the pipeline to its end.
+
+    Args:
+        names: list of str, the shards to be scored.
+        unlisted: list of `lists.Part`, archives to be listed and scored.
+        out: str, the folder of the results.
+        settings: `tables.Settings`.
+        options: list of str, Beam's own flags.
+
+    Returns:
+        Dict of the counters of `COUNTERS`, those that the runner tells.
+    """
+    pipeline = beam.Pipeline(options=PipelineOptions(options))
+    known = pipeline | "shards" >> beam.Create(names)
+    listed = (
+        pipeline
+        | "archives" >> beam.Create([tuple(part) for part in unlisted])
+        | "spread archives" >> beam.Reshuffle()
+        | "list" >> beam.FlatMap(list_part, out=out, options=options)
+    )
+    _ = (
+        (known, listed)
+        | beam.Flatten()
+        | "spread" >> beam.Reshuffle()
+        | "score" >> RunInference(ShardHandler(out, settings, options))
+        | "write" >> beam.Map(write_shard, out=out)
+    )
+    result = pipeline.run()
+    state = result.wait_until_finish()
+    if state not in (None, "DONE"):
+        raise RuntimeError(f"the pipeline has ended as {state}")
+    return counters(result)
+
+
+def counters(result):
+    """Returns the counters of a finished run by name."""
+    try:
+        found = result.metrics().query()["counters"]
+    except NotImplementedError:
+        return {}
+    return {
+        each.key.metric.name: each.committed
+        for each in found
+        if each.key.metric.namespace == NAMESPACE
+        and each.key.metric.name in COUNTERS
+    }

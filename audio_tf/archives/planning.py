@@ -1,0 +1,177 @@
+"""The plan: clips in shards, written down before any is scored.
+
+In the folder of the results are
+
+    plan.json       the parts of the plan, and the shards that are out of date
+    plan/0000.parquet       the clips of a part, a row group for each shard
+    scores/0000-00000.parquet       what a shard has come to
+
+A part is the files that one run has found new, or one archive, whose members
+are listed by a worker. A shard's name and its clips never change: what has to
+be scored anew comes into a new part, and the shards that it was in are out of
+date and removed.
+"""
+
+import json
+import os
+
+from audio_tf.archives import lists, members, places
+from audio_tf.archives.lists import Clip, Part
+
+PLAN, SCORES = "plan.json", "scores"
+
+
+def shard_path(out, shard):
+    """Returns the path of the scores of a shard, by its name."""
+    return places.join(out, SCORES, f"{shard}.parquet")
+
+
+class Plan:
+    """The plan of a folder of results; `extend` makes it fit the sources.
+
+    Args:
+        out: str, the folder.
+
+    Attributes:
+        parts: list of `Part` that are up to date.
+        stale: set of the names of shards that are out of date.
+        dropped: list of the names of parts that are out of date as a whole.
+    """
+
+    def __init__(self, out):
+        self.out = out
+        try:
+            known = json.loads(places.read(places.join(out, PLAN)))
+        except FileNotFoundError:
+            known = {"parts": [], "stale": [], "dropped": []}
+        self.parts = [Part(**part) for part in known["parts"]]
+        self.stale = set(known["stale"])
+        self.dropped = known["dropped"]
+
+    def save(self):
+        """Writes the plan, whole or not at all."""
+        content = {
+            "parts": [part._asdict() for part in self.parts],
+            "stale": sorted(self.stale),
+            "dropped": self.dropped,
+        }
+        text = json.dumps(content, indent=1)
+        places.write(places.join(self.out, PLAN), text.encode())
+
+    def extend(self, found, retried=(), base=None):
+        """Plans what is new or has changed, and what is to be tried again.
+
+        Args:
+            found: iterable of `listing.Found`.
+            retried: names of shards and of parts to be scored anew.
+            base: str, the folder that paths are relative to, or `None` for
+                that of this process.
+        """
+        base = os.getcwd() if base is None else base
+        retried, archives, new = set(retried), {}, {}
+        known = self.known_files()
+        for each in found:
+            where = lists.absolute(each.path, base)
+            if members.is_archive(each.path):
+                archives[where] = each
+                continue
+            clip, shard = known.get(where, (None, None))
+            if clip is None or clip.version != each.version:
+                new[where] = each
+                retried |= {shard} - {None}
+        clips = [
+            Clip(each.path, size=each.size, version=each.version, base=base)
+            for each in new.values()
+        ]
+        self.add_files(clips)
+        # The other clips of shards that are scored anew.
+        rest = {}
+        for where, (clip, shard) in known.items():
+            if shard in retried and where not in new:
+                rest.setdefault(clip.base, []).append(clip)
+        for each in rest.values():
+            self.add_files(each)
+        self.stale |= {name for name in retried if "-" in name}
+        retried |= {name.partition("-")[0] for name in retried}
+        for part in [each for each in self.parts if each.archive]:
+            where = lists.absolute(part.archive, part.base)
+            seen = archives.pop(where, None)
+            version = part.version if seen is None else seen.version
+            if part.name in retried or version != part.version:
+                self.parts.remove(part)
+                self.dropped.append(part.name)
+                self.add(part.archive, version, part.base)
+        for each in archives.values():
+            self.add(each.path, each.version, base)
+        self.save()
+
+    def add_files(self, clips):
+        """Adds a part for files, if there are any."""
+        if clips:
+            lists.write_list(self.out, self.add().name, clips)
+
+    def add(self, archive=None, version=None, base=""):
+        """Adds a `Part` under a name that none has had, and returns it."""
+        names = [part.name for part in self.parts] + self.dropped
+        name = f"{max(map(int, names), default=-1) + 1:04d}"
+        self.parts.append(Part(name, archive, version, base))
+        return self.parts[-1]
+
+    def known_files(self):
+        """Returns the files that are planned.
+
+        Returns:
+            Dict by path, from whatever folder, of pairs of `Clip` and the
+            name of its shard.
+        """
+        known = {}
+        for part in self.parts:
+            if part.archive is None:
+                for shard, clips in lists.read_part(self.out, part.name):
+                    if shard not in self.stale:
+                        for clip in clips:
+                            known[clip.place_on_disk] = clip, shard
+        return known
+
+    def listings(self):
+        """Returns the `Listing` of each part, by name.
+
+        It is `None` where an archive is not listed yet. Shards that are out
+        of date are left out.
+        """
+        there = places.names_in(places.join(self.out, lists.LISTS))
+        listings = {}
+        for part in self.parts:
+            found = None
+            if f"{part.name}.parquet" in there:
+                found = lists.read_list(self.out, part.name)
+                found = found._replace(
+                    shards=[
+                        shard
+                        for shard in found.shards
+                        if shard.name not in self.stale
+                    ]
+                )
+            listings[part.name] = found
+        return listings
+
+    def clear(self):
+        """Removes what is out of date, and what killed processes have left."""
+        names = places.names_in(places.join(self.out, SCORES))
+        old = [
+            name
+            for name in names
+            if name.startswith(".")
+            or name.removesuffix(".parquet") in self.stale
+            or name.partition("-")[0] in self.dropped
+        ]
+        places.remove(places.join(self.out, SCORES, name) for name in old)
+
+    def done(self):
+        """Returns the names of the shards that are scored, a set."""
+        names = places.names_in(places.join(self.out, SCORES))
+        return {
+            name.removesuffix(".parquet")
+            for name in names
+            if not name.startswith(".")
+        }

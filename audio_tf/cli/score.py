@@ -1,0 +1,155 @@
+"""Score archives of any size into Parquet files, on Apache Beam.
+
+    audio-tf score sounds/ --model audio_transformer_esc10 --out scores
+    audio-tf score 'gs://bucket/*.tar' clips.csv --model gs://bucket/preset \\
+        --out gs://bucket/scores --runner DataflowRunner --beam='--region=...'
+
+Each clip has a row of its best labels, each long recording one for every
+window. Clips that cannot be used are named in DIR/failed.csv; the exit status
+is 1 then. Run again, the command does what is missing, also after a kill.
+docs/score.md tells of the files, and of Flink, Spark and Dataflow.
+"""
+
+import logging
+import sys
+
+from audio_tf import console
+from audio_tf.cli import flags
+from audio_tf.terminal import printable
+
+# Lines of failures that are printed; the file has them all.
+SHOWN = 5
+
+
+def add(parser):
+    """Adds the flags of the command."""
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="folder, audio file, tar or zip archive, CSV or Parquet manifest, "
+        "or a quoted pattern of such; also gs:// and s3://",
+    )
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="PRESET",
+        help="preset or exported model, as audio-tf classify takes it",
+    )
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="folder of the scores; all machines must see it",
+    )
+    parser.add_argument(
+        "--window-s",
+        type=flags.positive_float,
+        default=60.0,
+        metavar="SECONDS",
+        help="longer recordings become windows of so many seconds "
+        "(default: 60)",
+    )
+    parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="one row a recording, however long it is",
+    )
+    parser.add_argument(
+        "--top",
+        type=flags.positive_int,
+        metavar="N",
+        help="labels of each row (default: 5)",
+    )
+    parser.add_argument(
+        "--all-scores",
+        action="store_true",
+        help="the scores of all labels in their order, in place of the top",
+    )
+    parser.add_argument(
+        "--embeddings", action="store_true", help="a column of embeddings, too"
+    )
+    parser.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="names of the classes, one a line, of a model that knows none",
+    )
+    parser.add_argument(
+        "--column",
+        default="file",
+        metavar="NAME",
+        help="column of the manifests that has the paths (default: file)",
+    )
+    parser.add_argument(
+        "--retry-failed",
+        action="store_true",
+        help="score anew the shards in which clips have failed",
+    )
+    parser.add_argument(
+        "--workers",
+        type=flags.positive_int,
+        metavar="N",
+        help="processes on this machine (default: one a core)",
+    )
+    parser.add_argument(
+        "--runner",
+        metavar="NAME",
+        help="a runner of Beam, such as FlinkRunner (default: this machine)",
+    )
+    parser.add_argument(
+        "--beam",
+        default="",
+        metavar="FLAGS",
+        help="further flags of Beam in one word, as in "
+        "--beam='--flink_master=host:8081 --parallelism=64'",
+    )
+
+
+def run(arguments):
+    """Scores the sources and returns the exit status."""
+    from audio_tf.archives import places, scoring
+    from audio_tf.corpora.labels import read_vocabulary
+
+    if arguments.all_scores and arguments.top is not None:
+        raise ValueError(
+            "--all-scores and --top exclude each other. "
+            f"Received: --all-scores --top {arguments.top}"
+        )
+    flags.need(
+        "--workers",
+        arguments.workers,
+        "the runner of this machine, without --runner",
+        arguments.runner is None,
+    )
+    # Beam warns of what it could not import, too.
+    logging.getLogger().setLevel(logging.ERROR)
+    places.need_beam()
+    with console.quiet_tensorflow():
+        import audio_tf.models  # noqa: F401
+    result = scoring.score(
+        arguments.sources,
+        arguments.model,
+        arguments.out,
+        window_s=None if arguments.whole else arguments.window_s,
+        top=None if arguments.all_scores else arguments.top or 5,
+        embeddings=arguments.embeddings,
+        labels=arguments.labels and read_vocabulary(arguments.labels),
+        column=arguments.column,
+        retry_failed=arguments.retry_failed,
+        runner=arguments.runner,
+        options=arguments.beam.split(),
+        workers=arguments.workers,
+    )
+    print(f"{printable(arguments.out)}: {result.rows} rows", end="")
+    print(f", {len(result.failed)} failed", end="" if result.counters else "\n")
+    if result.counters:
+        counted = ", ".join(
+            f"{number} {name}" for name, number in result.counters.items()
+        )
+        print(f"; this run: {counted}")
+    for name, reason in result.failed[:SHOWN]:
+        print(f"  {printable(name)}: {printable(reason)}", file=sys.stderr)
+    if len(result.failed) > SHOWN:
+        more = len(result.failed) - SHOWN
+        print(f"  and {more} more, in failed.csv", file=sys.stderr)
+    return console.LEFT_OUT if result.failed else 0

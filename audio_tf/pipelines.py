@@ -1,0 +1,190 @@
+"""Pieces of work spread by Apache Beam over processes, or over machines."""
+
+import contextlib
+import os
+import socket
+import sys
+import threading
+
+# How long a job may take, and a job service to answer.
+JOB_S, ANSWER_S = 60 * 24 * 3_600, 20
+
+
+def need(names=("apache_beam",)):
+    """Raises an `ImportError` of one line unless Apache Beam is there.
+
+    Args:
+        names: modules that must be there, of the extra `beam`.
+    """
+    for name in names:
+        try:
+            __import__(name)
+        except ImportError as error:
+            raise ImportError(
+                "It needs Apache Beam and pyarrow: "
+                f"pip install 'audio_tf[beam]' ({error})"
+            ) from error
+
+
+def local_options(workers):
+    """Returns the flags of Beam's runner for this machine.
+
+    Each worker is a process, and the threads of TensorFlow are shared out
+    among them: they take these from the environment.
+
+    Args:
+        workers: int, how many.
+    """
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    for name in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, str(threads))
+    mode = "multi_processing" if workers > 1 else "in_memory"
+    return [
+        "--runner=FnApiRunner",
+        f"--direct_num_workers={workers}",
+        f"--direct_running_mode={mode}",
+    ]
+
+
+def remote_options(runner, options):
+    """Returns the flags of Beam for another runner.
+
+    Args:
+        runner: str, its name.
+        options: list of str, Beam's own flags.
+
+    Raises:
+        OSError: if no job service answers where the flags say.
+    """
+    from apache_beam.options.pipeline_options import (
+        PipelineOptions,
+        PortableOptions,
+    )
+
+    place = PipelineOptions(options).view_as(PortableOptions).job_endpoint
+    if place and ":" in place:
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), ANSWER_S).close()
+        except (OSError, ValueError) as error:
+            raise OSError(f"no job service at {place} ({error})") from error
+    # Beam would wait no longer for a job than for its service to answer.
+    return [f"--runner={runner}", f"--job_server_timeout={JOB_S}", *options]
+
+
+def check_options(options, local):
+    """Checks Beam's own flags, and sets what its filesystems need of them.
+
+    Args:
+        options: list of str.
+        local: bool, whether they are for Beam's runner of this machine. Those
+            of others may be known to a server alone.
+
+    Raises:
+        ValueError: if a flag is not known.
+    """
+    from apache_beam.io.filesystems import FileSystems
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    parsed = PipelineOptions(options)
+    known = parsed.get_all_options(retain_unknown_options=False)
+    given = parsed.get_all_options(retain_unknown_options=True)
+    unknown = sorted(set(given) - set(known))
+    if local and unknown:
+        raise ValueError(
+            f"Beam has no flag --{unknown[0]}. Received: {' '.join(options)}"
+        )
+    FileSystems.set_options(parsed)
+
+
+@contextlib.contextmanager
+def logged(path):
+    """Keeps what workers of this machine say in a file.
+
+    Args:
+        path: path of the file, which is added to, or `None` to leave all as
+            it is.
+
+    Yields:
+        The standard error as it was, open for writing.
+    """
+    sys.stderr.flush()
+    with os.fdopen(os.dup(2), "w") as terminal:
+        if path is None:
+            yield terminal
+            return
+        with open(path, "a") as log:
+            os.dup2(log.fileno(), 2)
+            try:
+                yield terminal
+            finally:
+                sys.stderr.flush()
+                os.dup2(terminal.fileno(), 2)
+
+
+class Watch(threading.Thread):
+    """A bar that is brought up to date while others do the work.
+
+    It shows what lies on disk, so that it works whatever machines write there,
+    as long as this one sees the folder.
+
+    Args:
+        bar: `tqdm.tqdm`, which is closed at the end.
+        look: function of the bar that brings it up to date.
+        every_s: float, seconds between two looks.
+    """
+
+    def __init__(self, bar, look, every_s=1.0):
+        super().__init__(daemon=True)
+        self.bar, self.look, self.every_s = bar, look, every_s
+        self.ended = threading.Event()
+
+    def run(self):
+        """Looks until it is ended."""
+        while not self.ended.wait(self.every_s):
+            self.look_once()
+
+    def look_once(self):
+        """Looks; a folder that cannot be seen now is no reason to stop."""
+        with contextlib.suppress(OSError):
+            self.look(self.bar)
+            self.bar.refresh()
+
+    def __enter__(self):
+        self.look_once()
+        if not self.bar.disable:
+            self.start()
+        return self
+
+    def __exit__(self, *error):
+        self.ended.set()
+        if self.is_alive():
+            self.join()
+        self.look_once()
+        self.bar.close()
+
+
+def run(function, tasks, options):
+    """Applies a function to tasks, each on any worker, in any order.
+
+    Args:
+        function: function of a module, of a task; what it returns is dropped.
+        tasks: list of what a worker is sent.
+        options: list of str, Beam's own flags.
+
+    Raises:
+        RuntimeError: if the pipeline has ended without having done it all.
+    """
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    pipeline = beam.Pipeline(options=PipelineOptions(options))
+    _ = (
+        pipeline
+        | "tasks" >> beam.Create(tasks)
+        | "spread" >> beam.Reshuffle()
+        | "work" >> beam.Map(function)
+    )
+    state = pipeline.run().wait_until_finish()
+    if state not in (None, "DONE"):
+        raise RuntimeError(f"the pipeline has ended as {state}")

@@ -1,0 +1,423 @@
+"""Archives scored on Beam: same scores, throughput, memory, and kills.
+
+    pip install -e ".[beam]"
+    python benchmarks/score_archive.py --source sounds/ --work /tmp/score \\
+        --clips 20000 --broken 200 --recordings 10 --kills 20
+
+It makes clips of 1 to 3 s from the audio of a folder, a quarter each as files,
+in a tar, in a packed tar and in a zip, with broken ones among them, and long
+recordings. It scores them by `audio-tf score` on this machine and on Beam's
+portable job service with two workers on loopback, compares all with what
+`audio-tf classify` says, and starts and kills runs at random moments, after
+which the Parquet content must be the same. Nothing is printed of a step that
+has differed: it is an error.
+"""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+import zipfile
+
+import numpy as np
+import soundfile
+
+from audio_tf.audio import load_audio, read_audio
+from audio_tf.audio.audio_files import audio_below
+
+WINDOW_S = 60.0
+TOLERANCE = 1e-5
+RATES_HZ = (8_000, 16_000, 22_050, 44_100)
+KINDS = (("wav", "PCM_16"), ("flac", "PCM_16"), ("wav", "FLOAT"))
+COMMAND = [sys.executable, "-m", "audio_tf.cli"]
+
+
+def parse():
+    """Parses the flags."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--source", required=True, help="folder of audio")
+    parser.add_argument("--work", required=True, help="empty folder to work in")
+    parser.add_argument("--model", default="audio_transformer_esc10")
+    parser.add_argument("--clips", type=int, default=2_000)
+    parser.add_argument("--broken", type=int, default=20)
+    parser.add_argument("--recordings", type=int, default=2)
+    parser.add_argument("--recording-s", type=float, default=3_600.0)
+    parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+def make_corpus(arguments, folder):
+    """Writes clips, archives and recordings.
+
+    Returns:
+        Pair of the sources for `audio-tf score`, and a set of the names, in
+        them, of all that must fail.
+    """
+    rng = np.random.default_rng(arguments.seed)
+    sounds = [
+        read_audio(file)[0] for file in audio_below(arguments.source)[:400]
+    ]
+    clips = folder / "clips"
+    clips.mkdir(parents=True)
+    names = []
+    for number in range(arguments.clips):
+        suffix, subtype = KINDS[number % len(KINDS)]
+        rate_hz = RATES_HZ[number % len(RATES_HZ)]
+        length = int(rate_hz * rng.uniform(1.0, 3.0))
+        sound = sounds[rng.integers(len(sounds))]
+        sound = np.resize(np.roll(sound, -rng.integers(len(sound))), length)
+        name = f"{number:06d}.{suffix}"
+        gain = rng.uniform(0.2, 1.0)
+        soundfile.write(clips / name, gain * sound, rate_hz, subtype)
+        names.append(name)
+    broken = rng.choice(arguments.clips, arguments.broken, replace=False)
+    broken = {names[number] for number in broken}
+    for place, name in enumerate(sorted(broken)):
+        break_clip(clips / name, place)
+    parts = [sorted(names)[start::4] for start in range(4)]
+    files = folder / "files"
+    files.mkdir()
+    for name in parts[0]:
+        os.link(clips / name, files / name)
+    sources, where = [str(files)], {name: f"{files}/{name}" for name in names}
+    for suffix, group in zip((".tar", ".tar.gz"), parts[1:3], strict=True):
+        path = str(folder / f"sounds{suffix}")
+        with tarfile.open(path, "w:gz" if suffix == ".tar.gz" else "w") as tar:
+            for name in group:
+                tar.add(clips / name, f"in/{name}")
+                where[name] = f"{path}/in/{name}"
+        sources.append(path)
+    path = str(folder / "sounds.zip")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in parts[3]:
+            archive.write(clips / name, f"in/{name}")
+            where[name] = f"{path}/in/{name}"
+        archive.writestr("../outside.wav", b"no")
+    sources.append(path)
+    must_fail = {where[name] for name in broken} | {f"{path}/../outside.wav"}
+    long = folder / "long"
+    long.mkdir()
+    for number in range(arguments.recordings):
+        rate_hz = RATES_HZ[1 + number % 3]
+        file = long / f"{number:02d}.flac"
+        length = int(rate_hz * arguments.recording_s)
+        with soundfile.SoundFile(file, "w", rate_hz, 1, "PCM_16") as stream:
+            while length > 0:
+                sound = sounds[rng.integers(len(sounds))][:length]
+                stream.write(sound)
+                length -= len(sound)
+    return [*sources, str(long)] if arguments.recordings else sources, must_fail
+
+
+def break_clip(path, number):
+    """Breaks a clip in one of some ways."""
+    content = path.read_bytes()
+    ways = (
+        lambda: b"",
+        lambda: b"no audio at all",
+        lambda: content[: len(content) // 2],
+        lambda: content[:30],
+        lambda: bytes(len(content)),
+    )
+    path.write_bytes(ways[number % len(ways)]())
+
+
+def classify(arguments, folder):
+    """Scores all clips by one process of one thread of `audio-tf classify`.
+
+    Returns:
+        Pair of a dict by name of dicts by label, and the seconds it took.
+    """
+    environment = {
+        **os.environ,
+        "TF_NUM_INTRAOP_THREADS": "1",
+        "TF_NUM_INTEROP_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [*COMMAND, "classify", str(folder / "clips"), "--json"]
+    command += ["--top", "1000000", "--model", arguments.model]
+    # One core for its decoding threads, too.
+    command = ["taskset", "-c", "0", *command]
+    start = time.monotonic()
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True
+    )
+    seconds = time.monotonic() - start
+    if done.returncode not in (0, 1):
+        raise SystemExit(done.stderr)
+    answers = map(json.loads, done.stdout.splitlines())
+    return {
+        pathlib.Path(each["file"]).name: each["scores"] for each in answers
+    }, seconds
+
+
+def windows_of(arguments, folder):
+    """Scores the windows of recordings that are read whole.
+
+    Returns:
+        Dict by name and start of dicts by label.
+    """
+    import audio_tf.models  # noqa: F401
+    from audio_tf.export import load_classifier
+
+    classifier = load_classifier(arguments.model)
+    rate_hz = classifier.sample_rate_hz
+    found, size = {}, round(WINDOW_S * rate_hz)
+    for file in sorted((folder / "long").glob("*")):
+        audio = load_audio(file, rate_hz)
+        starts = list(range(0, max(1, len(audio) - size + 1), size))
+        if starts[-1] + size < len(audio):
+            starts.append(len(audio) - size)
+        for start in starts:
+            clip = (audio[start : start + size], rate_hz)
+            scores = classifier.classify(clip, top=None)["scores"]
+            found[file.name, round(start / rate_hz, 6)] = scores
+    return found
+
+
+class Memory(threading.Thread):
+    """Looks at the resident memory of a process and of all below it.
+
+    Args:
+        process: `subprocess.Popen`.
+
+    Attributes:
+        series: list of pairs of seconds and MiB.
+    """
+
+    def __init__(self, process):
+        super().__init__(daemon=True)
+        self.process, self.series = process, []
+
+    def run(self):
+        """Looks every second, until the process has ended."""
+        start = time.monotonic()
+        while self.process.poll() is None:
+            there = sum(map(resident, family(self.process.pid)))
+            self.series.append((time.monotonic() - start, there / 2**20))
+            time.sleep(1)
+
+
+def family(pid):
+    """Returns the numbers of a process and of all below it."""
+    found = [pid]
+    for each in found:
+        try:
+            tasks = pathlib.Path(f"/proc/{each}/task").iterdir()
+            for task in tasks:
+                found += map(int, (task / "children").read_text().split())
+        except OSError:
+            pass
+    return found
+
+
+def resident(pid):
+    """Returns the resident bytes of a process, 0 if it has ended."""
+    try:
+        pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def start(arguments, sources, out, *flags):
+    """Starts `audio-tf score` in a group of its own."""
+    command = [*COMMAND, "score", *sources, "--model", arguments.model]
+    command += ["--out", str(out), "--all-scores", *flags]
+    # Beam's workers on loopback are whatever `python` is.
+    path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PATH": path},
+        start_new_session=True,
+    )
+
+
+def finish(process):
+    """Waits for a run; what it did not do is an error."""
+    output, errors = process.communicate()
+    if process.returncode not in (0, 1):
+        raise SystemExit(f"it has ended with {process.returncode}: {errors}")
+    return output.strip()
+
+
+def read(out):
+    """Returns the rows of a folder of scores, and the names that failed."""
+    import pyarrow.parquet
+
+    rows = {}
+    for file in sorted(pathlib.Path(out, "scores").glob("*.parquet")):
+        for row in pyarrow.parquet.read_table(file).to_pylist():
+            key = row["file"], round(row["start_s"], 6)
+            if key in rows:
+                raise SystemExit(f"{key} is there twice")
+            rows[key] = row["scores"]
+    with open(pathlib.Path(out, "failed.csv"), newline="") as file:
+        failed = {row["file"]: row["reason"] for row in csv.DictReader(file)}
+    return rows, failed
+
+
+def compare(out, clips, windows, must_fail):
+    """Compares a folder of scores with what `audio-tf classify` said.
+
+    Returns:
+        The largest difference.
+    """
+    rows, failed = read(out)
+    if set(failed) != must_fail:
+        raise SystemExit(f"failed differ: {set(failed) ^ must_fail}")
+    labels = json.loads(pathlib.Path(out, "run.json").read_text())["labels"]
+    expected = {}
+    for (file, begin), scores in rows.items():
+        name = pathlib.Path(file).name
+        if (name, begin) in windows:
+            expected[file, begin] = windows[name, begin]
+        else:
+            expected[file, begin] = clips[name]
+    if len(rows) != len(clips) + len(windows):
+        raise SystemExit(
+            f"{len(rows)} rows for {len(clips)} clips and {len(windows)} "
+            "windows"
+        )
+    worst = max(
+        abs(score - expected[key][label])
+        for key, scores in rows.items()
+        for label, score in zip(labels, scores, strict=True)
+    )
+    if worst > TOLERANCE:
+        raise SystemExit(f"scores differ by {worst}")
+    return worst
+
+
+def timed(arguments, sources, out, *flags):
+    """Runs `audio-tf score` to its end, and prints time and memory.
+
+    Returns:
+        Seconds.
+    """
+    begin = time.monotonic()
+    process = start(arguments, sources, out, *flags)
+    memory = Memory(process)
+    memory.start()
+    line = finish(process)
+    seconds = time.monotonic() - begin
+    memory.join()
+    series = np.array(memory.series)[:, 1]
+    quarters = [part.max() for part in np.array_split(series, 4) if len(part)]
+    print(f"{line}\n  {seconds:.0f} s; MiB, the most in each quarter:", end="")
+    print("".join(f" {each:.0f}" for each in quarters), flush=True)
+    return seconds
+
+
+def kill_and_resume(arguments, sources, out, seconds):
+    """Kills runs at random moments, then lets one end.
+
+    Returns:
+        The shards that were there after each kill.
+    """
+    draw = random.Random(arguments.seed)
+    there = []
+    for number in range(arguments.kills):
+        process = start(arguments, sources, out)
+        try:
+            process.wait(draw.uniform(0.0, seconds))
+        except subprocess.TimeoutExpired:
+            # Every other time its workers stay, as when a machine is short of
+            # memory.
+            if number % 2:
+                os.kill(process.pid, signal.SIGKILL)
+            else:
+                os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        there.append(len(list(pathlib.Path(out).glob("scores/*.parquet"))))
+    print(finish(start(arguments, sources, out)), flush=True)
+    return there
+
+
+def job_service(arguments, sources, out):
+    """Runs on Beam's portable job service, with two workers on loopback."""
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "apache_beam.runners.portability.local_job_service_main",
+            "--port_file",
+            str(out) + ".port",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as service:
+        try:
+            while not pathlib.Path(f"{out}.port").exists():
+                time.sleep(0.2)
+            port = pathlib.Path(f"{out}.port").read_text()
+            flags = f"--job_endpoint=localhost:{port} "
+            flags += "--environment_type=LOOPBACK --direct_num_workers=2 "
+            flags += "--experiments=use_loopback_process_worker"
+            return timed(
+                arguments,
+                sources,
+                out,
+                "--runner=PortableRunner",
+                f"--beam={flags}",
+            )
+        finally:
+            service.terminate()
+
+
+def main():
+    """Makes the corpus and runs all steps."""
+    arguments = parse()
+    folder = pathlib.Path(arguments.work)
+    corpus = folder / "corpus"
+    if not (folder / "made.json").is_file():
+        shutil.rmtree(corpus, ignore_errors=True)
+        made = make_corpus(arguments, corpus)
+        note = json.dumps([made[0], sorted(made[1])])
+        (folder / "made.json").write_text(note)
+    sources, must_fail = json.loads((folder / "made.json").read_text())
+    must_fail = set(must_fail)
+    seconds_of_audio = arguments.recordings * arguments.recording_s
+    clips, alone = classify(arguments, corpus)
+    print(
+        f"audio-tf classify, one thread on one core: {len(clips)} clips in "
+        f"{alone:.0f} s"
+    )
+    windows = windows_of(arguments, corpus) if arguments.recordings else {}
+    outs = [folder / name for name in ("local", "clips", "service", "killed")]
+    for out in outs:
+        shutil.rmtree(out, ignore_errors=True)
+    local, only_clips, service, killed = outs
+    short = [each for each in sources if not each.endswith("long")]
+    if seconds_of_audio:
+        seconds = timed(arguments, short, only_clips)
+        print(f"  clips alone: {alone / seconds:.2f} times one thread")
+    seconds = timed(arguments, sources, local)
+    print(f"  differs by {compare(local, clips, windows, must_fail):.1e}")
+    job_service(arguments, sources, service)
+    print(f"  differs by {compare(service, clips, windows, must_fail):.1e}")
+    there = kill_and_resume(arguments, sources, killed, seconds)
+    print(f"  shards after each kill: {there}")
+    print(f"  differs by {compare(killed, clips, windows, must_fail):.1e}")
+    if read(killed)[1] != read(local)[1]:
+        raise SystemExit("what failed differs after the kills")
+
+
+if __name__ == "__main__":
+    main()

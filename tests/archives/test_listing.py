@@ -1,0 +1,96 @@
+"""Sources: what a folder, a pattern and a manifest stand for."""
+
+import sys
+
+import pytest
+
+from audio_tf.archives import listing, lists, places
+
+
+@pytest.fixture
+def sounds(tmp_path):
+    """Files of several kinds, two levels deep."""
+    for name in ("a.wav", "d/b.ogg", "d/c.txt", "e.tar", "f.zip"):
+        path = tmp_path / "sounds" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * len(name))
+    return tmp_path / "sounds"
+
+
+def names(sources, folder, **options):
+    return [
+        each.path.removeprefix(f"{folder}/")
+        for each in listing.find([str(each) for each in sources], **options)
+    ]
+
+
+def test_what_sources_stand_for(sounds):
+    assert names([sounds], sounds) == ["a.wav", "d/b.ogg"]
+    assert names([sounds / "*.tar"], sounds) == ["a.wav", "e.tar"][1:]
+    assert names([sounds / "f.zip"], sounds) == ["f.zip"]
+    # Each once, whatever it is found by.
+    twice = [sounds / "d/b.ogg", sounds, sounds / "**/*.ogg"]
+    assert names(twice, sounds) == ["d/b.ogg", "a.wav"]
+    (found,) = listing.find([str(sounds / "a.wav")])
+    assert found.size == 5 and found.version is not None
+
+
+def test_what_is_missing_is_found_out_by_who_reads_it(sounds):
+    (found,) = listing.find([str(sounds / "no.wav")])
+    assert found[1:] == (None, None)
+    with pytest.raises(FileNotFoundError, match="no audio file matches"):
+        list(listing.find([str(sounds / "*.mp3")]))
+    (sounds / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="no audio in this folder"):
+        list(listing.find([str(sounds / "empty")]))
+
+
+def test_a_manifest(sounds):
+    path = sounds / "list.csv"
+    path.write_text("nr,clip\n1,a.wav\n2,d/b.ogg\n3,e.tar\n4,gs://b/c.wav\n")
+    assert names([path], sounds, column="clip") == [
+        "a.wav",
+        "d/b.ogg",
+        "e.tar",
+        "gs://b/c.wav",
+    ]
+    with pytest.raises(ValueError, match="no column 'clips'; did you mean"):
+        names([path], sounds, column="clips")
+    path.write_text("file\na.wav\n \n")
+    with pytest.raises(ValueError, match="row 3: no name of a file"):
+        names([path], sounds)
+    path.write_text("file\n")
+    with pytest.raises(FileNotFoundError, match="no rows"):
+        names([path], sounds)
+
+
+def test_shards_of_few_clips_and_of_many():
+    # Each clip is in one, in order, and none is empty.
+    for sizes in ([1] * 7, [None] * 9_000, [2**30] * 5, [2**21, 2**22] * 99):
+        spans = lists.cut(sizes)
+        assert spans[0][0] == 0 and spans[-1][1] == len(sizes)
+        assert all(end > begin for begin, end in spans)
+        assert [b for b, _ in spans[1:]] == [e for _, e in spans[:-1]]
+    assert lists.cut([]) == []
+    assert len(lists.cut([1] * 26)) == 2
+    assert len(lists.cut([1] * 400)) == 16
+    assert len(lists.cut([1] * 100_000)) == 200
+    assert len(lists.cut([2**28] * 5)) == 5
+    # To read what is before each of a hundred shards takes a hundred times
+    # as long.
+    assert len(lists.cut([1] * 100_000, packed=True)) == 16
+
+
+def test_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    with pytest.raises(ImportError, match=r"pip install 'audio_tf\[beam\]'"):
+        places.match("gs://bucket/*.wav")
+
+
+def test_a_file_is_written_whole_whoever_else_writes_it(tmp_path):
+    path = tmp_path / "new" / "a.parquet"
+    places.write(str(path), b"1")
+    places.write(str(path), b"22")
+    assert path.read_bytes() == b"22"
+    assert places.names_in(str(path.parent)) == ["a.parquet"]
+    assert places.names_in(str(tmp_path / "none")) == []

@@ -1,0 +1,155 @@
+"""Members of archives: what is read, and what is refused by name."""
+
+import contextlib
+import io
+import tarfile
+import zipfile
+
+import pytest
+
+from audio_tf.archives import members
+
+CONTENTS = {
+    "d/a.wav": b"a" * 4_001,
+    "d/b.ogg": bytes(range(256)) * 40,
+    "d/readme.txt": b"no audio",
+    "c.FLAC": b"c",
+    "__MACOSX/d/._a.wav": b"attributes",
+}
+AUDIO = ["d/a.wav", "d/b.ogg", "c.FLAC"]
+SUFFIXES = ["tar", "tar.gz", "tar.bz2", "tar.xz", "zip"]
+
+
+def write(path, contents):
+    """Writes an archive of pairs of name and bytes."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in contents:
+                archive.writestr(name, content)
+    else:
+        packer = path.name.partition(".tar")[2].removeprefix(".")
+        with tarfile.open(path, f"w:{packer}") as archive:
+            for name, content in contents:
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+    return str(path)
+
+
+def read(path, found):
+    """Reads members, in their order."""
+    reader = members.Reader(path)
+    contents = {
+        each.name: reader.fetch(each.name, each.place, each.size).content
+        for each in found
+    }
+    reader.close()
+    return contents
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_audio_in_an_archive(tmp_path, suffix):
+    path = write(tmp_path / f"sounds.{suffix}", CONTENTS.items())
+    assert members.is_archive(path)
+    found, fault = members.list_members(path)
+    assert fault is None
+    assert [each.name for each in found] == AUDIO
+    # A worker may have those from the middle on.
+    for chosen in (found, found[1:]):
+        assert read(path, chosen) == {
+            each.name: CONTENTS[each.name] for each in chosen
+        }
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize(
+    "name", ["../a.wav", "d/../../a.wav", "/etc/a.wav", "..\\a.wav"]
+)
+def test_a_name_that_leads_out_of_the_archive(tmp_path, suffix, name):
+    contents = [(name, b"evil"), ("good.wav", b"good")]
+    path = write(tmp_path / f"a.{suffix}", contents)
+    (bad, good), fault = members.list_members(path)
+    assert bad.name.replace("\\", "/") == name.replace("\\", "/")
+    assert "leads out" in bad.fault
+    assert (good.name, good.fault, fault) == ("good.wav", None, None)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("suffix", ["tar", "zip"])
+def test_a_name_that_occurs_twice_is_nobodys(tmp_path, suffix):
+    contents = [("a.wav", b"1"), ("b.wav", b"2"), ("a.wav", b"3")]
+    path = write(tmp_path / f"a.{suffix}", contents)
+    found, _ = members.list_members(path)
+    assert [(each.name, each.fault is None) for each in found] == [
+        ("a.wav", False),
+        ("b.wav", True),
+    ]
+
+
+def test_a_link_is_no_file(tmp_path):
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as archive:
+        entry = tarfile.TarInfo("a.wav")
+        entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(entry)
+    ((member,), fault) = members.list_members(str(path))
+    assert "a link or a device" in member.fault and fault is None
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+# Within a header, at its end, within a content, and nearly at the end.
+@pytest.mark.parametrize("size", [0, 100, 512, 1_700, 0.5, 0.7])
+def test_an_archive_that_is_cut_off(tmp_path, rng, suffix, size):
+    contents = [(f"{n}.wav", rng.bytes(3_000 + n)) for n in range(9)]
+    path = tmp_path / f"a.{suffix}"
+    content = open(write(path, contents), "rb").read()
+    size = round(size * len(content)) if isinstance(size, float) else size
+    path.write_bytes(content[:size])
+    found, fault = members.list_members(str(path))
+    assert "cut off or damaged" in fault
+    # The last of them may be cut off, too.
+    for each in found[:-1]:
+        assert read(str(path), [each])[each.name] == dict(contents)[each.name]
+    for each in found[-1:]:
+        with contextlib.suppress(ValueError):
+            assert read(str(path), [each]) == {
+                each.name: dict(contents)[each.name]
+            }
+
+
+def test_a_tar_that_is_cut_off_between_two_members(tmp_path):
+    path = tmp_path / "a.tar"
+    write(path, [(f"{n}.wav", bytes([n]) * 1_024) for n in range(1, 4)])
+    path.write_bytes(path.read_bytes()[: 2 * 1_536])
+    found, fault = members.list_members(str(path))
+    assert [each.name for each in found] == ["1.wav", "2.wav"]
+    assert fault == "cut off or damaged (it has no end), after 2.wav"
+
+
+def test_an_archive_without_audio_says_so(tmp_path):
+    path = write(tmp_path / "a.zip", [("readme.txt", b"hello")])
+    assert members.list_members(path) == ([], "no audio among its 1 members")
+
+
+def test_a_zip_that_is_damaged_within(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.wav", b"sound" * 100)
+    path.write_bytes(path.read_bytes().replace(b"soundsound", b"noisenoise"))
+    found, fault = members.list_members(str(path))
+    assert fault is None
+    with pytest.raises(ValueError, match="damaged in its archive .*CRC"):
+        read(str(path), found)
+
+
+def test_a_member_larger_than_memory_should_hold(tmp_path, monkeypatch):
+    monkeypatch.setattr(members.places, "IN_MEMORY", 1_000)
+    path = write(tmp_path / "a.tar.gz", CONTENTS.items())
+    found, _ = members.list_members(path)
+    reader = members.Reader(path)
+    fetched = reader.fetch(found[0].name, found[0].place, found[0].size)
+    assert fetched.content is None
+    assert open(fetched.path, "rb").read() == CONTENTS["d/a.wav"]
+    fetched.close()
+    assert not members.places.pathlib.Path(fetched.path).exists()
+    reader.close()
