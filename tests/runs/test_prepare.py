@@ -1,0 +1,184 @@
+"""`audio-tf prepare`: what a training finds, by workers of this process."""
+
+import importlib.util
+import json
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("training reads through tf.data", allow_module_level=True)
+
+from audio_tf import cli, pipelines
+from audio_tf.data import clips, feature_cache, shards
+from audio_tf.runs import prepare, pretrain
+from audio_tf.runs.prepare_settings import COMMANDS
+
+RATE_HZ = 8_000
+PRETRAIN = {
+    "dataset": "folder",
+    "sample_rate_hz": RATE_HZ,
+    "features": "s3prl",
+    "features_options": {"num_mel_bins": 7, "fft_length": 256},
+    "target": "input",
+    "feature_cache": True,
+    "max_s": 0.6,
+    "batch_size": 2,
+    "buckets": 1,
+}
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Nine utterances, one too long and one that is no audio."""
+    folder = tmp_path / "speech"
+    rng = np.random.default_rng(3)
+    for number in range(8):
+        (folder / f"s{number % 2}").mkdir(parents=True, exist_ok=True)
+        count = 6_000 if number == 5 else 2_000 + 211 * number
+        audio = 0.1 * rng.standard_normal(count)
+        soundfile.write(folder / f"s{number % 2}/{number}.wav", audio, RATE_HZ)
+    (folder / "s1" / "bad.wav").write_text("no sound at all")
+    return folder
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Tasks are done in this process, the last one first; how many were."""
+    done = []
+
+    def run(function, tasks, options):
+        for task in reversed(tasks):
+            done.append(task)
+            function(task)
+
+    monkeypatch.setattr(pipelines, "need", lambda *names: None)
+    monkeypatch.setattr(pipelines, "check_options", lambda *options: None)
+    monkeypatch.setattr(pipelines, "run", run)
+    return done
+
+
+def flags(settings):
+    """The flags of some settings."""
+    found = []
+    for name, value in settings.items():
+        found.append("--" + name.replace("_", "-"))
+        if value is not True:
+            whole = isinstance(value, dict)
+            found.append(json.dumps(value) if whole else str(value))
+    return found
+
+
+def run(*arguments):
+    assert cli.main(["prepare", *map(str, arguments)]) == 0
+
+
+def never(*args, **kwargs):
+    raise RuntimeError("made again")
+
+
+def test_pretraining_finds_audio_and_features(
+    corpus, here, tmp_path, capsys, monkeypatch
+):
+    given = {**PRETRAIN, "data_dir": corpus, "cache_dir": tmp_path / "cache"}
+    run("pretrain", *flags(given), "--shard-size", "30kB")
+    out = capsys.readouterr().out
+    assert "8 of 9 clips of 8000 Hz in shards" in out
+    assert "7 of 7 clips in shards as SpeechFeatures, 7 values" in out
+    assert "1 files left out" in out and "bad.wav" in out
+    assert len(here) > 4
+    settings = pretrain.PretrainSettings(**given)
+    monkeypatch.setattr(feature_cache, "compute", never)
+    monkeypatch.setattr(clips.AudioCache, "put", never)
+    corpora = {"train": settings.load()["train"]}
+    batches, failures = pretrain.load_batches(settings, corpora, None)
+    assert len(failures) == 2
+    (utterances,) = batches["train"].utterances
+    assert len(utterances) == len(utterances.clips.in_shards) == 7
+    layer = settings.feature_layer()
+    for row in range(7):
+        audio, _ = soundfile.read(utterances.clips.corpus.files[row])
+        alone = keras.ops.convert_to_numpy(layer(audio[None].astype("f4")))[0]
+        found = utterances.clips.read(row).reshape(-1, 7)
+        np.testing.assert_allclose(found, alone, atol=1e-3)
+    # Nothing is left to do.
+    here.clear()
+    run("pretrain", *flags(given))
+    assert not here
+
+
+def test_a_limit_leaves_the_rest_to_the_training(
+    corpus, here, tmp_path, capsys
+):
+    given = {**PRETRAIN, "data_dir": corpus, "cache_dir": tmp_path / "cache"}
+    del given["feature_cache"]
+    run("pretrain", *flags(given), "--shard-size=20kB", "--limit=60kB")
+    out = capsys.readouterr().out
+    assert "clips have no room" in out
+    sizes = [
+        path.stat().st_size for path in (tmp_path / "cache").rglob("*.tfrecord")
+    ]
+    assert 30_000 < sum(sizes) <= 60_000
+    here.clear()
+    run("pretrain", *flags(given), "--shard-size=20kB")
+    assert here and "no room" not in capsys.readouterr().out
+    assert len(list((tmp_path / "cache").rglob(shards.WHOLE))) == 1
+
+
+def test_a_worker_that_fails_costs_its_shard_alone(
+    corpus, here, tmp_path, capsys, monkeypatch
+):
+    given = {**PRETRAIN, "data_dir": corpus, "cache_dir": tmp_path / "cache"}
+    write = shards.write
+
+    def full(folder, name, *rest):
+        if name == "00001":
+            raise OSError(28, "No space left on device")
+        return write(folder, name, *rest)
+
+    monkeypatch.setattr(shards, "write", full)
+    arguments = ["prepare", "pretrain", *flags(given), "--shard-size=20kB"]
+    with pytest.raises(SystemExit) as ended:
+        cli.main(list(map(str, arguments)))
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "No space left on device" in line and "are kept" in line
+    assert list((tmp_path / "cache").rglob("*.tfrecord"))
+
+
+def test_what_cannot_be_prepared_is_one_line(capsys, here):
+    for arguments, words in (
+        ([], "must be one of train, pretrain, probe. Received: none"),
+        (["tain"], "did you mean 'train'"),
+        (["train", "--limit", "much"], "--limit: A size must be a number"),
+        (["train", "--shard-size", "1XB"], "--shard-size: A size"),
+        (["train", "--runner", "X", "--workers", "2"], "--workers is of this"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["prepare", *arguments])
+        assert ended.value.code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert words in line, line
+
+
+def test_the_rate_is_that_of_the_model():
+    for model, kwargs, rate_hz in (
+        ("audio_transformer_mel_small", {}, 16_000),
+        ("audio_transformer_mel_small", {"sample_rate_hz": 8_000}, 8_000),
+    ):
+        settings = COMMANDS["train"](model=model, model_kwargs=kwargs)
+        assert settings.rate_hz() == rate_hz
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("apache_beam") is None, reason="needs Beam"
+)
+def test_beam_does_the_same(corpus, tmp_path, capsys):
+    given = {**PRETRAIN, "data_dir": corpus, "cache_dir": tmp_path / "cache"}
+    run("pretrain", *flags(given), "--workers=1", "--shard-size=30kB")
+    out = capsys.readouterr().out
+    assert "8 of 9 clips of 8000 Hz in shards" in out
+    assert "7 of 7 clips in shards as SpeechFeatures, 7 values" in out
+    assert not list((tmp_path / "cache").rglob(prepare.LOG))
