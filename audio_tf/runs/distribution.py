@@ -1,4 +1,4 @@
-"""Training over the devices of a host, by the backend's own means."""
+"""Training over the devices of all hosts, by the backend's own means."""
 
 import contextlib
 import os
@@ -7,6 +7,12 @@ import keras
 
 # Keras spreads training itself on JAX; on TensorFlow `tf.distribute` does.
 STRATEGIES = ("none", "data_parallel")
+UPSTREAM = "https://github.com/keras-team/keras/issues/20585"
+ONE_HOST = (
+    "Only JAX trains over several hosts, KERAS_BACKEND=jax with "
+    "--job-addresses: on TensorFlow Keras' fit spreads batches over the "
+    f"devices of one host, see {UPSTREAM}."
+)
 
 
 def scope(strategy):
@@ -19,9 +25,9 @@ def scope(strategy):
     before they are added up; and the devices' random numbers are equal, so
     that row `i` of each share has the same masks and dropout.
 
-    One host alone: `fit` of Keras 3.15 fails on what
-    `MultiWorkerMirroredStrategy` gives it, and JAX' trainer takes no dataset
-    of batches that differ in size.
+    Several hosts, which `audio_tf.runs.hosts` connects, train on JAX alone:
+    `fit` of Keras 3.15 fails on what `MultiWorkerMirroredStrategy` gives it
+    (https://github.com/keras-team/keras/issues/20585).
 
     Args:
         strategy: `"none"` or `"data_parallel"`.
@@ -39,8 +45,7 @@ def scope(strategy):
         return contextlib.nullcontext()
     if "TF_CONFIG" in os.environ:
         raise ValueError(
-            "Batches are spread over the devices of one host. "
-            f"Received: TF_CONFIG={os.environ['TF_CONFIG']}"
+            f"{ONE_HOST} Received: TF_CONFIG={os.environ['TF_CONFIG']}"
         )
     backend = keras.backend.backend()
     if backend not in SCOPES:
@@ -62,8 +67,9 @@ def tensorflow_scope():
 
 
 def jax_scope():
-    """Returns the scope of all local devices on JAX."""
-    return keras.distribution.DataParallel().scope()
+    """Returns the scope of the devices of all hosts on JAX."""
+    # Each host reads its own rows already.
+    return keras.distribution.DataParallel(auto_shard_dataset=False).scope()
 
 
 SCOPES = {"tensorflow": tensorflow_scope, "jax": jax_scope}

@@ -1,0 +1,505 @@
+"""Training over several hosts: how they meet, agree, and end together.
+
+All hosts run the same program on JAX. What computes runs on all of them, in
+the same order, or they would wait for each other in vain; what writes runs on
+the first one alone.
+"""
+
+import atexit
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest.mock
+
+import keras
+import numpy as np
+
+from audio_tf import console
+from audio_tf.data.shares import WHOLE, Share
+from audio_tf.runs import callbacks, distribution, last_words, provenance
+from audio_tf.runs.settings import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    Settings,
+    flag,
+    setting,
+)
+from audio_tf.version import __version__
+
+# Seconds until a host that no longer answers is given up.
+LOST_AFTER_S = 30
+# Seconds that the hosts which have come wait for the others.
+CONNECT_WITHIN_S = 300
+VARIABLES = {
+    "job_addresses": "KERAS_DISTRIBUTION_JOB_ADDRESSES",
+    "num_processes": "KERAS_DISTRIBUTION_NUM_PROCESSES",
+    "process_id": "KERAS_DISTRIBUTION_PROCESS_ID",
+}
+SPREAD = ("distribution", ["data_parallel"])
+
+
+@dataclasses.dataclass
+class HostSettings(Settings):
+    """Over what batches are spread: devices, hosts.
+
+    The hosts are named as `keras.distribution.initialize` names them, and by
+    its environment variables; a run may go on over others.
+    """
+
+    distribution: str = setting(
+        "none",
+        "over what batches are spread: one device, or all devices of all "
+        "hosts; batches that are not full are then left out",
+        distribution.STRATEGIES,
+        later=True,
+    )
+    job_addresses: str | None = setting(
+        None,
+        "ADDRESS:PORT of the first host, or of all, with commas between",
+        unless_given=f"${VARIABLES['job_addresses']}, or one host",
+        only=SPREAD,
+        of_start=True,
+    )
+    num_processes: int | None = setting(
+        None,
+        "how many hosts there are",
+        check=POSITIVE,
+        unless_given=f"${VARIABLES['num_processes']}, or the addresses'",
+        only=SPREAD,
+        of_start=True,
+    )
+    process_id: int | None = setting(
+        None,
+        "number of this host, 0 for the first, which writes",
+        check=NOT_NEGATIVE,
+        unless_given=f"${VARIABLES['process_id']}",
+        only=SPREAD,
+        of_start=True,
+    )
+
+    def check(self):
+        super().check()
+        places(self)
+
+
+def places(settings):
+    """Returns where a host stands among the others.
+
+    Args:
+        settings: `HostSettings`.
+
+    Returns:
+        Triple of the addresses, the number of hosts and that of this host;
+        `(None, 1, 0)` without several hosts.
+
+    Raises:
+        ValueError: if something lacks or does not fit; it names the flag.
+    """
+    found, names = {}, {}
+    for name, variable in VARIABLES.items():
+        names[name] = flag(name)
+        found[name] = getattr(settings, name)
+        if found[name] is None and variable in os.environ:
+            found[name], names[name] = os.environ[variable], f"${variable}"
+    given = {names[name]: found[name] for name in found if found[name]}
+    if all(value is None for value in found.values()):
+        return None, 1, 0
+    if settings.distribution == "none":
+        raise ValueError(
+            f"Several hosts need --distribution data_parallel. Received: "
+            f"{given}"
+        )
+    addresses = (found["job_addresses"] or "").split(",")
+    if found["num_processes"] is None and len(addresses) > 1:
+        found["num_processes"] = len(addresses)
+    for name, value in found.items():
+        if value is None:
+            raise ValueError(f"{names[name]} is missing. Received: {given}")
+    for name in ("num_processes", "process_id"):
+        try:
+            found[name] = int(found[name])
+        except ValueError:
+            raise ValueError(
+                f"{names[name]} must be a whole number. "
+                f"Received: {found[name]!r}"
+            ) from None
+    count, index = found["num_processes"], found["process_id"]
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal():
+            raise ValueError(
+                f"{names['job_addresses']} must be ADDRESS:PORT, with commas "
+                f"between. Received: {found['job_addresses']!r}"
+            )
+    if len(addresses) not in (1, count):
+        raise ValueError(
+            f"{names['job_addresses']} must be the first host's or one for "
+            f"each of {names['num_processes']}. Received: {len(addresses)} "
+            f"addresses, {count} hosts"
+        )
+    if not 0 <= index < count:
+        raise ValueError(
+            f"{names['process_id']} must be from 0 to {count - 1}, below "
+            f"{names['num_processes']}. Received: {index}"
+        )
+    if count > 1 and keras.backend.backend() != "jax":
+        raise ValueError(
+            f"{distribution.ONE_HOST} Received: {count} hosts, backend "
+            f"{keras.backend.backend()!r}"
+        )
+    return found["job_addresses"], count, index
+
+
+@contextlib.contextmanager
+def scope(settings, out):
+    """Makes a context in which a model is built and trained over all hosts.
+
+    It must be entered before the backend computes anything. Its end waits for
+    all hosts and parts them: what the first does afterwards it does alone, on
+    its own devices.
+
+    Args:
+        settings: `HostSettings`, of a program with a `seed`.
+        out: folder of the run.
+
+    Yields:
+        `Share` of this host.
+
+    Raises:
+        ValueError: if the hosts cannot be connected.
+    """
+    addresses, count, index = places(settings)
+    # Before Keras would agree on another one.
+    keras.utils.set_random_seed(settings.seed)
+    if count == 1:
+        with distribution.scope(settings.distribution):
+            yield Share(devices=distribution.num_devices())
+        return
+    with contextlib.ExitStack() as stack:
+        connect(addresses, count, index, out)
+        if index:
+            print(f"host {index} of {count}: host 0 writes and reports")
+            nowhere = stack.enter_context(open(os.devnull, "w"))
+            stack.enter_context(contextlib.redirect_stdout(nowhere))
+        try:
+            with distribution.scope(settings.distribution):
+                yield Share(index, count, distribution.num_devices())
+                part()
+        except BaseException as error:
+            # JAX would wait for the others, and end with lines of its own.
+            atexit.register(end)
+            raise named(error, count) from error
+
+
+def connect(addresses, count, index, out):
+    """Connects this host with all others.
+
+    Args:
+        addresses: str, as `keras.distribution.initialize` takes it.
+        count: int, how many hosts there are.
+        index: int, the number of this host.
+        out: folder of the run.
+    """
+    import jax
+
+    filter_errors(
+        f"audio-tf: host {index} of {count} ends: another host was lost, or "
+        f"not all have come within {CONNECT_WITHIN_S} s; --resume goes on "
+        f"from the last checkpoint of {out}, over any number of hosts"
+    )
+    initialize = functools.partial(
+        jax.distributed.initialize,
+        heartbeat_timeout_seconds=LOST_AFTER_S,
+        initialization_timeout=CONNECT_WITHIN_S,
+    )
+    # Keras has no arguments for how long hosts wait.
+    with unittest.mock.patch.object(jax.distributed, "initialize", initialize):
+        keras.distribution.initialize(addresses, count, index)
+
+
+def filter_errors(line):
+    """Lets the standard error of the process run through `last_words`.
+
+    Args:
+        line: str, what is written when JAX ends the process.
+    """
+    sys.stderr.flush()
+    words = subprocess.Popen(
+        [sys.executable, "-S", last_words.__file__, line],
+        stdin=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for the training alone.
+    )
+    os.dup2(words.stdin.fileno(), 2)
+    words.stdin.close()
+
+    def wait():
+        sys.stderr.flush()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        words.wait()
+
+    atexit.register(wait)
+    if sys.platform == "linux":
+        import ctypes
+
+        # JAX aborts: without a core dump, and without a word of the shell.
+        libc = ctypes.CDLL(None)
+        libc.signal(signal.SIGABRT, libc._exit)
+
+
+def end():
+    """Ends the process at once, without waiting for other hosts."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(console.FAILED)
+
+
+def named(error, count):
+    """Returns an error that says what has failed, where JAX raised it.
+
+    Args:
+        error: the exception.
+        count: int, how many hosts there are.
+    """
+    # JAX raises its own class of it, and in places the class itself.
+    if not isinstance(error, RuntimeError):
+        return error
+    return RuntimeError(
+        f"A step of {count} hosts failed, most likely since another host was "
+        f"lost. Received: {console.one_line(error)}"
+    )
+
+
+def part():
+    """Waits until all hosts are here, and parts them."""
+    import jax
+
+    wait("trained")
+    jax.distributed.shutdown()
+
+
+def wait(name):
+    """Waits until all hosts are here.
+
+    Args:
+        name: str, what they wait for.
+    """
+    from jax.experimental import multihost_utils
+
+    multihost_utils.sync_global_devices(name)
+
+
+@contextlib.contextmanager
+def alone():
+    """Makes a context that computes on this host and not on others."""
+    spread = keras.distribution.distribution()
+    keras.distribution.set_distribution(None)
+    try:
+        yield
+    finally:
+        keras.distribution.set_distribution(spread)
+
+
+def gathered(text, share):
+    """Returns a list of the texts of all hosts.
+
+    Args:
+        text: str, this host's.
+        share: `Share`.
+    """
+    if share.count == 1:
+        return [text]
+    from jax.experimental import multihost_utils
+
+    own = np.frombuffer(text.encode(), np.uint8)
+    sizes = multihost_utils.process_allgather(np.array([len(own)], np.int32))
+    padded = np.zeros(sizes.max(), np.uint8)
+    padded[: len(own)] = own
+    rows = multihost_utils.process_allgather(padded)
+    return [
+        bytes(row[:size]).decode()
+        for row, size in zip(np.asarray(rows), sizes.ravel(), strict=True)
+    ]
+
+
+def check_alike(facts, share):
+    """Raises a `ValueError` if hosts would not train the same.
+
+    Args:
+        facts: dict that JSON can hold, of what must be equal.
+        share: `Share`.
+    """
+    first, *others = [
+        json.loads(text)
+        for text in gathered(json.dumps(facts, sort_keys=True), share)
+    ]
+    for number, other in enumerate(others, start=1):
+        for name in first:
+            if first[name] != other[name]:
+                raise ValueError(
+                    f"All hosts must have the same {name}. Received: "
+                    f"{first[name]!r} on host 0, {other[name]!r} on host "
+                    f"{number}"
+                )
+
+
+def facts(settings, record, out, free):
+    """Returns what must be equal on all hosts, for `check_alike`.
+
+    Args:
+        settings: `HostSettings`.
+        record: the `corpus_record`, with what was left out.
+        out: folder of the run.
+        free: names of settings that may differ.
+
+    Returns:
+        Dict that JSON can hold.
+    """
+    same = settings.to_json()["settings"]
+    return {
+        **{
+            flag(name): value
+            for name, value in same.items()
+            if name not in ("out", *free)
+        },
+        "corpus": provenance.corpus_facts(record),
+        "files left out": sorted(record["left_out"]),
+        "epochs done in --out": callbacks.epochs_done(
+            pathlib.Path(out, "last.keras")
+        ),
+        "version of audio_tf": __version__,
+        "version of Keras": keras.__version__,
+    }
+
+
+def prepared(prepare, whole, share):
+    """Prepares the parts of a whole by all hosts, and then the whole.
+
+    Where hosts share a cache, each part is made by one of them; else each
+    makes what its own cache lacks.
+
+    Args:
+        prepare: function of the whole, or of a part of it, to what is wanted.
+        whole: object with `len` and `select`, such as a `Corpus`.
+        share: `Share`.
+
+    Returns:
+        What `prepare` returns for the whole.
+    """
+    with alone():
+        if share.count > 1:
+            rows = np.arange(share.index, len(whole), share.count)
+            # A part may have no usable clip, which the whole tells.
+            with contextlib.suppress(ValueError):
+                if len(rows):
+                    prepare(whole.select(rows))
+            wait("prepared")
+        return prepare(whole)
+
+
+def folder(path, share):
+    """Returns a folder for what all hosts compute and the first one keeps.
+
+    Args:
+        path: `pathlib.Path`, the folder of the first host.
+        share: `Share`.
+
+    Returns:
+        `path`, or on another host one that is removed at its end.
+    """
+    if share.is_first:
+        return path
+    scratch = tempfile.TemporaryDirectory()
+    atexit.register(scratch.cleanup)
+    return pathlib.Path(scratch.name)
+
+
+class OfFirst(keras.callbacks.Callback):
+    """Runs callbacks that write at an epoch's end, on the first host alone.
+
+    Args:
+        callbacks: list of `keras.callbacks.Callback`, of which only
+            `on_epoch_end` is called.
+        share: `Share`.
+    """
+
+    def __init__(self, callbacks, share):
+        super().__init__()
+        self.callbacks = callbacks
+        self.share = share
+
+    def set_model(self, model):
+        """Hands the model on to the callbacks within."""
+        super().set_model(model)
+        for callback in self.callbacks:
+            callback.set_model(model)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if not self.share.is_first:
+            return
+        with alone():
+            for callback in self.callbacks:
+                callback.on_epoch_end(epoch, logs)
+
+
+class StopTogether(keras.callbacks.Callback):
+    """Ends training on all hosts where the first one ends it.
+
+    Args:
+        share: `Share`.
+    """
+
+    def __init__(self, share):
+        super().__init__()
+        self.share = share
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.share.count == 1:
+            return
+        from jax.experimental import multihost_utils
+
+        stop = np.array(self.model.stop_training, np.int32)
+        stop = multihost_utils.broadcast_one_to_all(stop)
+        self.model.stop_training = bool(stop)
+
+
+class Everywhere(keras.Model):
+    """A model whose outputs `predict` returns whole on every host.
+
+    Args:
+        model: `keras.Model` with one output `(batch, values)`.
+    """
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def build(self, input_shape):
+        self.built = True
+
+    def call(self, inputs, training=None):
+        outputs = self.model(inputs, training=training)
+        spread = keras.distribution.distribution()
+        if spread is None:
+            return outputs
+        layout = keras.distribution.TensorLayout(
+            (None, None), spread.device_mesh
+        )
+        return keras.distribution.distribute_tensor(outputs, layout)
+
+
+def whole_scores(model, share):
+    """Returns the model that scores, of which each host has all scores.
+
+    Args:
+        model: `AudioClassifier`.
+        share: `Share`.
+    """
+    return model if share == WHOLE else Everywhere(model)

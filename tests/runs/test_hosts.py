@@ -1,0 +1,263 @@
+"""Several hosts train as one does, each of them a process on loopback."""
+
+import csv
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+
+from audio_tf.data.shares import Share
+from audio_tf.runs import hosts, last_words
+
+SPREAD = {"distribution": "data_parallel", "seed": 0}
+TINY = {
+    "num_layers": 1,
+    "num_heads": 2,
+    "key_dim": 4,
+    "hidden_dim": 8,
+    "intermediate_dims": [8],
+    "dropout": 0.1,
+}
+
+
+class Settings(hosts.HostSettings):
+    """Settings of hosts alone."""
+
+
+def settings(**values):
+    """Settings of a start over hosts."""
+    return Settings(distribution="data_parallel", **values)
+
+
+@pytest.fixture
+def on_jax(monkeypatch):
+    """Lets settings pass that only JAX can do; nothing is computed."""
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+
+
+def test_hosts_are_named_by_flags_or_by_the_environment(on_jax, monkeypatch):
+    assert hosts.places(settings()) == (None, 1, 0)
+    both = "10.0.0.1:1234,10.0.0.2:2345"
+    asked = settings(job_addresses=both, process_id=1)
+    assert hosts.places(asked) == (both, 2, 1)
+    monkeypatch.setenv("KERAS_DISTRIBUTION_JOB_ADDRESSES", "10.0.0.1:1234")
+    monkeypatch.setenv("KERAS_DISTRIBUTION_NUM_PROCESSES", "3")
+    monkeypatch.setenv("KERAS_DISTRIBUTION_PROCESS_ID", "2")
+    assert hosts.places(settings()) == ("10.0.0.1:1234", 3, 2)
+    assert hosts.places(settings(process_id=0))[2] == 0
+    with pytest.raises(ValueError, match="need --distribution data_parallel"):
+        Settings()
+    monkeypatch.setenv("KERAS_DISTRIBUTION_PROCESS_ID", "two")
+    with pytest.raises(ValueError, match="_PROCESS_ID must be a whole number"):
+        settings()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"process_id": 0}, "--job-addresses is missing"),
+        ({"job_addresses": "a:1", "process_id": 0}, "--num-processes is miss"),
+        ({"job_addresses": "a:1,b:1"}, "--process-id is missing"),
+        ({"job_addresses": "a,b:1", "process_id": 0}, "ADDRESS:PORT"),
+        ({"job_addresses": "a:1,b:1", "process_id": 2}, "from 0 to 1"),
+        (
+            {"job_addresses": "a:1,b:1", "num_processes": 3, "process_id": 0},
+            "2 addresses, 3 hosts",
+        ),
+    ],
+)
+def test_hosts_that_do_not_fit_are_refused(values, message, on_jax):
+    with pytest.raises(ValueError, match=message):
+        settings(**values)
+
+
+def test_only_jax_trains_over_hosts(monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "tensorflow")
+    with pytest.raises(ValueError, match="keras/issues/20585.*tensorflow"):
+        settings(job_addresses="a:1,b:1", process_id=0)
+
+
+def test_a_run_does_not_keep_its_hosts(on_jax):
+    started = settings(job_addresses="a:1,b:1", process_id=1)
+    content = started.to_json()
+    assert content["settings"] == {"distribution": "data_parallel"}
+    assert content["given"] == ["distribution"]
+    assert hosts.places(Settings.from_json(content)) == (None, 1, 0)
+    more = Settings.from_json(
+        content, job_addresses="a:1,b:1,c:1", process_id=2
+    )
+    assert hosts.places(more)[1:] == (3, 2)
+
+
+def test_hosts_that_differ_are_named(monkeypatch):
+    texts = [json.dumps({"--seed": seed, "corpus": 3}) for seed in (0, 0, 1)]
+    monkeypatch.setattr(hosts, "gathered", lambda text, share: texts)
+    with pytest.raises(
+        ValueError, match="same --seed.*0 on host 0, 1 on host 2"
+    ):
+        hosts.check_alike({}, Share(0, 3, 3))
+    texts.pop()
+    hosts.check_alike({}, Share(0, 2, 2))
+
+
+def test_what_jax_says_as_it_ends_becomes_one_line():
+    said = [
+        b"a warning\n",
+        b"F1123 01:49:27 client.h:80] Terminating process because the JAX "
+        b"distributed service detected fatal errors. This most likely\n",
+        b"# of tasks that reached the barrier: 1/2.\n",
+        b"    @     0x7fc9e7740634  absl::LogMessage::SendToLog()\n",
+    ]
+    found = io.BytesIO()
+    last_words.copy(said, found, b"train: a host was lost")
+    assert found.getvalue() == b"a warning\ntrain: a host was lost\n"
+
+
+class Written(keras.callbacks.Callback):
+    """Notes the epochs that it is called at."""
+
+    def __init__(self):
+        super().__init__()
+        self.epochs = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epochs.append(epoch)
+
+
+@pytest.mark.parametrize(("index", "epochs"), [(0, [4]), (1, [])])
+def test_only_the_first_host_writes(index, epochs):
+    written = Written()
+    hosts.OfFirst([written], Share(index, 2, 2)).on_epoch_end(4)
+    assert written.epochs == epochs
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Noise that becomes louder, of unequal length."""
+    folder = tmp_path_factory.mktemp("hosts") / "corpus"
+    rng = np.random.default_rng(5)
+    for number in range(20):
+        speaker = folder / f"speaker{number % 3}"
+        speaker.mkdir(parents=True, exist_ok=True)
+        length = rng.integers(3_000, 7_000)
+        noise = rng.standard_normal(length) * np.linspace(0.01, 0.3, length)
+        soundfile.write(speaker / f"{number}.wav", noise, 8_000)
+    return folder
+
+
+def start(corpus, out, count, *more):
+    """Starts a pre-training over so many processes; a list of `Popen`."""
+    pytest.importorskip("jax")
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    command = [sys.executable, "-m", "audio_tf.cli", "pretrain"]
+    command += ["--dataset", "folder", "--data-dir", corpus]
+    command += ["--cache-dir", corpus.parent / "cache", "--features", "s3prl"]
+    command += ["--sample-rate-hz", "8000", "--target", "input"]
+    command += ["--masking", "s3prl", "--feature-cache", "--batch-size", "4"]
+    command += ["--model-kwargs", json.dumps(TINY), "--buckets", "1"]
+    command += ["--learning-rate", "0.1", "--distribution", "data_parallel"]
+    if "--resume" in more:
+        command = command[:4] + ["--distribution", "data_parallel"]
+    processes = []
+    for index in range(count):
+        here = []
+        if count > 1:
+            here = ["--job-addresses", f"127.0.0.1:{port}"]
+            here += ["--num-processes", count, "--process-id", index]
+        processes.append(
+            subprocess.Popen(
+                [str(each) for each in [*command, "--out", out, *more, *here]],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={
+                    **os.environ,
+                    "KERAS_BACKEND": "jax",
+                    "XLA_FLAGS": "--xla_backend_optimization_level=0",
+                },
+            )
+        )
+    return processes
+
+
+def finish(processes):
+    """Waits for processes, all of which must be well."""
+    for each in processes:
+        error = each.communicate(timeout=540)[1]
+        assert each.returncode == 0, error[-3000:]
+
+
+def losses(out):
+    """The losses of a run's steps."""
+    with open(out / "history.csv") as file:
+        return [float(row["loss"]) for row in csv.DictReader(file)]
+
+
+TEN = ("--steps", "10", "--save-every", "1", "--picture-every", "10")
+
+
+@pytest.mark.slow
+def test_two_hosts_train_as_one(corpus, tmp_path):
+    """Masks and dropout are random, and other ones for each utterance."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    started = start(corpus, two, 2, *TEN) + start(corpus, one, 1, *TEN)
+    finish(started)
+    assert len(losses(one)) == 10 and len(set(losses(one))) == 10
+    np.testing.assert_allclose(losses(two), losses(one), rtol=1e-5)
+    assert (two / "preset" / "provenance.json").is_file()
+    assert list((two / "logs").glob("pictures/events*"))
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_over_other_hosts(corpus, tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    steps = ("--save-every", "1", "--steps", "10")
+    finish(start(corpus, whole, 4, *steps))
+    for count in (2, 1, 4):
+        processes = start(
+            corpus, parts, count, *(("--resume",) if count != 2 else steps)
+        )
+        if count == 4:
+            finish(processes)
+            break
+        wait_for(parts / "history.csv", 3 if count == 2 else 6)
+        for each in processes:
+            each.kill()
+            each.communicate()
+    np.testing.assert_allclose(losses(parts), losses(whole), rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_lost_host_ends_the_others_with_one_line(lost, corpus, tmp_path):
+    out = tmp_path / "run"
+    processes = start(corpus, out, 2, "--steps", 9000, "--save-every", 1)
+    wait_for(out / "history.csv", 2)
+    processes[lost].send_signal(signal.SIGKILL)
+    other = processes[1 - lost]
+    error = other.communicate(timeout=hosts.LOST_AFTER_S + 60)[1]
+    processes[lost].communicate()
+    assert other.returncode not in (0, -signal.SIGABRT)
+    said = [line for line in error.splitlines() if "lost" in line]
+    assert len(said) == 1 and "--resume" in said[0]
+    assert "Check failure" not in error and "Traceback" not in error
+    assert hosts.callbacks.epochs_done(out / "last.keras") >= 1
+
+
+def wait_for(history, rows):
+    """Waits until a history has so many rows."""
+    ends = time.monotonic() + 500
+    while not history.is_file() or len(losses(history.parent)) < rows:
+        assert time.monotonic() < ends
+        time.sleep(0.2)
