@@ -62,9 +62,10 @@ class Client:
     """Scores audio files on a server.
 
     A request that fails for a reason that may pass (no connection, too slow,
-    status 429, 502, 503 or 504, `UNAVAILABLE`, `DEADLINE_EXCEEDED`) is sent
-    again after a pause that doubles each time, cut at random so that clients
-    do not come back together.
+    status 429, 502, 503 or 504, `UNAVAILABLE`, `DEADLINE_EXCEEDED`,
+    `RESOURCE_EXHAUSTED` unless a message is too long) is sent again after a
+    pause that doubles each time, cut at random so that clients do not come
+    back together.
 
     Args:
         url: str, `http://HOST:8501`, `https://...` or `grpc://HOST:8500`, and
@@ -179,7 +180,9 @@ class Client:
                 late = self.clock.monotonic() + pause_s >= end
                 if error.transient and (late or attempt == self.retries):
                     raise ServerError(
-                        f"{error} ({attempt + 1} attempts)", transient=True
+                        f"{error} ({attempt + 1} attempts)",
+                        transient=True,
+                        status=error.status,
                     ) from error
                 if not error.transient:
                     hint = closest(signature, [SIGNATURE])

@@ -20,7 +20,13 @@ MODEL_NAME = "audio_tf"  # As in `serving/models.config`.
 
 # Too many requests, no one behind the proxy, model not loaded, too slow.
 TRANSIENT_STATUSES = {429, 502, 503, 504}
-TRANSIENT_CODES = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
+TRANSIENT_CODES = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"}
+# The code for a server without a free thread is also that for a message which
+# is too long, and stays so. gRPC tells the two apart by words alone.
+TOO_LONG = "larger than max"
+
+# A server says by these that it has too much to do, a proxy that none is up.
+BUSY = {429, 503, "UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 
 MAX_ERROR_CHARACTERS = 500
 MAX_ERROR_BYTES = 2**16
@@ -39,11 +45,14 @@ class ServerError(RuntimeError):
     Args:
         message: str, what went wrong; it names the URL.
         transient: bool, whether the same request may succeed later.
+        status: int of HTTP or str of gRPC, what the server answered; `None`
+            if it was not reached or not understood.
     """
 
-    def __init__(self, message, transient=False):
+    def __init__(self, message, transient=False, status=None):
         super().__init__(message)
         self.transient = transient
+        self.status = status
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,6 +314,7 @@ class Rest:
             raise ServerError(
                 f"{self.url}: status {error.code}, {words}",
                 transient=error.code in TRANSIENT_STATUSES,
+                status=error.code,
             ) from error
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
@@ -452,11 +462,11 @@ class Grpc:
         try:
             response = self.stub.Predict(request, timeout=timeout_s)
         except self.failure as error:
-            code = error.code().name
+            code, words = error.code().name, error.details() or ""
             raise ServerError(
-                f"{self.address.url}: {code}, "
-                f"{self.address.clean(error.details() or '')}",
-                transient=code in TRANSIENT_CODES,
+                f"{self.address.url}: {code}, {self.address.clean(words)}",
+                transient=code in TRANSIENT_CODES and TOO_LONG not in words,
+                status=code,
             ) from error
         outputs = {}
         for name, tensor in response.outputs.items():

@@ -698,6 +698,15 @@ def test_a_refusal_of_grpc_is_final(code, rpc, clock):
     assert len(rpc.requests) == 1 and clock.pauses == []
 
 
+def test_a_message_that_is_too_long_stays_too_long(rpc, clock):
+    """Its code is that of a server without a free thread."""
+    rpc.failures = [grpc.StatusCode.RESOURCE_EXHAUSTED]
+    rpc.words = "Received message larger than max (9 vs. 4)"
+    (result,) = ask(rpc.url, [wav_bytes(800)], clock=clock)
+    assert "RESOURCE_EXHAUSTED, Received message" in result.error
+    assert len(rpc.requests) == 1 and clock.pauses == []
+
+
 def test_grpc_names_a_model_and_signature_that_are_not_there(rpc):
     (result,) = ask(rpc.url, [b"x"], model_name="birds")
     assert "NOT_FOUND" in result.error and "/v1/models/birds" in result.error

@@ -18,34 +18,19 @@ from tensorflow_serving.apis import (
 from serving import served
 
 
-class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Answers for one model, after the failures that a test asks for.
+class Predictions(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Answers for one model.
 
     Args:
-        model: `served.Served`.
+        model: `served.Served`, or what else has its `run`.
         name: str, the model's name.
-
-    Attributes:
-        failures: list of `grpc.StatusCode`; each call takes the first.
-        words: str, what a failure says.
-        answers: list of `PredictResponse`; each call takes the first.
-        requests: list of the requests that came.
     """
 
     def __init__(self, model, name):
         self.model = model
         self.name = name
-        self.failures = []
-        self.words = "as the test asked"
-        self.answers = []
-        self.requests = []
 
     def Predict(self, request, context):
-        self.requests.append(request)
-        if self.failures:
-            context.abort(self.failures.pop(0), self.words)
-        if self.answers:
-            return self.answers.pop(0)
         if request.model_spec.name != self.name:
             context.abort(grpc.StatusCode.NOT_FOUND, "Servable not found")
         inputs = {
@@ -57,6 +42,8 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             outputs = self.model.run(signature, inputs)
         except served.BadRequest as error:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except served.Overloaded as error:
+            context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
         response = predict_pb2.PredictResponse()
         for name, value in outputs.items():
             response.outputs[name].CopyFrom(
@@ -65,16 +52,57 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         return response
 
 
-def start(service):
-    """Serves on a free port of loopback.
+class PredictionService(Predictions):
+    """Answers after the failures that a test asks for.
+
+    Args:
+        model, name: as `Predictions` takes them.
+
+    Attributes:
+        failures: list of `grpc.StatusCode`; each call takes the first.
+        words: str, what a failure says.
+        answers: list of `PredictResponse`; each call takes the first.
+        requests: list of the requests that came.
+    """
+
+    def __init__(self, model, name):
+        super().__init__(model, name)
+        self.failures = []
+        self.words = "as the test asked"
+        self.answers = []
+        self.requests = []
+
+    def Predict(self, request, context):
+        self.requests.append(request)
+        if self.failures:
+            context.abort(self.failures.pop(0), self.words)
+        if self.answers:
+            return self.answers.pop(0)
+        return super().Predict(request, context)
+
+
+def start(service, port=0, threads=2):
+    """Serves on loopback.
+
+    Args:
+        service: `Predictions`.
+        port: int, 0 for a free one.
+        threads: int, the requests that are answered at a time. As many again
+            wait; the others are told `RESOURCE_EXHAUSTED`, as by the C++
+            server that has no free thread.
 
     Returns:
         Pair of the `grpc.Server` and its port.
     """
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+    server = grpc.server(
+        concurrent.futures.ThreadPoolExecutor(threads),
+        maximum_concurrent_rpcs=2 * threads,
+        # Else a second server would get a part of the first one's requests.
+        options=[("grpc.so_reuseport", 0)],
+    )
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
         service, server
     )
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port(f"127.0.0.1:{port}")
     server.start()
     return server, port

@@ -15,9 +15,15 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+SIGNATURE = "serving_audio_bytes"
+
 
 class BadRequest(ValueError):
     """What TensorFlow Serving answers with status 400, INVALID_ARGUMENT."""
+
+
+class Overloaded(RuntimeError):
+    """What TensorFlow Serving answers with status 503, UNAVAILABLE."""
 
 
 class Served:
@@ -25,19 +31,27 @@ class Served:
 
     Args:
         folder: of the version, with `saved_model.pb` in it.
+        batching: `BatchingParameters` by which requests of
+            `serving_audio_bytes` are merged, or `None`. TensorFlow's operation
+            has the scheduler of batches that TensorFlow Serving has.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, batching=None):
         saved = saved_model_pb2.SavedModel()
         saved.ParseFromString(
             pathlib.Path(folder, "saved_model.pb").read_bytes()
         )
         self.definitions = saved.meta_graphs[0].signature_def
         self._module = tf.saved_model.load(str(folder))
+        self.functions = dict(self._module.signatures)
+        if batching:
+            self.functions[SIGNATURE] = merged(
+                self.functions[SIGNATURE], batching, pathlib.Path(folder).name
+            )
 
     def definition(self, name):
         """The `SignatureDef` of a name."""
-        if name not in self._module.signatures:
+        if name not in self.functions:
             raise BadRequest(
                 f'Serving signature name: "{name}" not found in signature def'
             )
@@ -55,6 +69,7 @@ class Served:
 
         Raises:
             BadRequest: if inputs are missing, unknown or of a wrong shape.
+            Overloaded: if the queue of batches is full.
         """
         definition = self.definition(name)
         given = {
@@ -74,7 +89,9 @@ class Served:
                 )
                 for key, value in given.items()
             }
-            outputs = self._module.signatures[name](**tensors)
+            outputs = self.functions[name](**tensors)
+        except tf.errors.UnavailableError as error:
+            raise Overloaded(str(error)) from error
         except (ValueError, TypeError, tf.errors.InvalidArgumentError) as error:
             raise BadRequest(str(error)) from error
         return {key: value.numpy() for key, value in outputs.items()}
@@ -143,6 +160,39 @@ class Served:
         return names.pop()
 
 
+def merged(signature, batching, version):
+    """A signature whose concurrent calls run as one.
+
+    Args:
+        signature: function of `audio_bytes`.
+        batching: `BatchingParameters`.
+        version: str. Queues of one name would be shared by all versions, and
+            the first would answer for the others.
+    """
+    names = sorted(signature.structured_outputs)
+
+    @tf.nondifferentiable_batch_function(
+        num_batch_threads=batching.num_batch_threads.value,
+        max_batch_size=batching.max_batch_size.value,
+        batch_timeout_micros=batching.batch_timeout_micros.value,
+        max_enqueued_batches=batching.max_enqueued_batches.value,
+        enable_large_batch_splitting=False,
+        autograph=False,
+    )
+    def run(audio_bytes):
+        outputs = signature(audio_bytes=audio_bytes)
+        return [outputs[name] for name in names]
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+    )
+    def batch(audio_bytes):
+        with tf.name_scope(f"version_{version}"):
+            return run(audio_bytes)
+
+    return lambda audio_bytes: dict(zip(names, batch(audio_bytes), strict=True))
+
+
 class Constant(Served):
     """Answers alike for every clip, for tests of all but the scores."""
 
@@ -150,7 +200,7 @@ class Constant(Served):
         pass
 
     def definition(self, name):
-        if name != "serving_audio_bytes":
+        if name != SIGNATURE:
             raise BadRequest(
                 f'Serving signature name: "{name}" not found in signature def'
             )

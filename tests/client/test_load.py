@@ -1,0 +1,207 @@
+"""Load whose requests do not wait for answers, against queues known exactly."""
+
+import math
+import threading
+
+import numpy as np
+import pytest
+
+from audio_tf.client import load, transport
+from audio_tf.client.load import FAILED, GOOD, REFUSED, WRONG, Outcome
+from serving import rest_server, served
+
+
+class Clock:
+    """Time that passes where somebody sleeps, and nowhere else."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        assert seconds > 0
+        self.now += seconds
+
+
+def waits(due_s, service_s):
+    """Latencies of a queue before one server, by Lindley's recursion."""
+    wait, latencies = 0.0, []
+    for number, service in enumerate(service_s):
+        if number:
+            gap = due_s[number] - due_s[number - 1]
+            wait = max(0.0, wait + service_s[number - 1] - gap)
+        latencies.append(wait + service)
+    return latencies
+
+
+def test_poisson_arrivals_have_its_mean_and_its_gaps(rng):
+    times = load.poisson(50.0, 400.0, rng, begin_s=3.0)
+    gaps = np.diff(times)
+    assert times[0] >= 3.0 and times[-1] <= 403.0 and (gaps >= 0.0).all()
+    # Five standard deviations of 20,000 events.
+    assert abs(len(times) - 20_000) < 5 * math.sqrt(20_000)
+    # Exponential gaps: their deviation is their mean, e^-1 are above it.
+    assert gaps.std() == pytest.approx(gaps.mean(), rel=0.05)
+    assert (gaps > gaps.mean()).mean() == pytest.approx(1 / math.e, abs=0.02)
+
+
+@pytest.mark.parametrize("rate, seconds", [(0.0, 1.0), (1.0, math.inf)])
+def test_a_rate_or_a_duration_out_of_range_is_named(rate, seconds, rng):
+    with pytest.raises(ValueError, match="must be positive.*Received"):
+        load.poisson(rate, seconds, rng)
+
+
+def test_latency_counts_from_when_a_request_was_due(rng):
+    """One worker before a server of one is a queue: nothing is omitted."""
+    due = load.poisson(9.0, 30.0, rng)
+    service = rng.exponential(0.1, len(due))
+    clock = Clock()
+
+    def send(number):
+        clock.sleep(service[number])
+        return GOOD
+
+    outcomes = load.send_at(due, send, workers=1, clock=clock)
+    found = [outcome.latency_s for outcome in outcomes]
+    np.testing.assert_allclose(found, waits(due, service), atol=1e-9)
+    assert max(found) > 2 * max(service)
+    figures = load.figures(outcomes, 30.0)
+    assert (
+        figures.good == len(due)
+        and figures.p99_s == sorted(found)[math.ceil(0.99 * len(found)) - 1]
+    )
+
+
+def test_requests_do_not_wait_for_answers():
+    """All are under way before the first is answered."""
+    together = threading.Barrier(5)
+
+    def send(number):
+        together.wait(timeout=30.0)
+        return GOOD
+
+    outcomes = load.send_at([0.0] * 5, send, workers=5)
+    assert [outcome.verdict for outcome in outcomes] == [GOOD] * 5
+
+
+def test_an_error_of_ours_ends_the_load():
+    sent = []
+
+    def send(number):
+        sent.append(number)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        load.send_at(np.zeros(1000), send, workers=2)
+    assert len(sent) < 1000
+
+
+def test_a_load_can_be_stopped():
+    """Also while a worker waits for the time of the next request."""
+    clock, stop = Clock(), threading.Event()
+    sleep = clock.sleep
+
+    def sleep_until_stopped(seconds):
+        sleep(seconds)
+        if clock.now >= 102.0:
+            stop.set()
+
+    clock.sleep = sleep_until_stopped
+    outcomes = load.send_at(
+        np.arange(9.0), lambda number: GOOD, workers=1, clock=clock, stop=stop
+    )
+    assert [outcome.due_s for outcome in outcomes] == [0.0, 1.0]
+
+
+def outcome(latency_s, verdict=GOOD, due_s=0.0):
+    return Outcome(due_s, due_s + 0.25, due_s + latency_s, verdict)
+
+
+def test_requests_without_a_good_answer_are_infinitely_late():
+    good = [outcome(0.5 + n) for n in range(8)]
+    figures = load.figures(
+        [*good, outcome(0.1, REFUSED), outcome(0.1, WRONG)], 4.0
+    )
+    assert (figures.offered_per_s, figures.good_per_s) == (2.5, 2.0)
+    assert (figures.p50_s, figures.p90_s) == (4.5, math.inf)
+    assert (figures.p99_s, figures.good_p99_s) == (math.inf, 7.5)
+    assert (figures.refused, figures.failed, figures.wrong) == (1, 0, 1)
+    assert figures.unsent_p99_s == 0.25
+    assert not figures.holds(100.0)
+    assert load.figures(good, 4.0).holds(7.5)
+    assert not load.figures(good, 4.0).holds(7.4)
+    lost = load.figures([outcome(1.0, FAILED)], 1.0)
+    assert lost.p50_s == math.inf and math.isnan(lost.good_p99_s)
+    with pytest.raises(ValueError, match="outcomes=0"):
+        load.figures([], 1.0)
+
+
+def test_the_load_grows_until_it_breaks_and_the_edge_is_narrowed():
+    """A server that holds 30 requests a second, and no more."""
+
+    def measure(rate_per_s):
+        verdict = GOOD if rate_per_s <= 30.0 else REFUSED
+        return load.figures([outcome(0.1, verdict)], 1.0)
+
+    steps = list(load.until_it_breaks(measure, 8.0, 1.0, factor=2.0))
+    rates = [rate for rate, _, _ in steps]
+    assert rates == [8.0, 16.0, 32.0, 24.0, 28.0, 64.0]
+    assert [held for *_, held in steps] == [rate <= 30.0 for rate in rates]
+    steps = load.until_it_breaks(measure, 1.0, 1.0, factor=2.0, most=3)
+    assert [rate for rate, _, _ in steps] == [1.0, 2.0, 4.0]
+    with pytest.raises(ValueError, match="factor=1.0"):
+        next(load.until_it_breaks(measure, 1.0, factor=1.0))
+
+
+def test_seconds_without_requests_are_rows_too():
+    rows = load.by_second(
+        [
+            outcome(0.5, GOOD, 2.5),
+            outcome(0.1, REFUSED, 0.75),
+            outcome(1.5, GOOD, 2.0),
+        ]
+    )
+    assert [row[REFUSED] for row in rows] == [1, 0, 0]
+    assert [row[GOOD] for row in rows] == [0, 0, 2]
+    assert math.isnan(rows[1]["p50_s"]) and rows[2]["p50_s"] == 0.5
+
+
+@pytest.fixture
+def rest():
+    server = rest_server.RestServer(served.Constant())
+    yield server
+    server.stop()
+
+
+def test_answers_are_judged_by_scores_that_are_known(rest):
+    right = np.full(3, 0.25, "float32")
+    with load.Sender(
+        rest.url, [b"a", b"b"], [[right], [right + 1, right]], retries=0
+    ) as send:
+        rest.answers = [(503, b"full"), (400, b"no"), (200, b"{}")]
+        verdicts = [send(number) for number in range(3)]
+        assert verdicts == [REFUSED, FAILED, FAILED]
+        assert sum(send.errors.values()) == 3
+        assert any("status 503, full" in text for text in send.errors)
+        assert send(4) == GOOD and send(5) == GOOD
+        assert send.matched == {4: 0, 5: 1}
+        off = b'{"outputs": [[0.25, 0.25, 0.26]]}'
+        fewer = b'{"outputs": [[0.25, 0.25]]}'
+        rest.answers = [(200, off)]
+        assert send(6) == WRONG
+        send.own.client.num_classes = None
+        rest.answers = [(200, fewer)]
+        assert send(7) == WRONG
+
+
+def test_a_server_may_be_asked_first_what_is_right(rest):
+    with load.Sender(rest.url, [b"a"], retries=0) as send:
+        assert send(0) == GOOD
+        rest.answers = [(200, b'{"outputs": [[0.25, 0.25, 0.75]]}')]
+        assert send(1) == WRONG
+    bad = b'{"outputs": {"scores": [[0, 0, 0]], "valid": [false],'
+    rest.answers = [(200, bad + b'"error": [1]}}')]
+    with pytest.raises(transport.ServerError, match="RIFF"):
+        load.Sender(rest.url, [b"a"], retries=0)

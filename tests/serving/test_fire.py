@@ -1,0 +1,63 @@
+"""How the loads on the stand-in are judged, on outcomes that are known."""
+
+import keras
+import numpy as np
+import pytest
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("an export is TensorFlow's", allow_module_level=True)
+
+from audio_tf.client.load import FAILED, GOOD, Outcome
+from serving import overload, watch
+
+
+def outcomes(*rows):
+    """One outcome a second, of pairs of latency and verdict."""
+    return [
+        Outcome(second + 0.5, second + 0.5, second + 0.5 + latency, verdict)
+        for second, (latency, verdict) in enumerate(rows)
+    ]
+
+
+def test_a_server_is_well_when_all_are_good_and_soon():
+    calm, slow, lost = (0.1, GOOD), (0.5, GOOD), (0.1, FAILED)
+    for rows, seconds in (
+        ([calm, lost, calm, calm], 0.0),
+        ([calm, lost, slow, calm], 1.0),
+        ([calm, lost, calm, lost, calm], 2.0),
+        ([calm, lost, lost, slow], 2.0),
+    ):
+        assert overload.recovery(outcomes(*rows), 2.0, 0.3) == seconds
+
+
+def lives(megabytes, handles):
+    watcher = watch.Watcher(dict)
+    seconds = np.arange(len(megabytes), dtype=float)
+    watcher.lives = {
+        ("server 0", 7): list(zip(seconds, megabytes, handles, strict=True))
+    }
+    text = watcher.report()
+    return text, watcher.violations
+
+
+def test_memory_and_handles_that_grow_are_named():
+    warm_up = int(watch.WARM_UP_S)
+    rise = np.maximum(np.arange(warm_up + 180.0) - warm_up + 120.0, 0.0)
+    flat = np.full(len(rise), 500.0)
+    text, violations = lives(flat, flat)
+    assert not violations and "judged: 1" in text
+    # A server may allocate at first.
+    _, violations = lives(flat + np.minimum(rise, 100.0), flat)
+    assert not violations
+    grown = flat + rise / 2.0
+    assert lives(grown, flat)[1] == ["server 0: from 575 to 635 MB"]
+    grown = flat + rise
+    assert lives(flat, grown)[1] == ["server 0: from 650 to 770 handles"]
+    text, violations = lives(grown[:warm_up], grown[:warm_up])
+    assert not violations and "judged: 0" in text
+
+
+def test_a_process_that_has_ended_is_no_sample():
+    assert watch.sample(2**22 + 1) is None
+    megabytes, handles = watch.sample("self")
+    assert megabytes > 1.0 and handles > 0
