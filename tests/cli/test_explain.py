@@ -1,0 +1,98 @@
+"""`audio-tf explain` as a user types it, on a model of a few weights."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+import tiny
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip(
+        "the command line reads through tf.data", allow_module_level=True
+    )
+
+from audio_tf import cli
+from audio_tf.cli import explain
+from audio_tf.export import classifiers
+from audio_tf.models import AudioClassifier, explaining
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    keras.utils.set_random_seed(5)
+    return tiny.eager(
+        AudioClassifier(tiny.backbone(), labels=["dog", "rain"], chunk_s=0.1)
+    )
+
+
+@pytest.fixture
+def command(classifier, tmp_path, rng, monkeypatch):
+    """A function that explains a good file and a bad one, and its folder."""
+    monkeypatch.setattr(classifiers, "load_trained", lambda name: classifier)
+    audio = rng.uniform(-0.5, 0.5, 2 * tiny.RATE_HZ // 10)
+    good, bad = tmp_path / "good.wav", tmp_path / "bad.wav"
+    soundfile.write(good, audio, tiny.RATE_HZ, subtype="FLOAT")
+    bad.write_bytes(b"no sound")
+
+    def run(*more, files=(good, bad)):
+        return cli.main(["explain", *files, "--model", "any", *more])
+
+    return run, tmp_path
+
+
+def test_json_is_what_python_gives(command, classifier, capsys):
+    run, folder = command
+    flags = ["--label", "dog", "--patch", "0.05", "--bands", "3"]
+    pictures = folder / "pictures"
+    status = run("--json", *flags, "--pictures", pictures)
+    printed, said = capsys.readouterr()
+    assert status == 1 and "bad.wav: not readable as audio" in said
+    (line,) = printed.splitlines()
+    found, file = json.loads(line), str(folder / "good.wav")
+    assert found.pop("picture") == str(pictures / "good.png")
+    expected = classifier.explain(file, "dog", patch_s=0.05, bands=3)
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        same = np.testing.assert_array_equal
+        same(found[key], value, err_msg=key)
+    assert (pictures / "good.png").read_bytes().startswith(b"\x89PNG")
+    assert len(list(pictures.iterdir())) == 1
+
+
+def test_lines_are_of_the_largest_weights(command, classifier, capsys):
+    run, folder = command
+    file = folder / "good.wav"
+    flags = ("--method", "occlusion", "--bands", "2", "--top", "1")
+    assert run(*flags, files=[file]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    found = classifier.explain(file, method="occlusion", bands=2)
+    assert first.startswith(f"{file}: {found['label']} {found['score']:.3f}")
+    weights = found["weights"]
+    time, band = np.unravel_index(np.abs(weights).argmax(), weights.shape)
+    low, high = found["frequency_hz"][band : band + 2]
+    assert (
+        second.split()
+        == (
+            f"{weights[time, band]:+.3f} {found['time_s'][time]:.2f} to "
+            f"{found['time_s'][time + 1]:.2f} s {low:.0f} to {high:.0f} Hz"
+        ).split()
+    )
+
+
+def test_what_is_wrong_is_one_line(command, capsys):
+    run, _ = command
+    assert run("--label", "rian") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "did you mean 'rain'" in line
+    assert run("--strict") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "bad.wav: not readable" in line
+    with pytest.raises(SystemExit):
+        run("--method", "oclusion")
+    assert "did you mean 'occlusion'" in capsys.readouterr().err
+
+
+def test_the_flag_has_all_methods():
+    assert explain.METHODS == tuple(explaining.METHODS)

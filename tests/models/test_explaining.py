@@ -1,0 +1,179 @@
+"""Explanations against naive references, on a model of a few weights."""
+
+import keras
+import numpy as np
+import pytest
+import tiny
+
+from audio_tf.audio import AudioError
+from audio_tf.gradients import input_gradients
+from audio_tf.models import AudioClassifier, explaining
+from audio_tf.models.sound_patches import SoundPatches, time_edges
+
+RATE_HZ = tiny.RATE_HZ
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    keras.utils.set_random_seed(3)
+    return tiny.eager(
+        AudioClassifier(
+            tiny.backbone(),
+            labels=["dog", "cat", "rain"],
+            chunk_s=0.1,
+            activation="softmax",
+        )
+    )
+
+
+def noise(samples, seed=0):
+    rng = np.random.default_rng(seed)
+    return (0.3 * rng.standard_normal(samples)).astype("float32")
+
+
+@pytest.mark.parametrize("samples", [57, 263, 1])
+def test_patches_of_all_chunks_add_up_to_the_chunks(samples):
+    patches = SoundPatches(noise(samples), RATE_HZ, 0.1, None, 0.02, 5)
+    times, bands = patches.shape
+    assert patches.time_s[-1] == samples / RATE_HZ
+    assert patches.frequency_hz[-1] == RATE_HZ / 2
+    for chunk in patches.chunks:
+        np.testing.assert_allclose(
+            patches.masked(chunk, np.ones((times, bands))),
+            chunk.audio,
+            atol=1e-6,
+        )
+        total = np.zeros(len(chunk.audio))
+        for index in np.ndindex(times, bands):
+            gains = np.zeros((times, bands))
+            gains[index] = 1.0
+            total += patches.masked(chunk, gains)
+        np.testing.assert_allclose(total, chunk.audio, atol=1e-5)
+
+
+def test_a_tone_is_in_its_band_and_time():
+    tone = np.zeros(1100, "float32")
+    tone[330:440] = np.sin(2 * np.pi * 200 * np.arange(110) / RATE_HZ)
+    patches = SoundPatches(tone, RATE_HZ, None, None, 0.1, 6)
+    chunk = patches.chunks[0]
+    energy = np.stack(
+        [
+            patches.sum_by_patch(chunk, part**2)
+            for part in patches.bands_of(chunk.audio)
+        ],
+        axis=1,
+    )
+    time, band = np.unravel_index(energy.argmax(), energy.shape)
+    low, high = patches.frequency_hz[band : band + 2]
+    assert time == 3 and low < 200 < high
+    assert energy[time, band] > 0.9 * energy.sum()
+
+
+def test_patches_are_of_like_length():
+    assert time_edges(100, 30).tolist() == [0, 33, 67, 100]
+    assert time_edges(2, 30).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("samples", [57, 263])
+def test_integrated_gradients_add_up(classifier, samples):
+    """Of a clip that is repeated to a chunk, and of one of three chunks."""
+    clip = (noise(samples), RATE_HZ)
+    found = classifier.explain(clip, patch_s=0.02, bands=4)
+    best, score = next(iter(classifier.classify(clip)["scores"].items()))
+    assert found["label"] == best and found["method"] == "integrated_gradients"
+    assert found["score"] == pytest.approx(score, abs=1e-6)
+    gained = found["score"] - found["silence_score"]
+    assert abs(gained) > 1e-3
+    assert found["weights"].sum() == pytest.approx(gained, abs=0.05 * 0.33)
+    assert found["weights"].shape == (
+        len(found["time_s"]) - 1,
+        len(found["frequency_hz"]) - 1,
+    )
+
+
+def test_integrated_gradients_against_differences(classifier):
+    """The same integral, by differences of scores as one band is turned up."""
+    patches = SoundPatches(noise(110), RATE_HZ, 0.1, None, 1.0, 4)
+    chunk, label = patches.chunks[0], 1
+    found = explaining.integrated_gradients(classifier, patches, label)
+    levels, widths = explaining.path()
+    step, rows = 0.005, []
+    for band in range(4):
+        for level in levels:
+            for factor in (1 + step, 1 - step):
+                gains = np.full((1, 4), level)
+                gains[0, band] *= factor
+                rows.append(patches.masked(chunk, gains))
+    scores = np.asarray(classifier.score_batch(np.stack(rows)))[:, label]
+    above, below = scores.reshape(4, len(levels), 2).transpose(2, 0, 1)
+    expected = (above - below) / (2 * step * levels) @ widths
+    np.testing.assert_allclose(found[0], expected, atol=2e-3)
+    assert np.abs(expected).max() > 0.01
+
+
+def test_occlusion_is_what_the_score_loses(classifier):
+    audio = noise(263, seed=4)
+    found = classifier.explain(
+        (audio, RATE_HZ), "rain", "occlusion", patch_s=0.1, bands=2
+    )
+    patches = SoundPatches(audio, RATE_HZ, 0.1, None, 0.1, 2)
+    for index in ((0, 0), (1, 1)):
+        gains = np.ones(patches.shape)
+        gains[index] = 0.0
+        rows = np.stack([patches.masked(c, gains) for c in patches.chunks])
+        score = np.asarray(classifier.score_batch(rows))[:, 2].mean()
+        assert found["weights"][index] == pytest.approx(
+            found["score"] - score, abs=1e-6
+        )
+
+
+def test_chunks_that_are_left_out_weigh_nothing():
+    keras.utils.set_random_seed(3)
+    model = AudioClassifier(
+        tiny.backbone(), labels=["a", "b"], chunk_s=0.1, silence_db=-60.0
+    )
+    tiny.eager(model)
+    audio = np.concatenate([noise(110), np.full(110, 1e-5, "float32")])
+    found = model.explain((audio, RATE_HZ), patch_s=0.05, bands=2)
+    weights = found["weights"]
+    assert not weights[2:].any() and weights[:2].all()
+
+
+def test_gradients_of_each_row_are_its_own():
+    x = noise(6).reshape(2, 3)
+    found = input_gradients(lambda x: keras.ops.sum(x**3, axis=1), x)
+    np.testing.assert_allclose(
+        keras.ops.convert_to_numpy(found), 3 * x**2, rtol=1e-5
+    )
+    unused = input_gradients(lambda x: keras.ops.zeros(2), x)
+    assert not keras.ops.convert_to_numpy(unused).any()
+
+
+def test_bad_clips_and_arguments_are_named(classifier):
+    clips = [(noise(30), RATE_HZ), b"no sound"]
+    good, bad = classifier.explain(clips, method="occlusion", bands=1)
+    assert good["weights"].shape == (1, 1) and set(bad) == {"file", "error"}
+    with pytest.raises(AudioError, match="clip 0"):
+        classifier.explain(clips[1:], strict=True)
+    with pytest.raises(ValueError, match="did you mean 'rain'"):
+        classifier.explain(clips[0], "rains")
+    with pytest.raises(ValueError, match="occlusion"):
+        classifier.explain(clips[0], method="oclusion")
+    with pytest.raises(ValueError, match="bands"):
+        classifier.explain(clips[0], bands=0)
+
+
+def test_occlusion_of_a_repeated_clip_is_of_all_of_it(classifier):
+    """A patch of a clip that fills its chunk thrice is silent thrice."""
+    audio = noise(36, seed=2)
+    found = classifier.explain(
+        (audio, RATE_HZ), "dog", "occlusion", patch_s=0.02, bands=1
+    )
+    chunk = np.resize(audio, 110)
+    gains = (np.resize(np.arange(36), 110) >= 18).astype("float64")
+    # Slopes of 13 samples: 6 to each side, as 10 ms have.
+    slopes = np.convolve(np.pad(gains, 6, "edge"), np.full(13, 1 / 13), "valid")
+    scores = classifier.score_batch((chunk * slopes)[None].astype("float32"))
+    lost = found["score"] - float(np.asarray(scores)[0, 0])
+    assert abs(lost) > 1e-4
+    assert found["weights"][0, 0] == pytest.approx(lost, abs=1e-5)
