@@ -1,0 +1,181 @@
+"""What the README and the pages of `docs/` say is so."""
+
+import ast
+import configparser
+import contextlib
+import importlib
+import re
+
+import pages
+import pytest
+from repository import ROOT
+
+from audio_tf import cli, console
+from audio_tf.ops.checks import closest
+from audio_tf.version import __version__
+
+PAGES = {pages.name_of(page): page for page in pages.pages()}
+
+
+class Parsed(BaseException):
+    """The end of a command once its flags are known to be right."""
+
+
+@pytest.fixture
+def parsers(monkeypatch):
+    """Commands end when their flags are parsed; the parsers that were used."""
+    used = []
+    parse = console.Parser.parse_args
+
+    def parse_alone(self, *args, **kwargs):
+        used.append(self)
+        parse(self, *args, **kwargs)
+        raise Parsed
+
+    monkeypatch.setattr(console.Parser, "parse_args", parse_alone)
+    return used
+
+
+def known_extras():
+    """The names of the extras that `pip install` takes."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    return set(setup["options.extras_require"])
+
+
+def check(parsers, arguments):
+    """Raises an error of the flags of `audio-tf ARGUMENTS`."""
+    with contextlib.suppress(Parsed):
+        cli.main(arguments)
+
+
+def flags_of(parsers, command):
+    """All flags of a command, also those of tables and commands of it."""
+    inner = {
+        "reproduce": ("reproduce", "TABLES"),
+        "prepare": ("prepare_settings", "COMMANDS"),
+    }
+    parts = [[command]]
+    if command in inner:
+        file, names = inner[command]
+        module = importlib.import_module(f"audio_tf.runs.{file}")
+        parts = [[command, name] for name in getattr(module, names)]
+    known = set()
+    for arguments in parts:
+        with contextlib.suppress(Parsed, SystemExit):
+            cli.main(arguments)
+        known |= set(parsers[-1].flags)
+    return known | {"--help", "--debug", "--version"}
+
+
+def test_links_lead_to_files_and_headings():
+    for name, page in PAGES.items():
+        for target, anchor in pages.links(page):
+            file = pages.source_of(page, target)
+            assert file.exists(), (name, target)
+            known = pages.anchors(file) if anchor else set()
+            assert not anchor or anchor in known, (name, target, anchor)
+
+
+def test_blocks_are_python_commands_or_text():
+    for name, page in PAGES.items():
+        for block in pages.blocks(page):
+            known = {"python", "shell", "text", ""}
+            assert block.language in known, (name, block)
+            assert block.text.strip(), name
+            if block.language == "python":
+                ast.parse(block.text)
+            if block.language == "shell":
+                first = pages.commands(block)[0][0]
+                assert first in pages.PROGRAMS, (name, block.text)
+
+
+def test_commands_have_these_flags(parsers, capsys, monkeypatch):
+    """Whole commands are parsed; `make`, extras and scripts are looked up."""
+    monkeypatch.chdir(ROOT)
+    extras = configparser.ConfigParser()
+    extras.read(ROOT / "setup.cfg")
+    extras = set(extras["options.extras_require"])
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
+    seen = 0
+    for name, page in PAGES.items():
+        shells = [
+            each for each in pages.blocks(page) if each.language == "shell"
+        ]
+        for block in shells:
+            for program, *arguments in pages.commands(block):
+                where, seen = (name, program, *arguments), seen + 1
+                if program == "audio-tf":
+                    try:
+                        check(parsers, arguments)
+                    except SystemExit as refused:
+                        error = capsys.readouterr().err
+                        assert refused.code == 0, (*where, error)
+                elif program == "make":
+                    goals = [each for each in arguments if "=" not in each]
+                    assert set(goals) <= set(targets), where
+                elif program == "pip":
+                    asked = re.findall(r"\[([\w,]+)\]", " ".join(arguments))
+                    asked = {e for each in asked for e in each.split(",")}
+                    assert asked <= extras, where
+                else:
+                    files = [each for each in arguments if "/" in each]
+                    assert all((ROOT / each).exists() for each in files), where
+    assert seen > 30
+
+
+def test_every_extra_is_explained():
+    """The table of the page on installing has a row, or a part of one."""
+    text = (ROOT / "docs" / "install.md").read_text()
+    rows = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    named = re.findall(r"`(\w+)`", " ".join(rows))
+    assert sorted(named) == sorted(known_extras())
+
+
+def test_what_pages_include_is_there():
+    """Sections of the figures, and classes and functions of files."""
+    home = (ROOT / "benchmarks" / "RESULTS.md").read_text()
+    for name, page in PAGES.items():
+        text = page.read_text()
+        for heading in re.findall(r"<!-- figures: (.+?) -->", text):
+            assert f"\n## {heading}\n" in home, (name, heading)
+        for file, made in re.findall(r"<!-- code: (\S+) (\S+) -->", text):
+            source = (ROOT / file).read_text()
+            found = re.search(rf"^(class|def) {made}\b", source, re.MULTILINE)
+            assert found, (name, file, made)
+
+
+def test_flags_in_prose_exist(parsers):
+    """A flag beside its command is one of the command, else of any."""
+    by_command = {
+        command: flags_of(parsers, command)
+        for command in {**cli.COMMANDS, **cli.RUNS}
+    }
+    anywhere = set().union(*by_command.values())
+    for name, page in PAGES.items():
+        for code in re.findall(r"`([^`\n]+)`", pages.prose(page)):
+            known, command = anywhere, re.match(r"audio-tf (\w+)", code)
+            if command:
+                assert command[1] in by_command, (name, code)
+                known = by_command[command[1]]
+            elif re.match(r"(make|docker|pip|jupytext|tensorboard)\b", code):
+                continue
+            for flag in re.findall(r"(?<!\S)--[\w-]+", code):
+                assert flag in known, (name, code, closest(flag, known))
+
+
+def test_quoted_figures_are_measured():
+    """A figure of three decimals has one home, with the command beside it."""
+    home = ROOT / "benchmarks" / "RESULTS.md"
+    measured = set(re.findall(r"\b\d\.\d{3}\b", home.read_text()))
+    for name, page in PAGES.items():
+        quoted = set(re.findall(r"\b\d\.\d{3}\b", pages.prose(page)))
+        assert quoted <= measured, (name, quoted - measured)
+
+
+def test_the_version_is_one():
+    """The citation and the newest entry of the changes have the package's."""
+    cited = (ROOT / "CITATION.cff").read_text()
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert f"\nversion: {__version__}\n" in cited
+    assert re.search(r"^## (\S+)", changes, re.M)[1].strip(",") == __version__
