@@ -19,7 +19,9 @@ is the median over pairs of calls, and a table has the median of the rounds.
 Peak memory is what the training step adds to the resident size of the process
 before the model is built. Random Synthesizers are folded for inference, as
 they are deployed. Results go to --out as JSON lines, from which a stopped run
-goes on.
+goes on; what failed is tried again. A case may take nine tenths of the memory
+that is free when it begins: one that does not fit fails alone, and its parts
+are then measured one by one.
 """
 
 import argparse
@@ -49,7 +51,7 @@ def encoder(mechanism, length):
         key_dim=DIM // HEADS,
         intermediate_dims=(FEED_FORWARD,),
         attention=mechanism,
-        max_length=length,
+        made_for_frames=length,
         activation="gelu",
     )
 
@@ -91,6 +93,14 @@ def resident_mib():
 
 def peak_mib():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+
+
+def limit_memory():
+    """Makes allocations fail rather than bring the machine down."""
+    lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
+    sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+    limit = int(0.9 * 1024 * sizes["MemAvailable"])
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def training_step(block, x, mask, xla):
@@ -198,8 +208,27 @@ def run_case(case):
     )
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:]
-        return {"failed": f"exit {done.returncode}: {' '.join(last)}"}
+        return {"failed": f"exit {done.returncode}: {' '.join(last)[:200]}"}
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def run_parts(case):
+    """Runs a case; if that fails, each of its parts alone."""
+    row = run_case(case)
+    if "failed" not in row or len(case["parts"]) == 1:
+        return row
+    rows = {part: run_case({**case, "parts": [part]}) for part in case["parts"]}
+    failed = [
+        f"{part}: {row['failed']}"
+        for part, row in rows.items()
+        if "failed" in row
+    ]
+    found = {
+        name: value for row in rows.values() for name, value in row.items()
+    }
+    if failed:
+        found["failed"] = "; ".join(failed)
+    return found
 
 
 def run_all(arguments):
@@ -208,37 +237,61 @@ def run_all(arguments):
     out = pathlib.Path(arguments.out)
     out.parent.mkdir(parents=True, exist_ok=True)
     rows = read_rows(out)
-    known = {json.dumps(row["case"], sort_keys=True) for row in rows}
+    known = {key(row["case"]) for row in rows if "failed" not in row}
+    cases = [
+        case
+        for case in cases_of(arguments, list(attention.ATTENTIONS))
+        if key(case) not in known
+    ]
+    for number, case in enumerate(cases, 1):
+        start = time.monotonic()
+        row = {"case": case, **run_parts(case)}
+        with out.open("a") as file:
+            print(json.dumps(row), file=file)
+        took = time.monotonic() - start
+        print(f"{number} of {len(cases)}, {took:.0f} s: {row}", flush=True)
+
+
+def key(case):
+    """Returns a case as text, which is equal for equal cases."""
+    return json.dumps(case, sort_keys=True)
+
+
+def cases_of(arguments, names):
+    """Lists the cases that are asked for, the shortest clips first.
+
+    Args:
+        arguments: namespace of the flags.
+        names: list of str, the attentions if none are asked for.
+    """
+    found, names = [], arguments.mechanisms or names
     for round_index in range(arguments.rounds):
         for length in arguments.lengths:
-            names = arguments.mechanisms or list(attention.ATTENTIONS)
             turn = round_index * (len(names) // arguments.rounds + 1)
-            for mechanism in (
-                names[turn % len(names) :] + names[: turn % len(names)]
-            ):
-                case = {
-                    "mechanism": mechanism,
-                    "length": length,
-                    "round": round_index,
-                    "parts": arguments.parts,
-                    "against_full": not arguments.alone,
-                    "batch": min(4, max(1, 4000 // length)),
-                    "xla": arguments.xla,
-                    "budget_s": arguments.budget_s,
-                    "repeats": arguments.repeats,
-                }
-                if json.dumps(case, sort_keys=True) in known:
-                    continue
-                row = {"case": case, **run_case(case)}
-                with out.open("a") as file:
-                    print(json.dumps(row), file=file)
-                print(json.dumps(row), flush=True)
+            turn %= len(names)
+            for mechanism in names[turn:] + names[:turn]:
+                found.append(
+                    {
+                        "mechanism": mechanism,
+                        "length": length,
+                        "round": round_index,
+                        "parts": list(arguments.parts),
+                        "against_full": not arguments.alone,
+                        "batch": min(4, max(1, 4000 // length)),
+                        "xla": arguments.xla,
+                        "budget_s": arguments.budget_s,
+                        "repeats": arguments.repeats,
+                    }
+                )
+    return found
 
 
 def read_rows(out):
+    """Reads the rows of a file, of each case the last one."""
     if not out.exists():
         return []
-    return [json.loads(line) for line in out.read_text().splitlines()]
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    return list({key(row["case"]): row for row in rows}.values())
 
 
 def main():
@@ -265,6 +318,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.case:
         case = json.loads(arguments.case)
+        limit_memory()
         print(json.dumps(measure(case)))
         return
     run_all(arguments)

@@ -12,7 +12,7 @@ import argparse
 import pathlib
 import statistics
 
-from attention import DIM, FEED_FORWARD, read_rows
+from attention import DIM, FEED_FORWARD, HEADS, read_rows
 
 # Seconds per 1000 batches at 500 frames: Table 1 of arXiv 2006.05174.
 PAPER_S = {
@@ -126,46 +126,28 @@ def report(rows):
     return "\n".join(lines)
 
 
-def plot(rows, path):
-    import matplotlib
+def draw(rows):
+    """Draws the ratios at all lengths, a panel for each of `KEYS`.
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    Args:
+        rows: list of dicts, as benchmarks/attention.py writes them.
 
-    lengths = sorted({row["case"]["length"] for row in rows})
-    names = list(dict.fromkeys(row["case"]["mechanism"] for row in rows))
-    keys = [key for key in KEYS if ratios(rows, key)]
-    figure, panels = pyplot.subplots(
-        1, len(keys), figsize=(4.2 * len(keys), 5.5), squeeze=False
-    )
-    styles = ["-", "--", ":"]
-    for panel, key in zip(panels[0], keys, strict=True):
+    Returns:
+        The matplotlib figure.
+    """
+    from audio_tf.analysis import row_charts
+
+    measures = {}
+    for key, title in KEYS.items():
         found = ratios(rows, key)
-        for index, name in enumerate(names):
-            points = [
-                (n, found[name, n]) for n in lengths if (name, n) in found
-            ]
-            panel.plot(
-                [length for length, _ in points],
-                [ratio for _, ratio in points],
-                styles[index // 10 % 3],
-                color=f"C{index % 10}",
-                marker=".",
-                label=name,
-            )
-        panel.set(xscale="log", xlabel="frames", title=KEYS[key], ylim=0)
-        panel.set_xticks(lengths, [str(n) for n in lengths], minor=False)
-        panel.minorticks_off()
-        panel.grid(alpha=0.3)
-    panels[0][0].set_ylabel("ratio to full attention")
-    figure.legend(
-        *panels[0][0].get_legend_handles_labels(),
-        loc="lower center",
-        ncols=5,
-        fontsize=8,
+        if found:
+            measures[title.replace(", ", ",\n")] = found
+    names = list(dict.fromkeys(row["case"]["mechanism"] for row in rows))
+    return row_charts.draw_lengths(
+        measures,
+        names,
+        f"Time and memory against full attention, {DIM} wide, {HEADS} heads",
     )
-    figure.tight_layout(rect=(0, 0.16, 1, 1))
-    figure.savefig(path, dpi=120)
 
 
 def main():
@@ -179,7 +161,9 @@ def main():
     rows = [row for file in arguments.files for row in read_rows(file)]
     print(report(rows))
     if arguments.plot:
-        plot(rows, arguments.plot)
+        from audio_tf.analysis import figures
+
+        figures.save(draw(rows), arguments.plot)
 
 
 if __name__ == "__main__":

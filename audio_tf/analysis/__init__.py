@@ -4,6 +4,7 @@
 (extra `analysis`), which is imported when the first is drawn.
 """
 
+from audio_tf.analysis.explanation_figures import draw_explanation
 from audio_tf.analysis.figures import (
     draw_contributions,
     draw_heads,
@@ -40,6 +41,7 @@ __all__ = [
     "attention_maps",
     "contributions",
     "draw_contributions",
+    "draw_explanation",
     "draw_heads",
     "draw_importance",
     "draw_kinds",

@@ -28,8 +28,8 @@ def read_results(path):
             counts, as in the paper's figures.
 
     Returns:
-        Pair of lists of dicts as `charts.draw_tradeoff` takes them: the rows
-        of attentions, and those of baselines.
+        Pair of lists of dicts as `row_charts.draw_tradeoff` takes them: the
+        rows of attentions, and those of baselines.
 
     Raises:
         FileNotFoundError: if there is no such file.

@@ -6,10 +6,10 @@ Each function returns a `matplotlib.figure.Figure`, and
 
 import numpy as np
 
+from audio_tf.analysis import palette
 from audio_tf.analysis.figures import new_figure
 from audio_tf.terminal import printable
 
-BAR_COLOUR, MEAN_COLOUR = "tab:blue", "tab:orange"
 # Characters of a label, which must leave room for what it is a label of.
 LONGEST_LABEL = 24
 # Classes of a confusion matrix up to which its cells hold their counts.
@@ -59,7 +59,7 @@ def draw_confusion(counts, labels, title):
         shares,
         # The square root shows the errors of classes that are mostly right.
         norm=PowerNorm(0.5, 0.0, 1.0),
-        cmap="Blues",
+        cmap=palette.COUNTS,
         interpolation="nearest",
         # Cells are nearly square by the size of the figure; the layout of
         # panels that must be square cuts the outer labels off.
@@ -124,7 +124,7 @@ def draw_classes(figures, labels, clips, title):
             places,
             np.nan_to_num(bars[shown]),
             height=0.72,
-            color=BAR_COLOUR,
+            color=palette.BLUE,
             alpha=0.75,
             label=bar_name,
         )
@@ -149,13 +149,14 @@ def draw_classes(figures, labels, clips, title):
         # Columns of few and of many bars have bars of one height.
         panel.set_ylim(rows - 0.4, -0.6)
         panel.set_xlim(0.0, 1.0)
+        panel.set_xlabel(" and ".join(figures), fontsize=9)
         panel.tick_params(axis="x", labelsize=8)
         panel.grid(axis="x", alpha=0.3)
         mean = np.nanmean(bars) if np.isfinite(bars).any() else np.nan
         if np.isfinite(mean):
             panel.axvline(
                 mean,
-                color=MEAN_COLOUR,
+                color=palette.VERMILLION,
                 linewidth=1.2,
                 linestyle="--",
                 label=f"mean {bar_name} {mean:.3f}",

@@ -13,14 +13,15 @@ import pathlib
 import numpy as np
 
 from audio_tf import files
+from audio_tf.analysis import palette
 from audio_tf.analysis.kinds import KINDS
 
-COLUMNS = 12
+# Columns of a figure of heads; more would be too small on a page.
+COLUMNS = 6
 # Points along a side of a panel. There are fewer than pixels, or the thin
 # diagonal of a large map would vanish.
 PANEL_SIZE = 160
 SMALL_PANEL_SIZE = 100
-MARKERS = "os^vDPX*"
 
 
 def new_figure(width, height):
@@ -51,6 +52,22 @@ def save(figure, path):
     """
     with files.whole_file(path) as new:
         figure.savefig(new, dpi=120)
+
+
+def pixels(figure):
+    """Draws a figure into memory.
+
+    Args:
+        figure: the figure.
+
+    Returns:
+        Uint8 array `(height, width, 3)`.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 def save_anew(drawn, folder, names):
@@ -116,7 +133,7 @@ def draw_map(panel, weights, size=PANEL_SIZE):
     image = panel.imshow(
         shrink(weights, size) / scale,
         norm=PowerNorm(0.5, 0.0, 1.0, clip=True),
-        cmap="magma",
+        cmap=palette.WEIGHTS,
         extent=(0, frames, frames, 0),
         interpolation="nearest",
     )
@@ -177,7 +194,7 @@ def draw_kinds(examples, title):
             `(frames, frames)`, and its caption. A kind may be missing.
         title: str, the title of the figure.
     """
-    figure = new_figure(3.0 * len(KINDS) + 1.0, 4.0)
+    figure = new_figure(2.4 * len(KINDS) + 1.0, 3.6)
     panels = figure.subplots(1, len(KINDS))
     image = None
     for panel, kind in zip(panels, KINDS, strict=True):
@@ -199,17 +216,6 @@ def draw_kinds(examples, title):
     return figure
 
 
-def distinct_colours(count):
-    """Returns a sequence of at least so many colours."""
-    import matplotlib
-
-    if count > 20:
-        return matplotlib.colormaps["hsv"](np.linspace(0, 0.95, count))
-    # Its light shades last.
-    colours = matplotlib.colormaps["tab20"].colors
-    return colours[::2] + colours[1::2]
-
-
 def draw_projection(projection, heads, title, names=None):
     """Draws maps as points in the plane, coloured by head, as Figure 6 does.
 
@@ -221,31 +227,31 @@ def draw_projection(projection, heads, title, names=None):
     """
     heads = np.asarray(heads)
     count = int(heads.max()) + 1
-    colours = distinct_colours(count)
     figure = new_figure(7.5, 5.6)
     panel = figure.subplots()
     for head in range(count):
         name = f"head {head + 1}"
         if names is not None:
             name += f", {names[head]}"
+        colour, marker = palette.mark(head)
         panel.scatter(
             *projection.points[heads == head].T,
-            s=26,
-            color=colours[head],
-            marker=MARKERS[head % len(MARKERS)],
+            s=30,
+            color=colour,
+            marker=marker,
             linewidths=0.4,
             edgecolors="black",
             label=name,
         )
     panel.set_aspect("equal", adjustable="datalim")
-    panel.set_xlabel("t-SNE, first dimension", fontsize=8)
-    panel.set_ylabel("t-SNE, second dimension", fontsize=8)
-    panel.tick_params(labelsize=7)
+    panel.set_xlabel("t-SNE, first dimension (no unit)", fontsize=9)
+    panel.set_ylabel("t-SNE, second dimension (no unit)", fontsize=9)
+    panel.tick_params(labelsize=8)
     panel.grid(alpha=0.3)
     panel.legend(
         loc="center left",
         bbox_to_anchor=(1.0, 0.5),
-        fontsize=8,
+        fontsize=9,
         ncols=-(-count // 24),
     )
     explained = 100.0 * float(projection.explained.sum())
@@ -299,7 +305,7 @@ def draw_importance(importance, layers, title):
         importance,
         vmin=0.0,
         vmax=1.0,
-        cmap="magma",
+        cmap=palette.WEIGHTS,
         aspect="auto",
         interpolation="nearest",
     )
@@ -322,15 +328,23 @@ def draw_contributions(shares, layers, title):
         layers: list of int, the numbers of the layers in the encoder.
         title: str, the title of the figure.
     """
-    figure = new_figure(max(0.34 * len(layers) + 1.6, 4.5), 3.4)
+    figure = new_figure(max(0.34 * len(layers) + 1.6, 5.0), 3.8)
     panel = figure.subplots()
     places = np.arange(len(layers))
     # No bars, whose lengths would mean nothing: shares differ by little, and a
     # scale from zero would hide it.
-    panel.plot(places, shares, "o-", markersize=5, linewidth=0.8)
+    panel.plot(
+        places,
+        shares,
+        "o-",
+        color=palette.BLUE,
+        markersize=5,
+        linewidth=0.8,
+        label="of the layer",
+    )
     panel.axhline(
         100.0 / len(layers),
-        color="black",
+        color=palette.BLACK,
         linewidth=0.8,
         linestyle="--",
         label="equal shares",
@@ -339,7 +353,8 @@ def draw_contributions(shares, layers, title):
     panel.tick_params(axis="y", labelsize=8)
     panel.grid(alpha=0.3)
     panel.set_xlabel("layer of the encoder", fontsize=9)
-    panel.set_ylabel("share of the weights in %", fontsize=9)
-    panel.legend(fontsize=8)
+    panel.set_ylabel("share of the weights (%)", fontsize=9)
+    # Within the panel it would cover points.
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9)
     panel.set_title(title, fontsize=10, parse_math=False)
     return figure

@@ -7,14 +7,16 @@ stand side by side, or lie over each other where it is the same filter.
 
 import numpy as np
 
-from audio_tf.analysis import filters
+from audio_tf.analysis import filters, palette
 from audio_tf.analysis.figures import new_figure
 from audio_tf.layers.frontend import hz_from_mel, mel_from_hz
 
 # Lighter than the other, dashed, and told apart by the colour-blind.
-BEFORE = {"color": "#E69F00", "linestyle": "--", "linewidth": 1.6}
-AFTER = {"color": "#0072B2", "linestyle": "-", "linewidth": 1.6}
-MEL = {"color": "black", "linestyle": ":", "linewidth": 1.8}
+BEFORE = {"color": palette.ORANGE, "linestyle": "--", "linewidth": 1.6}
+AFTER = {"color": palette.BLUE, "linestyle": "-", "linewidth": 1.6}
+MEL = {"color": palette.BLACK, "linestyle": ":", "linewidth": 1.8}
+# Of the bandwidths, by the line of a state.
+MARKERS = {"--": "s", "-": "o"}
 # dB below the peak of a filter that are drawn.
 RANGE_DB = 30.0
 # Columns and rows of a panel of responses, fewer than it has pixels.
@@ -63,6 +65,7 @@ def draw_responses(states, sample_rate_hz, of_bands, title):
     Returns:
         matplotlib `Figure`.
     """
+    from matplotlib.legend_handler import HandlerTuple
     from matplotlib.ticker import LogFormatter
 
     rows, columns = {1: (1, 3), 2: (2, 2)}[len(states)]
@@ -93,7 +96,7 @@ def draw_responses(states, sample_rate_hz, of_bands, title):
             found.centres_hz / 1000.0,
             found.bandwidths_hz,
             linestyle="none",
-            marker="s" if style is BEFORE else "o",
+            marker=MARKERS[style["linestyle"]],
             markersize=4,
             markerfacecolor="none",
             markeredgecolor=style["color"],
@@ -118,9 +121,17 @@ def draw_responses(states, sample_rate_hz, of_bands, title):
         panel.tick_params(which="both", labelsize=8)
     for panel in (centres, widths):
         panel.grid(alpha=0.3)
-    handles, names = centres.get_legend_handles_labels()
+    lines, names = centres.get_legend_handles_labels()
+    points, _ = widths.get_legend_handles_labels()
+    # A state's line and its mark lie over each other.
+    handles = [*zip(lines, points, strict=False), *lines[len(points) :]]
     figure.legend(
-        handles, names, loc="outside lower center", ncols=3, fontsize=9
+        handles,
+        names,
+        loc="outside lower center",
+        ncols=3,
+        fontsize=9,
+        handler_map={tuple: HandlerTuple(ndivide=1)},
     )
     figure.suptitle(title, fontsize=11, parse_math=False)
     return figure
@@ -151,7 +162,7 @@ def draw_sorted(panel, found, name):
         20.0 * np.log10(np.maximum(shares, 1e-6)).T,
         vmin=-RANGE_DB,
         vmax=0.0,
-        cmap="viridis",
+        cmap=palette.SEQUENTIAL,
         shading="nearest",
         rasterized=True,
     )
@@ -225,7 +236,7 @@ def draw_examples(states, chosen, responses, sample_rate_hz, title):
         bar = figure.colorbar(
             panels.flat[0].collections[0], ax=panels, fraction=0.02, pad=0.01
         )
-        bar.set_ticks([-1.0, 0.0, 1.0])
+        bar.set_ticks([-1.0, 0.0, 1.0], labels=["-1", "0", "1"], fontsize=8)
         bar.set_label("weight / largest weight of the filter", fontsize=9)
     else:
         figure.supylabel("weight of a sample", fontsize=9)
@@ -264,7 +275,7 @@ def draw_band_weights(panels, states, index, sample_rate_hz):
             weights.T / max(largest, 1e-30),
             vmin=-1.0,
             vmax=1.0,
-            cmap="PuOr",
+            cmap=palette.DIVERGING,
             shading="nearest",
             rasterized=True,
         )
@@ -290,7 +301,8 @@ def draw_curves(states, bands_hz, title):
             states.items(), styles(states), strict=True
         ):
             panel.plot(bands_hz / 1000.0, found[curve], label=name, **style)
-        panel.set_title(curve, fontsize=10)
+        panel.set_title(curve.split(" (")[0], fontsize=10)
+        panel.set_ylabel(curve, fontsize=9)
         panel.set_xlabel("middle of the mel band (kHz)", fontsize=9)
         panel.tick_params(labelsize=8)
         panel.grid(alpha=0.3)

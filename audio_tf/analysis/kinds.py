@@ -111,6 +111,12 @@ def sort_map(
     Raises:
         ValueError: if the map is not square, or has negative or non-finite
             weights.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> analysis.sort_map(np.eye(20)).kind
+        'diagonal'
     """
     weights = np.asarray(weights, "float64")
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:

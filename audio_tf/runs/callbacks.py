@@ -13,6 +13,7 @@ import numpy as np
 from audio_tf import files, metrics
 from audio_tf.batch_metrics import BatchAveragePrecision
 from audio_tf.data import score_clips
+from audio_tf.data.shares import WHOLE
 
 EPOCHS_DONE = "epochs_done.txt"
 # Scores of the clips of the validation split by the best model.
@@ -49,21 +50,37 @@ class ClipValidation(keras.callbacks.Callback):
     Args:
         chunks: `audio_tf.data.Chunks` of the split.
         batch_size: int.
+        share: `audio_tf.data.shares.Share` of this host.
+        scorer: function of the model to the one that scores, of which each
+            host has the scores of all.
 
     Attributes:
         scores: float64 `(clips, classes)`, the scores after the last epoch,
             `None` before the first.
     """
 
-    def __init__(self, chunks, batch_size=64):
+    def __init__(
+        self, chunks, batch_size=64, share=WHOLE, scorer=lambda model: model
+    ):
         super().__init__()
         self.chunks = chunks
         self.batch_size = batch_size
+        self.share = share
+        self.scorer = scorer
         self.scores = None
+
+    def set_model(self, model):
+        """Takes the model, and makes the one that scores."""
+        super().set_model(model)
+        self.scoring = self.scorer(model)
 
     def on_epoch_end(self, epoch, logs=None):
         self.scores = score_clips(
-            self.model, self.chunks, self.batch_size, verbose=0
+            self.scoring,
+            self.chunks,
+            self.batch_size,
+            verbose=0,
+            share=self.share,
         )
         report = metrics.evaluate(
             self.chunks.targets,
@@ -268,6 +285,48 @@ class Patience(keras.callbacks.Callback):
         rows = read_history(self.path)[1]
         best = best_row(rows, self.monitor)
         return best is not None and len(rows) - 1 - best >= self.patience
+
+
+class Plateau(keras.callbacks.Callback):
+    """Lowers the rate whenever so many epochs have not been better.
+
+    The rate follows from the history alone, so that training that is resumed
+    goes on at the rate of unbroken training. The epochs are counted anew once
+    the rate is lower, as `keras.callbacks.ReduceLROnPlateau` does.
+
+    Args:
+        path: the CSV of the history.
+        monitor: str, a key of `audio_tf.metrics.monitors()`.
+        learning_rate: float, the rate of the first epoch.
+        factor: float in (0, 1), what the rate is multiplied by.
+        patience: int, epochs.
+    """
+
+    def __init__(self, path, monitor, learning_rate, factor, patience):
+        super().__init__()
+        self.path = path
+        self.monitor = monitor
+        self.learning_rate = learning_rate
+        self.factor = factor
+        self.patience = patience
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.model.optimizer.learning_rate = self.rate()
+
+    def rate(self):
+        """Returns the rate of the epoch that follows the history."""
+        is_better = better(self.monitor)
+        rate, best, waited = self.learning_rate, None, 0
+        for row in read_history(self.path)[1]:
+            figure = float(row.get(self.monitor) or math.nan)
+            if not math.isnan(figure):
+                if best is None or is_better(figure, best):
+                    best, waited = figure, 0
+                    continue
+            waited += 1
+            if waited == self.patience:
+                rate, waited = rate * self.factor, 0
+        return rate
 
 
 def better(monitor):

@@ -21,14 +21,12 @@ time of inference of one chunk and of a training step, taken in turn with
 the libraries. The last rows are what `audio-tf baseline` reaches.
 """
 
-import csv
 import dataclasses
 import json
 import pathlib
 import sys
 
-from audio_tf import files
-from audio_tf.runs import rows
+from audio_tf.runs import compare_costs, leaderboard, rows
 from audio_tf.runs.flags import check_folder, read_config, run_by_flags
 from audio_tf.runs.model_settings import attention_names, check_attention
 from audio_tf.runs.settings import (
@@ -43,22 +41,6 @@ from audio_tf.runs.settings import (
 # The attention whose time is 1.
 BASELINE = "full"
 CAUSALITIES = {"no": False, "yes": True}
-COLUMNS = (
-    "attention",
-    "causal",
-    "figure",
-    "mean",
-    "low",
-    "high",
-    "seeds",
-    "parameters",
-    "multiply_adds",
-    "inference_s",
-    "inference_ratio",
-    "training_s",
-    "training_ratio",
-    "peak_mib",
-)
 # Settings of a training that a row of the table has of its own.
 OWN = ("attention", "attention_kwargs", "causal", "seed", "out")
 
@@ -249,7 +231,7 @@ def costs(row, settings):
         settings: `CompareSettings`.
 
     Returns:
-        Dict, as `measure_costs` writes it.
+        Dict, as `compare_costs` writes it.
     """
     seed = settings.seeds[0]
     asked = {
@@ -262,128 +244,7 @@ def costs(row, settings):
     return rows.measure(["compare", "costs"], file, asked)
 
 
-def measure_costs(file, asked):
-    """Measures time and memory of a model, in a process of its own.
-
-    A training step comes first and alone, for the memory; then steps and
-    inference of the model and of `full` attention take turns. Tables of
-    trained attentions are folded for inference.
-
-    Args:
-        file: path of the JSON file that is written.
-        asked: dict of the `model` and of that with `full` attention, `.keras`
-            files of runs; `batch_size` of training and `repeats`.
-    """
-    import keras
-    import numpy as np
-
-    from audio_tf import attention, models  # noqa: F401
-
-    rng, paths = np.random.default_rng(0), {"model": asked["model"]}
-    if asked["full"] != asked["model"]:
-        paths["full"] = asked["full"]
-    # Of the libraries, not of the model.
-    keras.ops.matmul(np.ones((64, 64)), np.ones((64, 64)))
-    before = peak_bytes()
-    loaded = {"model": keras.saving.load_model(paths["model"])}
-    model = loaded["model"]
-    waveform = 0.1 * rng.standard_normal((asked["batch_size"], samples(model)))
-    targets = np.eye(model.num_classes)[
-        rng.integers(0, model.num_classes, len(waveform))
-    ]
-    for _ in range(2):
-        model.train_on_batch(waveform, targets)
-    memory = peak_bytes() - before
-    for name in paths.keys() - loaded.keys():
-        loaded[name] = keras.saving.load_model(paths[name])
-    training_s = rows.in_turn(
-        {
-            name: lambda each=each: each.train_on_batch(waveform, targets)
-            for name, each in loaded.items()
-        },
-        asked["repeats"],
-    )
-    found = {
-        "parameters": model.backbone.count_params(),
-        "multiply_adds": multiply_adds(model.backbone, waveform.shape[1]),
-        "peak_mib": memory / 2**20,
-    }
-    for each in loaded.values():
-        attention.fold(each)
-    inference_s = rows.in_turn(
-        {
-            name: lambda each=each: each.predict_on_batch(waveform[:1])
-            for name, each in loaded.items()
-        },
-        asked["repeats"],
-    )
-    for name, seconds in (
-        ("inference", inference_s),
-        ("training", training_s),
-    ):
-        found[f"{name}_s"] = seconds["model"]
-        base = seconds.get("full", seconds["model"])
-        found[f"{name}_ratio"] = seconds["model"] / base
-    files.write_json(file, {"asked": asked, **found})
-
-
-def samples(model):
-    """Returns the samples of a chunk of a model, of 1 s for whole clips."""
-    return round((model.chunk_s or 1.0) * model.sample_rate_hz)
-
-
-def peak_bytes():
-    """Returns the largest memory so far, of a GPU where there is one."""
-    import resource
-
-    import tensorflow as tf
-
-    if tf.config.list_physical_devices("GPU"):
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # macOS counts in bytes, Linux in KiB.
-    return peak if sys.platform == "darwin" else peak * 2**10
-
-
-def multiply_adds(backbone, length):
-    """Counts the multiply-adds of all attentions of a backbone for one input.
-
-    Args:
-        backbone: `AudioBackbone` that takes waveforms.
-        length: int, samples.
-    """
-    import keras
-
-    # From symbolic inputs, layers compute nothing but shapes.
-    inputs = backbone.block_inputs(
-        {
-            "waveform": keras.KerasTensor((1, length), "float32"),
-            "lengths": keras.KerasTensor((1,), "int32"),
-        }
-    )
-    return sum(
-        block.attention.cost(*x.shape[1:]).multiply_adds
-        for block, (x, _) in zip(backbone.blocks, inputs, strict=True)
-    )
-
-
-def figure_of(reports):
-    """Returns which figure of reports counts, and its values.
-
-    Args:
-        reports: list of dicts of figures by name.
-
-    Returns:
-        Pair of `"accuracy"`, or `"mAP"` where that is undefined, and a list of
-        floats.
-    """
-    name = "accuracy"
-    if any(report[name] is None for report in reports):
-        name = "mAP"
-    return name, [report[name] for report in reports]
-
-
-def leaderboard(settings, table, measured):
+def summed_up(settings, table, measured):
     """Sums up all rows that have a finished seed.
 
     Args:
@@ -392,14 +253,15 @@ def leaderboard(settings, table, measured):
         measured: dict by `Row` of `costs`.
 
     Returns:
-        List of dicts by `COLUMNS`; a cell that one lacks is left out.
+        List of dicts by `leaderboard.COLUMNS`, without the cells that a row
+        lacks.
     """
     found = []
     for row in table:
         done = [seed for seed in settings.seeds if row.finished(seed)]
         if not done:
             continue
-        name, values = figure_of(
+        name, values = leaderboard.figure_of(
             [
                 read(row.run_folder(seed) / f"{settings.score_split}.json")
                 for seed in done
@@ -416,7 +278,11 @@ def leaderboard(settings, table, measured):
                 "low": low,
                 "high": high,
                 "seeds": len(done),
-                **{each: facts[each] for each in facts if each in COLUMNS},
+                **{
+                    each: facts[each]
+                    for each in facts
+                    if each in leaderboard.COLUMNS
+                },
             }
         )
     found.sort(key=lambda each: (each["causal"], -each["mean"]))
@@ -472,75 +338,6 @@ def baseline_rows(settings):
     return found
 
 
-def write(settings, table):
-    """Writes leaderboard.csv, and leaderboard.png if there is matplotlib.
-
-    Args:
-        settings: `CompareSettings`.
-        table: list of dicts by `COLUMNS`.
-    """
-    out = pathlib.Path(settings.out)
-    with (
-        files.whole_file(out / "leaderboard.csv") as new,
-        open(new, "w", newline="", encoding="utf-8") as file,
-    ):
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(table)
-
-
-def draw(settings, table):
-    """Draws leaderboard.png of the rows whose time is known.
-
-    Args:
-        settings: `CompareSettings`.
-        table: list of dicts by `COLUMNS`.
-    """
-    from audio_tf.analysis import charts, figures
-    from audio_tf.runs import showing
-
-    timed = [row for row in table if "inference_ratio" in row]
-    baselines = [row for row in table if "causal" not in row]
-    if timed and showing.can_draw():
-        out = pathlib.Path(settings.out)
-        figures.save(
-            charts.draw_tradeoff(timed, baselines, out.name),
-            out / "leaderboard.png",
-        )
-
-
-def format_table(table):
-    """Returns the table as text, a line for each row."""
-    lines = [
-        f"{'attention':34} causal {'mean':>7} {'low':>7} {'high':>7} seeds "
-        f"{'params':>9} {'MMAC':>8} {'infer':>6} {'train':>6} {'MiB':>7}"
-    ]
-
-    def cell(row, name, width, form):
-        value = row.get(name)
-        text = "-" if value is None else format(value, form)
-        return f"{text:>{width}}"
-
-    for row in table:
-        adds = row.get("multiply_adds")
-        million = {"adds": None if adds is None else adds / 1e6}
-        lines.append(
-            f"{row['attention']:34} {row.get('causal', '-'):6} "
-            + " ".join(
-                [
-                    *(cell(row, name, 7, ".4f") for name in COLUMNS[3:6]),
-                    cell(row, "seeds", 5, "d"),
-                    cell(row, "parameters", 9, "d"),
-                    cell(million, "adds", 8, ".2f"),
-                    cell(row, "inference_ratio", 6, ".2f"),
-                    cell(row, "training_ratio", 6, ".2f"),
-                    cell(row, "peak_mib", 7, ".0f"),
-                ]
-            )
-        )
-    return "\n".join(lines)
-
-
 def begin(settings):
     """Makes the folder of the table, once config and corpus stand.
 
@@ -584,11 +381,11 @@ def compare(settings):
             if seed == first and row.finished(seed) and base.finished(seed):
                 with failures.kept():
                     measured[row] = costs(row, settings)
-            board = leaderboard(settings, table, measured)
-            write(settings, board)
-    draw(settings, board)
+            board = summed_up(settings, table, measured)
+            leaderboard.write(settings.out, board)
+    leaderboard.draw(settings.out, board)
     print(f"\n{settings.score_split} split; times are relative to {BASELINE}")
-    print(format_table(board))
+    print(leaderboard.format_table(board))
     failures.end()
 
 
@@ -603,6 +400,6 @@ def main(argv=None, prog=None):
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["costs"]:
         _, file, asked = argv
-        measure_costs(file, json.loads(asked))
+        compare_costs.measure_costs(file, json.loads(asked))
         return
     run_by_flags(compare, CompareSettings, __doc__, argv, prog)

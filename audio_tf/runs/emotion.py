@@ -28,31 +28,20 @@ import functools
 import hashlib
 import json
 import pathlib
-import time
-import zlib
 
-import keras
 import numpy as np
 
-from audio_tf import analysis, files, metrics
-from audio_tf.analysis import figures
+from audio_tf import files, intervals
 from audio_tf.audio import RESAMPLER
 from audio_tf.corpora import CORPORA
-from audio_tf.models import (
-    ATTENTION_MODULES,
-    GaussianAdaptiveDecoder,
-    GaussianAdaptiveTransformer,
-)
-from audio_tf.models.gaussian_adaptive_decoder import make_loss, make_optimizer
-from audio_tf.ops.clip_scores import clip_scores
+from audio_tf.models import ATTENTION_MODULES
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import folds, provenance, results, showing
+from audio_tf.runs import fold_decoders, folds, provenance, results
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
     POSITIVE,
-    Check,
     flag,
     setting,
     shared,
@@ -69,7 +58,6 @@ OF_THE_SPLITS = (
     "val_folds",
     "test_folds",
 )
-FRACTION = Check("in (0, 1)", lambda value: 0 < value < 1)
 
 
 @dataclasses.dataclass
@@ -138,12 +126,8 @@ class EmotionSettings(DataSettings):
     weight_decay: float = setting(
         0.1, "of kernels, as AdamW has it", check=NOT_NEGATIVE
     )
-    plateau_factor: float = setting(
-        0.1, "what the rate falls by on a plateau", check=FRACTION
-    )
-    plateau_patience: int = setting(
-        10, "epochs without a better one that are a plateau", check=POSITIVE
-    )
+    plateau_factor: float = shared("plateau_factor", 0.1)
+    plateau_patience: int = shared("plateau_patience", 10)
     presets: bool = setting(
         False, "write each fold's model as a preset, encoder included"
     )
@@ -185,171 +169,6 @@ class EmotionSettings(DataSettings):
 FREE_SETTINGS = ("data_dir", "cache_dir", "embeddings", "leave_out")
 
 
-def balanced_accuracy(targets, scores):
-    """Averages the accuracy of each class that has a clip."""
-    truth, found = targets.argmax(axis=1), scores.argmax(axis=1)
-    right = [
-        np.mean(found[truth == label] == label) for label in np.unique(truth)
-    ]
-    return float(np.mean(right))
-
-
-def run_fold(name, fold, embedded, settings, folder):
-    """Trains a decoder on a fold and tests its best epoch, once.
-
-    Args:
-        name: str, the fold.
-        fold: `folds.Fold`.
-        embedded: `folds.Embedded`.
-        settings: `EmotionSettings`.
-        folder: `pathlib.Path`, where the decoder and its map are kept.
-
-    Returns:
-        Dict for the report.
-    """
-    began = time.monotonic()
-    keras.utils.set_random_seed(zlib.crc32(f"{settings.seed} {name}".encode()))
-    (x, y, _), (x_val, y_val, _), (x_test, _, clips) = (
-        embedded.part(fold.rows[split]) for split in ("train", "val", "test")
-    )
-    decoder = GaussianAdaptiveDecoder(
-        *x.shape[1:],
-        num_classes=len(embedded.vocabulary),
-        module=settings.module,
-        num_heads=settings.num_heads,
-        attention_kwargs=settings.attention_kwargs,
-        filters=settings.filters,
-        compile=False,
-    )
-    decoder.compile(
-        make_optimizer(settings.learning_rate, settings.weight_decay),
-        make_loss(settings.focal_gamma),
-        metrics=["accuracy"],
-        jit_compile=False,
-    )
-    best = keras.callbacks.EarlyStopping(
-        "val_accuracy",
-        mode="max",
-        patience=settings.epochs,
-        restore_best_weights=True,
-    )
-    history = decoder.fit(
-        x,
-        y,
-        batch_size=settings.batch_size,
-        epochs=settings.epochs,
-        validation_data=(x_val, y_val),
-        callbacks=[
-            keras.callbacks.TerminateOnNaN(),
-            keras.callbacks.ReduceLROnPlateau(
-                "val_accuracy",
-                mode="max",
-                factor=settings.plateau_factor,
-                patience=settings.plateau_patience,
-            ),
-            best,
-        ],
-        verbose=0,
-    ).history
-    if not np.isfinite(history["loss"]).all():
-        raise ValueError(
-            f"The loss of the fold {name} must be finite. "
-            f"Received: {history['loss']}"
-        )
-    targets = embedded.targets[fold.rows["test"]]
-    scores = clip_scores(
-        decoder.predict(x_test, verbose=0), clips, len(targets)
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    decoder.save(folder / "decoder.keras")
-    if decoder.weights_features:
-        np.save(folder / "map.npy", analysis.mean_map(decoder, x_val))
-    figures_of = metrics.evaluate(targets, scores, embedded.vocabulary)
-    return {
-        "accuracy": figures_of["accuracy"],
-        "balanced_accuracy": balanced_accuracy(targets, scores),
-        "val_accuracy": history["val_accuracy"][best.best_epoch],
-        "best_epoch": best.best_epoch + 1,
-        "clips": {split: int(rows.sum()) for split, rows in fold.rows.items()},
-        "validation": fold.validation,
-        "tested": fold.tested,
-        "parameters": decoder.count_params(),
-        "attention_parameters": decoder.attention_layer.count_params(),
-        "heads": decoder.attention_layer.num_heads,
-        "seconds": round(time.monotonic() - began, 2),
-    }
-
-
-def write_preset(name, embedded, settings, encoder, folder, origin):
-    """Writes a fold's model, from waveform to scores, as a preset.
-
-    Args:
-        name: str, the fold.
-        embedded: `folds.Embedded`.
-        settings: `EmotionSettings`.
-        encoder: `AudioBackbone`.
-        folder: `pathlib.Path` of the fold, which has the decoder.
-        origin: dict for `provenance.json`.
-    """
-    model = GaussianAdaptiveTransformer(
-        encoder,
-        labels=embedded.vocabulary,
-        layers=embedded.layers,
-        module=settings.module,
-        num_heads=settings.num_heads,
-        attention_kwargs=settings.attention_kwargs,
-        filters=settings.filters,
-        chunk_s=settings.chunk_s or None,
-    )
-    trained = keras.saving.load_model(folder / "decoder.keras", compile=False)
-    model.decoder.set_weights(trained.get_weights())
-    with files.whole_folder(folder / "preset") as new:
-        model.save_to_preset(str(new))
-        files.write_json(new / "provenance.json", {**origin, "fold": name})
-
-
-def write_importance(out, names, embedded, title):
-    """Writes the Importance Factor over the validation clips of all folds.
-
-    Args:
-        out: `pathlib.Path`, the folder of the run.
-        names: list of the folds that have a map.
-        embedded: `folds.Embedded`.
-        title: str, of the pictures.
-    """
-    maps = np.mean([np.load(out / name / "map.npy") for name in names], axis=0)
-    importance = analysis.importance.scaled(maps)
-    with files.whole_file(out / "importance.npz") as new:
-        np.savez(
-            new,
-            map=maps,
-            importance=importance,
-            layers=np.array(embedded.layers),
-        )
-    if not showing.can_draw():
-        return
-    shares = analysis.contributions(maps)
-    for name, figure in (
-        (
-            "importance",
-            analysis.draw_importance(importance, embedded.layers, title),
-        ),
-        (
-            "contributions",
-            analysis.draw_contributions(shares, embedded.layers, title),
-        ),
-    ):
-        figures.save(figure, out / f"{name}.png")
-
-
-def fold_folder(out, name):
-    """Returns the folder of a fold, whose name may hold any character."""
-    plain = "".join(each if each.isalnum() else "_" for each in name)
-    if plain != name:
-        plain += "_" + hashlib.sha1(name.encode()).hexdigest()[:6]
-    return out / f"fold_{plain}"
-
-
 def describe(report):
     """Returns a table of the figures, one line for each fold and the mean.
 
@@ -371,7 +190,37 @@ def describe(report):
         f"{'mean':<12}{report['accuracy']:9.4f}"
         f"{report['balanced_accuracy']:9.4f}"
     )
+    lines += results.format_intervals(report["intervals"])
     return "\n".join(lines)
+
+
+def interval_of(done):
+    """Computes the interval of the accuracy of all folds.
+
+    Args:
+        done: dict of the reports of folds by name.
+
+    Returns:
+        Dict as `results.intervals_of` returns it: over the groups that were
+        left out, or over the clips of a single fold.
+    """
+    found = {"level": intervals.LEVEL}
+    if len(done) > 1:
+        accuracies = [each["accuracy"] for each in done.values()]
+        interval = intervals.bootstrap_mean(accuracies)
+        return {
+            **found,
+            "unit": "group",
+            "units": len(done),
+            "accuracy": list(interval),
+        }
+    (only,) = done.values()
+    return {
+        **found,
+        "unit": "clip",
+        "units": only["clips"]["test"],
+        "accuracy": list(only["interval"]),
+    }
 
 
 def summed_up(done):
@@ -380,13 +229,11 @@ def summed_up(done):
     Args:
         done: dict of the reports of folds by name.
     """
-    return {
-        **{
-            name: float(np.mean([each[name] for each in done.values()]))
-            for name in ("accuracy", "balanced_accuracy")
-        },
-        "folds": done,
+    means = {
+        name: float(np.mean([each[name] for each in done.values()]))
+        for name in ("accuracy", "balanced_accuracy")
     }
+    return {**means, "intervals": interval_of(done), "folds": done}
 
 
 def load(settings, out):
@@ -474,20 +321,24 @@ def run(settings, out):
         "wanted": list(todo),
     }
     for name, fold in todo.items():
-        folder = fold_folder(out, name)
+        folder = fold_decoders.fold_folder(out, name)
         if name not in done:
-            done[name] = run_fold(name, fold, embedded, settings, folder)
+            done[name] = fold_decoders.train_fold(
+                name, fold, embedded, settings, folder
+            )
             files.write_json(path, {**summed_up(done), **origin})
         if settings.presets and not (folder / "preset").is_dir():
-            write_preset(name, embedded, settings, encoder, folder, origin)
+            fold_decoders.write_preset(
+                name, embedded, settings, encoder, folder, origin
+            )
     with_map = [
-        fold_folder(out, name).name
+        fold_decoders.fold_folder(out, name).name
         for name in done
-        if (fold_folder(out, name) / "map.npy").is_file()
+        if (fold_decoders.fold_folder(out, name) / "map.npy").is_file()
     ]
     if with_map:
         title = f"{settings.module}, {len(with_map)} folds"
-        write_importance(out, with_map, embedded, title)
+        fold_decoders.write_importance(out, with_map, embedded, title)
     print(describe(summed_up(done)))
     if failures:
         print(describe_failures(failures))

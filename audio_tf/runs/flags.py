@@ -146,7 +146,8 @@ def resumed(settings_class, out, given, free):
         ValueError: if there is no run, or it would go on with other settings.
     """
     content = saved_run(out)
-    free = {name: given[name] for name in given if name in {"out", *free}}
+    free = {"out", *free, *settings_class.names_of_start()}
+    free = {name: given[name] for name in given if name in free}
     try:
         settings = settings_class.from_json(content, **free)
         # The same checks and types as in the run.

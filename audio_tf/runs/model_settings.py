@@ -55,7 +55,9 @@ class ModelSettings(Settings):
     )
     model_kwargs: dict = setting({}, "further arguments of the model")
     precision: str = setting("float32", "dtype policy", PRECISIONS)
-    jit_compile: bool = setting(False, "compile by XLA")
+    jit_compile: bool = setting(
+        False, "compile by XLA; JAX does unless --no-jit-compile is given"
+    )
 
     def check(self):
         super().check()
@@ -68,6 +70,15 @@ class ModelSettings(Settings):
                     f"Received: {name}={getattr(self, name)!r}, "
                     f"model_kwargs={self.model_kwargs}"
                 )
+
+    def compiles(self):
+        """Returns whether the steps of training are compiled by XLA."""
+        if "jit_compile" in self.given:
+            return self.jit_compile
+        import keras
+
+        # Else JAX would run each operation by itself, a hundred times slower.
+        return self.jit_compile or keras.backend.backend() == "jax"
 
     def model_options(self):
         """Returns a dict of the arguments of the model that were given."""

@@ -65,7 +65,7 @@ def compile(classifier, settings, steps_per_epoch, one_label):
         make_optimizer(settings, steps_per_epoch, head_paths(classifier)),
         settings.loss_function(one_label),
         metrics=callbacks.training_metrics(one_label, classifier.num_classes),
-        jit_compile=settings.jit_compile,
+        jit_compile=settings.compiles(),
     )
 
 

@@ -19,9 +19,11 @@ import keras
 
 from audio_tf import data, files, layers, models, optimizers
 from audio_tf.audio import RESAMPLER
-from audio_tf.runs import callbacks, distribution, provenance
+from audio_tf.data.shares import WHOLE
+from audio_tf.runs import callbacks, hosts, provenance
 from audio_tf.runs.corpus_settings import SpeechSettings
 from audio_tf.runs.flags import run_by_flags
+from audio_tf.runs.hosts import HostSettings
 from audio_tf.runs.model_settings import ModelSettings
 from audio_tf.runs.reconstruction import ReconstructionPictures
 from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
@@ -33,7 +35,7 @@ FREE_SETTINGS = ("data_dir", "cache_dir", "picture_every")
 
 
 @dataclasses.dataclass
-class PretrainSettings(ModelSettings, SpeechSettings):
+class PretrainSettings(ModelSettings, HostSettings, SpeechSettings):
     """Corpus, features, model, masking and steps of a run.
 
     The defaults are the paper's setting.
@@ -69,9 +71,6 @@ class PretrainSettings(ModelSettings, SpeechSettings):
     )
     feature_cache: bool = setting(
         False, "compute features once; else with each batch, from the waveform"
-    )
-    distribution: str = setting(
-        "none", "over what batches are spread", distribution.STRATEGIES
     )
     out: str = shared("out", "runs/pretrain")
 
@@ -159,7 +158,7 @@ def build(settings):
             if settings.accumulate > 1
             else None,
         ),
-        jit_compile=settings.jit_compile,
+        jit_compile=settings.compiles(),
     )
     return model
 
@@ -172,13 +171,14 @@ class Batches:
         settings: `PretrainSettings`.
         max_frames: int, frames of the longest utterance that the model takes,
             or `None` for any.
+        share: `Share` of this host.
 
     Raises:
         ValueError: if an utterance is longer, or devices cannot share a batch
             evenly.
     """
 
-    def __init__(self, clips, settings, max_frames=None):
+    def __init__(self, clips, settings, max_frames=None, share=WHOLE):
         self.settings = settings
         self.layers = [settings.feature_layer()]
         if settings.target != "input":
@@ -194,7 +194,15 @@ class Batches:
         if settings.feature_cache:
             cache_dir = settings.prepare_arguments()["cache_dir"]
             sources = [
-                data.cache_features(clips, layer, cache_dir)
+                hosts.prepared(
+                    functools.partial(
+                        data.cache_features,
+                        features=layer,
+                        cache_dir=cache_dir,
+                    ),
+                    clips,
+                    share,
+                )
                 for layer in self.layers
             ]
         self.clips = clips
@@ -205,12 +213,8 @@ class Batches:
         self.size = settings.batch_size // settings.accumulate
         # Devices share a batch evenly.
         self.full_batches = settings.distribution != "none"
-        devices = distribution.num_devices()
-        if self.size % devices:
-            raise ValueError(
-                f"{devices} devices must share a batch evenly. "
-                f"Received: {self.size} utterances"
-            )
+        self.share = share
+        share.check(self.size)
 
     def __len__(self):
         """Returns the number of batches of one pass."""
@@ -243,16 +247,21 @@ class Batches:
         )
 
     def some(self, count):
-        """Returns a dict of features and lengths of a few utterances.
-
-        Their length is about the median.
+        """Reads a few utterances, whose length is about the median.
 
         Args:
             count: int, how many at most.
+
+        Returns:
+            Pair of a dict of features and lengths, and of the targets, `None`
+            where the input is reconstructed.
         """
         batch = next(iter(self.dataset(first_batch=len(self) // 2)))
-        features = batch[0] if isinstance(batch, tuple) else batch
-        return {name: value[:count] for name, value in features.items()}
+        features, targets = batch, None
+        if len(self.layers) > 1:
+            features, targets = batch[0], batch[1][:count]
+        shown = {name: value[:count] for name, value in features.items()}
+        return shown, targets
 
     def training(self, first):
         """Returns endless batches in the order that the seed gives.
@@ -265,7 +274,12 @@ class Batches:
             seed=self.settings.seed,
             first_epoch=first // len(self),
             first_batch=first % len(self),
+            share=self.share,
         )
+
+    def validation(self):
+        """Returns the batches of one pass, in the order of the corpus."""
+        return self.dataset(share=self.share)
 
     def compute(self, inputs):
         """Computes features and targets of a batch of waveforms.
@@ -324,7 +338,7 @@ def write_preset(model, settings, out, facts, done):
         files.write_json(new / "provenance.json", facts)
 
 
-def fit(settings, model, batches, out, facts):
+def fit(settings, model, batches, out, facts, share=WHOLE):
     """Trains a new or a resumed model to the last step.
 
     Args:
@@ -333,44 +347,62 @@ def fit(settings, model, batches, out, facts):
         batches: dict of `Batches` by split, as `load_batches` returns it.
         out: `pathlib.Path`, the folder of the run.
         facts: dict for the preset's `provenance.json`.
+        share: `Share` of this host.
     """
     micro_batches = settings.save_every * settings.accumulate
     done = callbacks.epochs_done(out / "last.keras")
-    callbacks.rewind_history(out / "history.csv", done)
+    if share.is_first:
+        callbacks.rewind_history(out / "history.csv", done)
+    # What is drawn is computed by all hosts.
+    shown_in = hosts.folder(out, share)
+    made = settings.feature_layer()
+    shown, targets = batches.get("val", batches["train"]).some(PICTURED)
     hooks = [
         # Or the last good checkpoint would be overwritten.
         keras.callbacks.TerminateOnNaN(raise_error=True),
         callbacks.EpochSeeds(settings.seed),
-        keras.callbacks.TensorBoard(out / "logs", write_graph=False),
-        callbacks.History(out / "history.csv"),
+        keras.callbacks.TensorBoard(shown_in / "logs", write_graph=False),
+        hosts.OfFirst([callbacks.History(out / "history.csv")], share),
         ReconstructionPictures(
-            batches.get("val", batches["train"]).some(PICTURED),
-            out / "logs" / "pictures",
+            shown,
+            shown_in / "logs" / "pictures",
+            shown_in / "reconstruction.png",
+            made.options["hop_s"],
             settings.picture_every,
-            settings.feature_layer().stacking.size,
+            made.stacking.size,
+            targets,
         ),
-        callbacks.LastCheckpoint(out / "last.keras"),
-        Presets(settings, out, facts),
+        hosts.OfFirst(
+            [
+                callbacks.LastCheckpoint(out / "last.keras"),
+                Presets(settings, out, facts),
+            ],
+            share,
+        ),
     ]
+    verbose = 1 if sys.stdout.isatty() else 2
     model.fit(
         batches["train"].training(done * micro_batches),
-        validation_data=batches["val"].dataset() if "val" in batches else None,
+        validation_data=batches["val"].validation()
+        if "val" in batches
+        else None,
         steps_per_epoch=micro_batches,
         initial_epoch=done,
         epochs=settings.steps // settings.save_every,
         callbacks=hooks,
         shuffle=False,  # The dataset has its own order for each pass.
-        verbose=1 if sys.stdout.isatty() else 2,
+        verbose=verbose,
     )
 
 
-def load_batches(settings, corpora, max_frames):
+def load_batches(settings, corpora, max_frames, share=WHOLE):
     """Decodes the splits and puts them into batches.
 
     Args:
         settings: `PretrainSettings`.
         corpora: dict of `SpeechCorpus` by split.
         max_frames: as `Batches` takes it.
+        share: `Share` of this host.
 
     Returns:
         Pair of a dict of `Batches` by split, `train` and perhaps `val`, and
@@ -378,9 +410,10 @@ def load_batches(settings, corpora, max_frames):
     """
     batches, failures = {}, {}
     for split, corpus in corpora.items():
-        clips = settings.prepare(corpus, split)
+        decode = functools.partial(settings.prepare, name=split)
+        clips = hosts.prepared(decode, corpus, share)
         failures |= clips.failures
-        each = Batches(clips, settings, max_frames)
+        each = Batches(clips, settings, max_frames, share)
         print(
             f"{split}: {len(clips)} utterances, {len(each)} batches, "
             f"{clips.lengths.sum() / clips.sample_rate_hz / 3600:.2f} h"
@@ -406,15 +439,15 @@ def run(settings, out):
         settings: `PretrainSettings`.
         out: path of the run's folder.
     """
+    out = pathlib.Path(out)
     # Devices are found before anything is computed.
-    with distribution.scope(settings.distribution):
+    with hosts.scope(settings, out) as share:
         keras.mixed_precision.set_global_policy(settings.precision)
-        run_on_devices(settings, pathlib.Path(out))
+        run_on_devices(settings, out, share)
 
 
-def run_on_devices(settings, out):
+def run_on_devices(settings, out, share):
     """Pre-trains a model as `run` does, within the scope of its devices."""
-    keras.utils.set_random_seed(settings.seed)
     last = out / "last.keras"
     # A model that cannot be built is told before hours of decoding.
     model = keras.saving.load_model(last) if last.is_file() else None
@@ -430,7 +463,7 @@ def run_on_devices(settings, out):
     record = provenance.corpus_record(corpora, root)
     provenance.check_corpus(out, record)
     batches, failures = load_batches(
-        settings, corpora, model.backbone.max_frames
+        settings, corpora, model.backbone.max_frames, share
     )
     record = provenance.leave_out(record, root, failures)
     provenance.check_corpus(out, record)
@@ -441,12 +474,15 @@ def run_on_devices(settings, out):
         "corpus": provenance.corpus_facts(record),
         "resampler": RESAMPLER,
     }
-    provenance.begin_run(out, settings, record, model=built)
+    hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
+    if share.is_first:
+        provenance.begin_run(out, settings, record, model=built)
     done = callbacks.epochs_done(last) * settings.save_every
     if done < settings.steps:
-        fit(settings, model, batches, out, facts)
-    elif not (out / "preset").exists():
-        write_preset(model, settings, out, facts, done)
+        fit(settings, model, batches, out, facts, share)
+    elif share.is_first and not (out / "preset").exists():
+        with hosts.alone():
+            write_preset(model, settings, out, facts, done)
     print(f"\npreset: {out / 'preset'}")
 
 

@@ -4,79 +4,101 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from audio_tf.analysis import figures, reconstructions
 from audio_tf.models.inputs import complete
+from audio_tf.runs import showing
 
 
-def pictures(features, shown, stacked_frames=1):
-    """Draws input, masked input and output above each other.
-
-    Frequency goes upwards. Grey spans the input's 1st to 99th percentile,
-    padding is black, and white bars above the masked input mark the frames
-    that are masked.
+def draw_clips(features, shown, hop_s, stacked_frames=1, targets=None):
+    """Draws the real frames of each clip as `draw_reconstruction` does.
 
     Args:
         features: floating array `(clips, frames, dim)`.
         shown: dict of arrays that `MaskedAcousticModel.reconstruct` returns
             for them.
+        hop_s: float, seconds from one spectrum to the next.
         stacked_frames: int, how many spectra are stacked in a frame; they are
             drawn beside each other.
+        targets: floating array `(clips, frames, target_dim)`, or `None` if the
+            features are rebuilt.
 
     Returns:
-        Float32 array `(clips, height, frames * stacked_frames, 1)` in [0, 1].
+        List of matplotlib figures of one size.
     """
-    features = np.asarray(features, "float32")
-    clips, frames = features.shape[:2]
-    columns = frames * stacked_frames
-    real = np.repeat(shown["frame_mask"], stacked_frames, axis=1)
-    masked = np.repeat(shown["masked_frames"], stacked_frames, axis=1)
-    valid = features[shown["frame_mask"]]
-    low, high = np.percentile(valid, (1, 99)) if valid.size else (0.0, 1.0)
+    drawn = []
+    for clip, real in enumerate(np.asarray(shown["frame_mask"])):
 
-    def panel(values):
-        values = np.asarray(values, "float32").reshape(clips, columns, -1)
-        values = (values - low) / max(high - low, 1e-6)
-        values = np.clip(np.where(real[:, :, None], values, 0.0), 0.0, 1.0)
-        return np.moveaxis(values, 1, 2)[:, ::-1]
+        def spectra(values, clip=clip, real=real):
+            values = np.asarray(values[clip], "float32")[real]
+            return values.reshape(len(values) * stacked_frames, -1)
 
-    bars = np.repeat(masked[:, None].astype("float32"), 2, axis=1)
-    rows = [
-        panel(features),
-        bars,
-        panel(shown["masked_features"]),
-        np.zeros_like(bars),
-        panel(shown["reconstruction"]),
-    ]
-    return np.concatenate(rows, axis=1)[..., None]
+        masked = np.asarray(shown["masked_frames"][clip])[real]
+        if not len(masked):
+            continue
+        drawn.append(
+            reconstructions.draw_reconstruction(
+                spectra(features),
+                spectra(shown["masked_features"]),
+                spectra(shown["reconstruction"]),
+                np.repeat(masked, stacked_frames),
+                hop_s,
+                f"clip {clip + 1}: {np.mean(masked):.0%} of "
+                f"{len(masked)} frames are masked",
+                None if targets is None else spectra(targets),
+            )
+        )
+    return drawn
 
 
 class ReconstructionPictures(keras.callbacks.Callback):
-    """Writes `pictures` of the same clips after epochs of training.
+    """Draws the same clips after epochs of training, if there is matplotlib.
+
+    TensorBoard gets all of them, and a file the first one.
 
     Args:
         features: a few clips, as `MaskedAcousticModel` takes them.
         log_dir: folder of TensorBoard's events.
+        path: the file of the first clip's picture.
+        hop_s, stacked_frames, targets: as `draw_clips` takes them.
         every_epochs: int, epochs between pictures.
-        stacked_frames: int, as `pictures` takes it.
     """
 
-    def __init__(self, features, log_dir, every_epochs=1, stacked_frames=1):
+    def __init__(
+        self,
+        features,
+        log_dir,
+        path,
+        hop_s,
+        every_epochs=1,
+        stacked_frames=1,
+        targets=None,
+    ):
         super().__init__()
         self.features = features
         self.log_dir = str(log_dir)
+        self.path = path
+        self.hop_s = hop_s
         self.every_epochs = every_epochs
         self.stacked_frames = stacked_frames
+        self.targets = targets
 
     def on_train_begin(self, logs=None):
         self.writer = tf.summary.create_file_writer(self.log_dir)
 
     def on_epoch_end(self, epoch, logs=None):
-        if (epoch + 1) % self.every_epochs:
+        if (epoch + 1) % self.every_epochs or not showing.can_draw():
             return
-        images = pictures(
+        drawn = draw_clips(
             complete(self.features, "features")["features"],
             self.model.reconstruct(self.features),
+            self.hop_s,
             self.stacked_frames,
+            self.targets,
         )
+        if not drawn:
+            return
+        figures.save(drawn[0], self.path)
+        images = np.stack([figures.pixels(figure) for figure in drawn])
         with self.writer.as_default():
             tf.summary.image(
                 "reconstruction", images, step=epoch, max_outputs=len(images)

@@ -103,13 +103,7 @@ def format_figures(found):
         found: dict that `figures` has returned.
     """
     lines = [metrics.format_report(found)]
-    facts = found["intervals"]
-    lines += [
-        f"{name}: {facts['level']:.0%} interval [{facts[name][0]:.4f}, "
-        f"{facts[name][1]:.4f}] over {facts['units']} {facts['unit']}s"
-        for name in WITH_INTERVAL
-        if name in facts
-    ]
+    lines += format_intervals(found["intervals"])
     at = found.get("at_thresholds")
     if at is not None and at["f1_macro"] is not None:
         lines.append(
@@ -117,6 +111,20 @@ def format_figures(found):
             f"micro {at['f1_micro']:.4f}"
         )
     return "\n".join(lines)
+
+
+def format_intervals(found):
+    """Returns the intervals of a result as lines of text.
+
+    Args:
+        found: dict that `intervals_of` has returned.
+    """
+    return [
+        f"{name}: {found['level']:.0%} interval [{found[name][0]:.4f}, "
+        f"{found[name][1]:.4f}] over {found['units']} {found['unit']}s"
+        for name in WITH_INTERVAL
+        if name in found
+    ]
 
 
 def facts(settings, record, found):

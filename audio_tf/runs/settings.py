@@ -33,6 +33,7 @@ POSITIVE = Check("positive", lambda value: value > 0)
 NOT_NEGATIVE = Check("at least 0", lambda value: value >= 0)
 NOT_POSITIVE = Check("at most 0", lambda value: value <= 0)
 RATE = Check("in [0, 1)", lambda value: 0 <= value < 1)
+FRACTION = Check("in (0, 1)", lambda value: 0 < value < 1)
 SHARE = Check("in [0, 1]", lambda value: 0 <= value <= 1)
 SEED = Check("in [0, 2^32)", lambda value: 0 <= value < 2**32)
 FOLD = Check("a fold from 1 to 5", lambda value: 1 <= value <= 5)
@@ -46,6 +47,8 @@ def setting(
     unless_given=None,
     option=None,
     only=None,
+    of_start=False,
+    later=False,
 ):
     """Makes a field of settings.
 
@@ -62,6 +65,9 @@ def setting(
             setting applies to the layouts alone whose reader takes it.
         only: pair of another setting and the list of its values that this
             setting applies to, or `None` if it always applies.
+        of_start: bool, whether the setting is of one start of the program and
+            not of the run, which does not keep it.
+        later: bool, whether there are runs without it, which have its default.
     """
     metadata = {
         "help": help,
@@ -71,6 +77,8 @@ def setting(
         "unless_given": unless_given,
         "option": option,
         "only": only,
+        "of_start": of_start,
+        "later": later,
     }
     if isinstance(default, (list, dict)):
         return dataclasses.field(
@@ -92,6 +100,14 @@ SHARED = {
     },
     "epochs": {"help": "passes over the training split", "check": POSITIVE},
     "learning_rate": {"help": "peak learning rate", "check": POSITIVE},
+    "plateau_factor": {
+        "help": "what the rate is multiplied by on a plateau",
+        "check": FRACTION,
+    },
+    "plateau_patience": {
+        "help": "epochs without a better one that are a plateau",
+        "check": POSITIVE,
+    },
     "clip_norm": {
         "help": "norm that gradients are clipped to",
         "check": POSITIVE,
@@ -212,11 +228,25 @@ class Settings:
 
         Returns:
             Dict of all `settings` by name, and of the sorted names of the
-            ones that were `given`.
+            ones that were `given`; settings of one start are left out.
         """
+        of_start = self.names_of_start()
         return {
-            "settings": dataclasses.asdict(self),
-            "given": sorted(self.given),
+            "settings": {
+                name: value
+                for name, value in dataclasses.asdict(self).items()
+                if name not in of_start
+            },
+            "given": sorted(self.given - of_start),
+        }
+
+    @classmethod
+    def names_of_start(cls):
+        """Returns a set of the settings that a run does not keep."""
+        return {
+            field.name
+            for field in dataclasses.fields(cls)
+            if field.metadata["of_start"]
         }
 
     @classmethod
@@ -233,8 +263,14 @@ class Settings:
         Raises:
             ValueError: if the names are not the fields of this class.
         """
-        values = content["settings"]
+        later = {
+            field.name: field.default
+            for field in dataclasses.fields(cls)
+            if field.metadata["later"]
+        }
+        values = {**later, **content["settings"]}
         known = {field.name for field in dataclasses.fields(cls)}
+        known -= cls.names_of_start()
         if set(values) != known:
             raise ValueError(
                 f"The settings are not those of a {cls.__name__}. Received: "

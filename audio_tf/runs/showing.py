@@ -103,6 +103,7 @@ def draw_curves(out, figure, monitor, training="training"):
         None if best is None else int(rows[best]["epoch"]),
         run_name(out),
         training,
+        metrics.METRICS[figure].meaning,
     )
     figures.save(drawing, out / CURVES)
 

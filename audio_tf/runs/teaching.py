@@ -108,7 +108,7 @@ def make_training(settings, classifier, one_label, teachers=()):
         classifier.optimizer,
         classifier.loss,
         metrics=callbacks.training_metrics(one_label, classifier.num_classes),
-        jit_compile=settings.jit_compile,
+        jit_compile=settings.compiles(),
     )
     return training
 

@@ -23,9 +23,10 @@ import numpy as np
 from audio_tf import data, files, metrics, thresholds
 from audio_tf.audio import RESAMPLER
 from audio_tf.corpora import leaks
+from audio_tf.data.shares import WHOLE
 from audio_tf.export import export
 from audio_tf.models import AudioClassifier, presets
-from audio_tf.runs import callbacks, provenance, results, showing
+from audio_tf.runs import callbacks, hosts, provenance, results, showing
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.optimizing import compile
 from audio_tf.runs.recipes import AUGMENTATIONS
@@ -135,7 +136,7 @@ def build(settings, corpus):
     return classifier
 
 
-def fit(settings, classifier, chunks, out, teachers=()):
+def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
     """Trains a new or a resumed model to the last epoch.
 
     Args:
@@ -144,12 +145,20 @@ def fit(settings, classifier, chunks, out, teachers=()):
         chunks: dict of `Chunks` by split, as `load_chunks` returns it.
         out: `pathlib.Path`, the folder of the run.
         teachers: list of `AudioClassifier`, as `load_teachers` returns it.
+        share: `Share` of this host.
 
-    Returns:
-        The `AudioClassifier` to keep: the best by `settings.monitor` where
-        there is a validation split, else the last.
+    Raises:
+        ValueError: if devices cannot share batches evenly, or none is full.
     """
-    steps = chunks["train"].num_batches(settings.batch_size)
+    spread = settings.distribution != "none"
+    share.check(settings.batch_size)
+    steps = chunks["train"].num_batches(settings.batch_size, spread)
+    if not steps:
+        raise ValueError(
+            f"No batch is full, as --distribution needs. Received: "
+            f"--batch-size {settings.batch_size}, "
+            f"{len(chunks['train'])} chunks"
+        )
     last, best = out / "last.keras", out / "best.keras"
     terminal = sys.stdout.isatty()
     figure = metrics.headline(chunks["train"].targets)
@@ -158,61 +167,97 @@ def fit(settings, classifier, chunks, out, teachers=()):
         compile(classifier, settings, steps, one_label)
     training = make_training(settings, classifier, one_label, teachers)
     first_epoch = callbacks.epochs_done(last)
-    best_so_far = callbacks.rewind_history(
-        out / "history.csv", first_epoch, settings.monitor
-    )
+    best_so_far = None
+    if share.is_first:
+        best_so_far = callbacks.rewind_history(
+            out / "history.csv", first_epoch, settings.monitor
+        )
     hooks = [
         # Or the last good checkpoint would be overwritten.
         keras.callbacks.TerminateOnNaN(raise_error=True),
         callbacks.EpochSeeds(settings.seed),
     ]
     if "val" in chunks:
-        validation = callbacks.ClipValidation(chunks["val"])
-        kept = [
-            validation,
-            callbacks.BestCheckpoint(
-                best, settings.monitor, best_so_far, validation
-            ),
-        ]
+        validation = callbacks.ClipValidation(
+            chunks["val"],
+            share=share,
+            scorer=lambda model: hosts.whole_scores(model, share),
+        )
+        keeper = callbacks.BestCheckpoint(
+            best, settings.monitor, best_so_far, validation
+        )
+        kept = [validation, hosts.OfFirst([keeper], share)]
         if settings.average_share:
             kept = [callbacks.WithAverageWeights(kept)]
         hooks.append(callbacks.OnModel(classifier, kept))
-    hooks += [
-        keras.callbacks.TensorBoard(out / "logs", write_graph=False),
-        callbacks.History(out / "history.csv"),
-        callbacks.OnModel(classifier, [callbacks.LastCheckpoint(last)]),
-        showing.LearningCurves(
-            out, figure, settings.monitor, training_name(settings)
-        ),
-        *callbacks.progress(figure, settings.monitor, terminal),
-    ]
+    # What it asks the optimizer is computed by all hosts.
+    logs = hosts.folder(out / "logs", share)
+    hooks.append(keras.callbacks.TensorBoard(logs, write_graph=False))
+    if share.is_first:
+        hooks.append(callbacks.History(out / "history.csv"))
+    checkpoint = hosts.OfFirst([callbacks.LastCheckpoint(last)], share)
+    hooks.append(callbacks.OnModel(classifier, [checkpoint]))
+    if share.is_first:
+        hooks += [
+            showing.LearningCurves(
+                out, figure, settings.monitor, training_name(settings)
+            ),
+            *callbacks.progress(figure, settings.monitor, terminal),
+        ]
+    if settings.schedule == "plateau":
+        hooks.append(
+            callbacks.Plateau(
+                out / "history.csv",
+                settings.monitor,
+                settings.learning_rate,
+                settings.plateau_factor,
+                settings.plateau_patience,
+            )
+        )
     is_over = first_epoch >= settings.epochs
-    if settings.patience is not None:
+    if settings.patience is not None and share.is_first:
         patience = callbacks.Patience(
             out / "history.csv", settings.monitor, settings.patience
         )
         hooks.append(patience)
         # A run that has ended, or was killed as it did, is not trained on.
         is_over = is_over or patience.is_over()
-    if not is_over:
-        training.fit(
-            chunks["train"].dataset(
-                settings.batch_size,
-                shuffle=True,
-                seed=settings.seed,
-                jitter=settings.jitter,
-                first_epoch=first_epoch,
-            ),
-            steps_per_epoch=steps,
-            initial_epoch=first_epoch,
-            epochs=settings.epochs,
-            callbacks=hooks,
-            shuffle=False,  # The dataset has its own order for each epoch.
-            verbose=1 if terminal else 0,
-        )
-    if best.is_file():
-        return keras.saving.load_model(best)
-    classifier = keras.saving.load_model(last)
+    hooks.append(hosts.StopTogether(share))
+    if hosts.gathered(str(is_over), share)[0] == "True":
+        return
+    training.fit(
+        chunks["train"].dataset(
+            settings.batch_size,
+            shuffle=True,
+            seed=settings.seed,
+            jitter=settings.jitter,
+            first_epoch=first_epoch,
+            full_batches=spread,
+            share=share,
+        ),
+        steps_per_epoch=steps,
+        initial_epoch=first_epoch,
+        epochs=settings.epochs,
+        callbacks=hooks,
+        shuffle=False,  # The dataset has its own order for each epoch.
+        verbose=1 if terminal and share.is_first else 0,
+    )
+
+
+def kept_model(settings, out):
+    """Loads the classifier that a run has kept.
+
+    Args:
+        settings: `TrainSettings`.
+        out: `pathlib.Path`, the folder of the run.
+
+    Returns:
+        The `AudioClassifier`: the best by `settings.monitor` where there is a
+        validation split, else the last.
+    """
+    if (out / "best.keras").is_file():
+        return keras.saving.load_model(out / "best.keras")
+    classifier = keras.saving.load_model(out / "last.keras")
     if settings.average_share:
         classifier.optimizer.finalize_variable_values(
             classifier.trainable_variables
@@ -220,13 +265,14 @@ def fit(settings, classifier, chunks, out, teachers=()):
     return classifier
 
 
-def load_chunks(settings, corpora, classifier):
+def load_chunks(settings, corpora, classifier, share=WHOLE):
     """Decodes the clips of all splits and cuts them into chunks.
 
     Args:
         settings: `TrainSettings`.
         corpora: dict of `Corpus` by split.
         classifier: `AudioClassifier`, whose rate and chunks they are made for.
+        share: `Share` of this host.
 
     Returns:
         Pair of a dict of `Chunks` by split, without empty splits, and a dict
@@ -240,12 +286,13 @@ def load_chunks(settings, corpora, classifier):
         if not len(corpus):
             print(f"{split}: no clips")
             continue
-        clips = data.prepare(
-            corpus,
-            classifier.sample_rate_hz,
+        decode = functools.partial(
+            data.prepare,
+            sample_rate_hz=classifier.sample_rate_hz,
             name=split,
             **settings.prepare_arguments(),
         )
+        clips = hosts.prepared(decode, corpus, share)
         failures |= clips.failures
         chunks[split] = data.Chunks(
             clips,
@@ -257,8 +304,11 @@ def load_chunks(settings, corpora, classifier):
             f"{split}: {len(clips)} clips, {len(chunks[split])} chunks, "
             f"{chunks[split].silent} silent ones left out"
         )
-    for name in ("monitor", "patience"):
-        if "val" not in chunks and name in settings.given:
+    needed = {"monitor", "patience"} & settings.given
+    if settings.schedule == "plateau":
+        needed.add("schedule")
+    for name in sorted(needed):
+        if "val" not in chunks:
             raise ValueError(
                 f"{flag(name)} needs a validation split. Received: "
                 f"{getattr(settings, name)}, splits {list(chunks)}"
@@ -337,14 +387,49 @@ def save(classifier, out, origin, exported=False):
 def run(settings, out):
     """Trains a classifier, from the corpus to the preset.
 
-    A run that has begun in the folder goes on.
+    A run that has begun in the folder goes on. Of several hosts the first one
+    alone writes, and scores the splits at the end.
 
     Args:
         settings: `TrainSettings`.
         out: path of the run's folder.
     """
     out = pathlib.Path(out)
-    keras.utils.set_random_seed(settings.seed)
+    with hosts.scope(settings, out) as share:
+        chunks, failures, facts, origin = train(settings, out, share)
+    if not share.is_first:
+        return
+    classifier = kept_model(settings, out)
+    # A preset that was frozen for this run is not for the next one.
+    if settings.trainable == "head":
+        classifier.backbone.trainable = True
+    figures, calibrated = report(classifier, chunks, out, facts)
+    origin = {
+        **origin,
+        **facts,
+        "resampler": RESAMPLER,
+        "labels": classifier.labels,
+        "thresholds": calibrated,
+        "test": figures.get("test"),
+    }
+    save(classifier, out, origin, settings.export)
+    if failures:
+        print(describe_failures(failures))
+
+
+def train(settings, out, share):
+    """Trains a classifier on this host, among others.
+
+    Args:
+        settings: `TrainSettings`.
+        out: `pathlib.Path`, the folder of the run.
+        share: `Share` of this host.
+
+    Returns:
+        Four of a dict of `Chunks` by split, a dict of the reason by path of
+        each file that was left out, a dict of what all figures have beside
+        them, and a dict of how the model came to be.
+    """
     keras.mixed_precision.set_global_policy(settings.precision)
     corpora = settings.load()
     found = leaks.of_sources(corpora)
@@ -359,35 +444,26 @@ def run(settings, out):
     teachers = load_teachers(settings, classifier)
     taught_by = teacher_facts(settings, teachers)
     check_teachers(out, taught_by)
-    chunks, failures = load_chunks(settings, corpora, classifier)
+    chunks, failures = load_chunks(settings, corpora, classifier, share)
     same = data.same_audio({split: chunks[split].clips for split in chunks})
     settings.check_leaks(same)
     record = provenance.leave_out(record, settings.file_root(), failures)
     provenance.check_corpus(out, record)
     facts = results.facts(settings, record, [*found, *same])
     model = provenance.model_facts(classifier.backbone)
-    provenance.begin_run(out, settings, record, model=model, teachers=taught_by)
-
-    classifier = fit(settings, classifier, chunks, out, teachers)
-    # A preset that was frozen for this run is not for the next one.
-    if settings.trainable == "head":
-        classifier.backbone.trainable = True
-
+    hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
+    if share.is_first:
+        provenance.begin_run(
+            out, settings, record, model=model, teachers=taught_by
+        )
     facts["causal"] = model["causal"]
-    figures, calibrated = report(classifier, chunks, out, facts)
     origin = {
         **provenance.run_facts(settings, out),
         "model": model,
         "teachers": taught_by,
-        **facts,
-        "resampler": RESAMPLER,
-        "labels": classifier.labels,
-        "thresholds": calibrated,
-        "test": figures.get("test"),
     }
-    save(classifier, out, origin, settings.export)
-    if failures:
-        print(describe_failures(failures))
+    fit(settings, classifier, chunks, out, teachers, share)
+    return chunks, failures, facts, origin
 
 
 main = functools.partial(

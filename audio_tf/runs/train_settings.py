@@ -8,7 +8,9 @@ import keras
 from audio_tf import metrics
 from audio_tf.models.classifier import POOLINGS
 from audio_tf.models.frontends import FILTERBANKS
+from audio_tf.runs import hosts
 from audio_tf.runs.corpus_settings import DataSettings
+from audio_tf.runs.hosts import HostSettings
 from audio_tf.runs.model_settings import MODELS_OWN, ModelSettings
 from audio_tf.runs.recipes import AUGMENTATIONS, MIXINGS, RECIPES
 from audio_tf.runs.settings import (
@@ -38,7 +40,7 @@ SMOOTHING = {
 
 
 @dataclasses.dataclass
-class TrainSettings(ModelSettings, DataSettings):
+class TrainSettings(ModelSettings, HostSettings, DataSettings):
     """Corpus, model, loss and schedule of a run.
 
     The defaults of many settings are those of the recipe, `RECIPES`.
@@ -139,10 +141,13 @@ class TrainSettings(ModelSettings, DataSettings):
     )
     schedule: str | None = setting(
         None,
-        "course of the learning rate",
-        ["constant", "cosine"],
+        "course of the learning rate; plateau: constant until --monitor gets "
+        "no better, then lower",
+        ["constant", "cosine", "plateau"],
         unless_given=RECIPES_OWN,
     )
+    plateau_factor: float = shared("plateau_factor", 0.5, later=True)
+    plateau_patience: int = shared("plateau_patience", 5, later=True)
     warmup_share: float | None = setting(
         None,
         "share of the run in which the rate rises",
@@ -199,7 +204,7 @@ class TrainSettings(ModelSettings, DataSettings):
             if name not in self.given:
                 setattr(self, name, value)
         # What a recipe says goes together with what it is about.
-        if "warmup_share" not in self.given and self.schedule == "constant":
+        if "warmup_share" not in self.given and self.schedule != "cosine":
             self.warmup_share = None
         if "label_smoothing" not in self.given:
             if self.loss not in (None, *SMOOTHING):
@@ -210,6 +215,20 @@ class TrainSettings(ModelSettings, DataSettings):
         if not self.train_folds:
             raise ValueError("--train-folds must name a fold. Received: none")
         super().check()
+        for name in ("plateau_factor", "plateau_patience"):
+            if name in self.given:
+                self.check_applies(name, "schedule", ["plateau"])
+        backend = keras.backend.backend()
+        if self.distribution != "none" and backend != "jax":
+            raise ValueError(
+                "--distribution needs KERAS_BACKEND=jax here. Received: "
+                f"distribution={self.distribution!r}, backend {backend!r}"
+            )
+        if self.schedule == "plateau" and hosts.places(self)[1] > 1:
+            raise ValueError(
+                "--schedule plateau reads what host 0 writes, and is of one "
+                f"host. Received: {hosts.places(self)[1]} hosts"
+            )
         if "label_smoothing" in self.given and self.loss not in (
             None,
             *SMOOTHING,

@@ -5,7 +5,12 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from readable import canvas, check_readable
+from readable import (
+    canvas,
+    check_labelled,
+    check_legends_apart,
+    check_readable,
+)
 
 from audio_tf.analysis import charts, class_charts, figures
 
@@ -17,8 +22,17 @@ def test_learning_curves_mark_the_best_epoch(tmp_path):
         "accuracy": [0.2, np.nan, 0.9],
         "val_accuracy": [0.1, 0.6, 0.5],
     }
-    figure = charts.draw_learning_curves(history, "accuracy", 1, "$run_$")
+    figure = charts.draw_learning_curves(
+        history, "accuracy", 1, "$run_$", meaning="share of clips"
+    )
     loss, accuracy = figure.axes
+    assert [panel.get_xlabel() for panel in figure.axes] == ["epoch"] * 2
+    assert loss.get_ylabel() == "loss"
+    assert accuracy.get_ylabel() == "share of clips"
+    check_legends_apart(figure)
+    # In grey, they differ by their lines.
+    styles = {line.get_label(): line.get_linestyle() for line in accuracy.lines}
+    assert styles["training"] != styles["validation"]
     assert loss.get_yscale() == "log"
     (curve,) = (line for line in loss.lines if line.get_label() == "training")
     assert list(curve.get_xdata()) == [1, 2, 3]
@@ -80,55 +94,11 @@ def test_bars_are_sorted_and_readable(classes, rng):
     ]
     assert len(names) == classes and names[-1] == "class 1 (1)"
     assert names[0] == f"class {np.nanargmax(values)} ({np.nanargmax(values)})"
+    check_labelled(figure)
+    check_legends_apart(figure)
     for panel in panels:
-        check_readable(figure, [*panel.get_yticklabels()])
+        assert panel.get_xlabel() == "recall and precision"
+        check_readable(figure, [*panel.get_yticklabels(), panel.xaxis.label])
     (legend,) = figure.legends
     labels = [text.get_text() for text in legend.texts]
     assert f"mean recall {np.nanmean(values):.3f}" in labels
-
-
-def test_names_of_a_tradeoff_never_overlap(rng):
-    """Even where twenty attentions reach almost the same."""
-    rows = [
-        {
-            "attention": f"a_rather_long_name_{number}",
-            "causal": causal,
-            "figure": "accuracy",
-            "mean": 0.9 + (0.05 if number == 3 else 1e-4 * number),
-            "low": None if number == 5 else 0.89,
-            "high": None if number == 5 else 0.96,
-            "inference_ratio": 1.0 + rng.random(),
-            "training_ratio": 9.0 ** rng.random(),
-        }
-        for causal in ("no", "yes")
-        for number in range(20)
-    ]
-    baselines = [{"attention": "baseline: forest", "mean": 0.85}]
-    figure = charts.draw_tradeoff(rows, baselines, "title")
-    assert len(figure.axes) == 4
-    canvas(figure).draw_without_rendering()
-    renderer = figure.canvas.get_renderer()
-    width, height = figure.canvas.get_width_height()
-    for panel in figure.axes:
-        names = [text for text in panel.texts if text.get_text()]
-        means = [float(text.get_text().split()[0]) for text in names]
-        assert means == sorted(means) and len(means) == 20
-        found = [text.get_window_extent(renderer) for text in names]
-        for lower, upper in zip(found, found[1:], strict=False):
-            assert lower.y1 <= upper.y0
-        assert found[0].y0 >= 0 and found[-1].y1 <= height
-        assert max(box.x1 for box in found) <= width
-        assert min(box.x0 for box in found) >= panel.bbox.x1
-
-
-def test_places_move_apart_as_little_as_may_be():
-    """Those that are far enough apart stay."""
-    places = [0.1, 0.5, 0.5, 0.5, 0.9]
-    np.testing.assert_allclose(
-        charts.spread(places), [0.1, 0.4375, 0.5, 0.5625, 0.9]
-    )
-    np.testing.assert_allclose(charts.spread([0.0, 0.0]), [0.0, 1 / 16])
-    np.testing.assert_allclose(charts.spread([1.0, 1.0]), [15 / 16, 1.0])
-    np.testing.assert_allclose(charts.spread([0.5]), [0.5])
-    crowd = charts.spread([0.3] * 33)
-    np.testing.assert_allclose(crowd, np.linspace(0.0, 1.0, 33))

@@ -1,0 +1,111 @@
+"""Time and memory of a model beside one with full attention."""
+
+import sys
+
+from audio_tf import files
+from audio_tf.runs import rows
+
+
+def measure_costs(file, asked):
+    """Measures time and memory of a model, in a process of its own.
+
+    A training step comes first and alone, for the memory; then steps and
+    inference of the model and of `full` attention take turns. Tables of
+    trained attentions are folded for inference.
+
+    Args:
+        file: path of the JSON file that is written.
+        asked: dict of the `model` and of that with `full` attention, `.keras`
+            files of runs; `batch_size` of training and `repeats`.
+    """
+    import keras
+    import numpy as np
+
+    from audio_tf import attention, models  # noqa: F401
+
+    rng, paths = np.random.default_rng(0), {"model": asked["model"]}
+    if asked["full"] != asked["model"]:
+        paths["full"] = asked["full"]
+    # Of the libraries, not of the model.
+    keras.ops.matmul(np.ones((64, 64)), np.ones((64, 64)))
+    before = peak_bytes()
+    loaded = {"model": keras.saving.load_model(paths["model"])}
+    model = loaded["model"]
+    waveform = 0.1 * rng.standard_normal((asked["batch_size"], samples(model)))
+    targets = np.eye(model.num_classes)[
+        rng.integers(0, model.num_classes, len(waveform))
+    ]
+    for _ in range(2):
+        model.train_on_batch(waveform, targets)
+    memory = peak_bytes() - before
+    for name in paths.keys() - loaded.keys():
+        loaded[name] = keras.saving.load_model(paths[name])
+    training_s = rows.in_turn(
+        {
+            name: lambda each=each: each.train_on_batch(waveform, targets)
+            for name, each in loaded.items()
+        },
+        asked["repeats"],
+    )
+    found = {
+        "parameters": model.backbone.count_params(),
+        "multiply_adds": multiply_adds(model.backbone, waveform.shape[1]),
+        "peak_mib": memory / 2**20,
+    }
+    for each in loaded.values():
+        attention.fold(each)
+    inference_s = rows.in_turn(
+        {
+            name: lambda each=each: each.predict_on_batch(waveform[:1])
+            for name, each in loaded.items()
+        },
+        asked["repeats"],
+    )
+    for name, seconds in (
+        ("inference", inference_s),
+        ("training", training_s),
+    ):
+        found[f"{name}_s"] = seconds["model"]
+        base = seconds.get("full", seconds["model"])
+        found[f"{name}_ratio"] = seconds["model"] / base
+    files.write_json(file, {"asked": asked, **found})
+
+
+def samples(model):
+    """Returns the samples of a chunk of a model, of 1 s for whole clips."""
+    return round((model.chunk_s or 1.0) * model.sample_rate_hz)
+
+
+def peak_bytes():
+    """Returns the largest memory so far, of a GPU where there is one."""
+    import resource
+
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("GPU"):
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # macOS counts in bytes, Linux in KiB.
+    return peak if sys.platform == "darwin" else peak * 2**10
+
+
+def multiply_adds(backbone, length):
+    """Counts the multiply-adds of all attentions of a backbone for one input.
+
+    Args:
+        backbone: `AudioBackbone` that takes waveforms.
+        length: int, samples.
+    """
+    import keras
+
+    # From symbolic inputs, layers compute nothing but shapes.
+    inputs = backbone.block_inputs(
+        {
+            "waveform": keras.KerasTensor((1, length), "float32"),
+            "lengths": keras.KerasTensor((1,), "int32"),
+        }
+    )
+    return sum(
+        block.attention.cost(*x.shape[1:]).multiply_adds
+        for block, (x, _) in zip(backbone.blocks, inputs, strict=True)
+    )

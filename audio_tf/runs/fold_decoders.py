@@ -1,0 +1,189 @@
+"""A decoder of embeddings trained on each fold, kept and explained.
+
+In the folder of a run every fold has one of its own.
+"""
+
+import hashlib
+import time
+import zlib
+
+import keras
+import numpy as np
+
+from audio_tf import analysis, files, intervals, metrics
+from audio_tf.analysis import figures
+from audio_tf.models import (
+    GaussianAdaptiveDecoder,
+    GaussianAdaptiveTransformer,
+)
+from audio_tf.models.gaussian_adaptive_decoder import make_loss, make_optimizer
+from audio_tf.ops.clip_scores import clip_scores
+from audio_tf.runs import showing
+
+
+def balanced_accuracy(targets, scores):
+    """Averages the accuracy of each class that has a clip."""
+    truth, found = targets.argmax(axis=1), scores.argmax(axis=1)
+    right = [
+        np.mean(found[truth == label] == label) for label in np.unique(truth)
+    ]
+    return float(np.mean(right))
+
+
+def fold_folder(out, name):
+    """Returns the folder of a fold, whose name may hold any character."""
+    plain = "".join(each if each.isalnum() else "_" for each in name)
+    if plain != name:
+        plain += "_" + hashlib.sha1(name.encode()).hexdigest()[:6]
+    return out / f"fold_{plain}"
+
+
+def train_fold(name, fold, embedded, settings, folder):
+    """Trains a decoder on a fold and tests its best epoch, once.
+
+    Args:
+        name: str, the fold.
+        fold: `folds.Fold`.
+        embedded: `folds.Embedded`.
+        settings: `EmotionSettings`.
+        folder: `pathlib.Path`, where the decoder and its map are kept.
+
+    Returns:
+        Dict for the report.
+    """
+    began = time.monotonic()
+    keras.utils.set_random_seed(zlib.crc32(f"{settings.seed} {name}".encode()))
+    (x, y, _), (x_val, y_val, _), (x_test, _, clips) = (
+        embedded.part(fold.rows[split]) for split in ("train", "val", "test")
+    )
+    decoder = GaussianAdaptiveDecoder(
+        *x.shape[1:],
+        num_classes=len(embedded.vocabulary),
+        module=settings.module,
+        num_heads=settings.num_heads,
+        attention_kwargs=settings.attention_kwargs,
+        filters=settings.filters,
+        compile=False,
+    )
+    decoder.compile(
+        make_optimizer(settings.learning_rate, settings.weight_decay),
+        make_loss(settings.focal_gamma),
+        metrics=["accuracy"],
+        jit_compile=False,
+    )
+    best = keras.callbacks.EarlyStopping(
+        "val_accuracy",
+        mode="max",
+        patience=settings.epochs,
+        restore_best_weights=True,
+    )
+    history = decoder.fit(
+        x,
+        y,
+        batch_size=settings.batch_size,
+        epochs=settings.epochs,
+        validation_data=(x_val, y_val),
+        callbacks=[
+            keras.callbacks.TerminateOnNaN(),
+            keras.callbacks.ReduceLROnPlateau(
+                "val_accuracy",
+                mode="max",
+                factor=settings.plateau_factor,
+                patience=settings.plateau_patience,
+            ),
+            best,
+        ],
+        verbose=0,
+    ).history
+    if not np.isfinite(history["loss"]).all():
+        raise ValueError(
+            f"The loss of the fold {name} must be finite. "
+            f"Received: {history['loss']}"
+        )
+    targets = embedded.targets[fold.rows["test"]]
+    scores = clip_scores(
+        decoder.predict(x_test, verbose=0), clips, len(targets)
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    decoder.save(folder / "decoder.keras")
+    if decoder.weights_features:
+        np.save(folder / "map.npy", analysis.mean_map(decoder, x_val))
+    figures_of = metrics.evaluate(targets, scores, embedded.vocabulary)
+    return {
+        "accuracy": figures_of["accuracy"],
+        "interval": intervals.bootstrap(
+            metrics.METRICS["accuracy"], targets.astype("int64"), scores
+        ),
+        "balanced_accuracy": balanced_accuracy(targets, scores),
+        "val_accuracy": history["val_accuracy"][best.best_epoch],
+        "best_epoch": best.best_epoch + 1,
+        "clips": {split: int(rows.sum()) for split, rows in fold.rows.items()},
+        "validation": fold.validation,
+        "tested": fold.tested,
+        "parameters": decoder.count_params(),
+        "attention_parameters": decoder.attention_layer.count_params(),
+        "heads": decoder.attention_layer.num_heads,
+        "seconds": round(time.monotonic() - began, 2),
+    }
+
+
+def write_preset(name, embedded, settings, encoder, folder, origin):
+    """Writes a fold's model, from waveform to scores, as a preset.
+
+    Args:
+        name: str, the fold.
+        embedded: `folds.Embedded`.
+        settings: `EmotionSettings`.
+        encoder: `AudioBackbone`.
+        folder: `pathlib.Path` of the fold, which has the decoder.
+        origin: dict for `provenance.json`.
+    """
+    model = GaussianAdaptiveTransformer(
+        encoder,
+        labels=embedded.vocabulary,
+        layers=embedded.layers,
+        module=settings.module,
+        num_heads=settings.num_heads,
+        attention_kwargs=settings.attention_kwargs,
+        filters=settings.filters,
+        chunk_s=settings.chunk_s or None,
+    )
+    trained = keras.saving.load_model(folder / "decoder.keras", compile=False)
+    model.decoder.set_weights(trained.get_weights())
+    with files.whole_folder(folder / "preset") as new:
+        model.save_to_preset(str(new))
+        files.write_json(new / "provenance.json", {**origin, "fold": name})
+
+
+def write_importance(out, names, embedded, title):
+    """Writes the Importance Factor over the validation clips of all folds.
+
+    Args:
+        out: `pathlib.Path`, the folder of the run.
+        names: list of the folds that have a map.
+        embedded: `folds.Embedded`.
+        title: str, of the pictures.
+    """
+    maps = np.mean([np.load(out / name / "map.npy") for name in names], axis=0)
+    importance = analysis.importance.scaled(maps)
+    with files.whole_file(out / "importance.npz") as new:
+        np.savez(
+            new,
+            map=maps,
+            importance=importance,
+            layers=np.array(embedded.layers),
+        )
+    if not showing.can_draw():
+        return
+    shares = analysis.contributions(maps)
+    for name, figure in (
+        (
+            "importance",
+            analysis.draw_importance(importance, embedded.layers, title),
+        ),
+        (
+            "contributions",
+            analysis.draw_contributions(shares, embedded.layers, title),
+        ),
+    ):
+        figures.save(figure, out / f"{name}.png")

@@ -1,0 +1,108 @@
+"""The table of a comparison of attentions: as CSV, as text, as a picture."""
+
+import csv
+import pathlib
+
+from audio_tf import files
+
+COLUMNS = (
+    "attention",
+    "causal",
+    "figure",
+    "mean",
+    "low",
+    "high",
+    "seeds",
+    "parameters",
+    "multiply_adds",
+    "inference_s",
+    "inference_ratio",
+    "training_s",
+    "training_ratio",
+    "peak_mib",
+)
+
+
+def figure_of(reports):
+    """Returns which figure of reports counts, and its values.
+
+    Args:
+        reports: list of dicts of figures by name.
+
+    Returns:
+        Pair of `"accuracy"`, or `"mAP"` where that is undefined, and a list of
+        floats.
+    """
+    name = "accuracy"
+    if any(report[name] is None for report in reports):
+        name = "mAP"
+    return name, [report[name] for report in reports]
+
+
+def write(out, table):
+    """Writes leaderboard.csv.
+
+    Args:
+        out: path of the folder.
+        table: list of dicts by `COLUMNS`.
+    """
+    path = pathlib.Path(out, "leaderboard.csv")
+    with (
+        files.whole_file(path) as new,
+        open(new, "w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(table)
+
+
+def draw(out, table):
+    """Draws leaderboard.png of the rows whose time is known, if it can.
+
+    Args:
+        out: path of the folder, whose name is the title.
+        table: list of dicts by `COLUMNS`.
+    """
+    from audio_tf.analysis import figures, row_charts
+    from audio_tf.runs import showing
+
+    timed = [row for row in table if "inference_ratio" in row]
+    baselines = [row for row in table if "causal" not in row]
+    if timed and showing.can_draw():
+        out = pathlib.Path(out)
+        figures.save(
+            row_charts.draw_tradeoff(timed, baselines, out.name),
+            out / "leaderboard.png",
+        )
+
+
+def format_table(table):
+    """Returns the table as text, a line for each row."""
+    lines = [
+        f"{'attention':34} causal {'mean':>7} {'low':>7} {'high':>7} seeds "
+        f"{'params':>9} {'MMAC':>8} {'infer':>6} {'train':>6} {'MiB':>7}"
+    ]
+
+    def cell(row, name, width, form):
+        value = row.get(name)
+        text = "-" if value is None else format(value, form)
+        return f"{text:>{width}}"
+
+    for row in table:
+        adds = row.get("multiply_adds")
+        million = {"adds": None if adds is None else adds / 1e6}
+        lines.append(
+            f"{row['attention']:34} {row.get('causal', '-'):6} "
+            + " ".join(
+                [
+                    *(cell(row, name, 7, ".4f") for name in COLUMNS[3:6]),
+                    cell(row, "seeds", 5, "d"),
+                    cell(row, "parameters", 9, "d"),
+                    cell(million, "adds", 8, ".2f"),
+                    cell(row, "inference_ratio", 6, ".2f"),
+                    cell(row, "training_ratio", 6, ".2f"),
+                    cell(row, "peak_mib", 7, ".0f"),
+                ]
+            )
+        )
+    return "\n".join(lines)
