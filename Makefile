@@ -12,7 +12,9 @@ BIN = $(VENV)/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .PHONY: demo test lint test-long test-slow test-jax test-tfio test-serving \
-    test-formats test-peers test-wheel test-defects benchmark zoo clean
+    test-fire test-formats test-app test-peers test-beam test-wheel \
+    test-defects \
+    test-examples docs benchmark zoo clean
 
 demo: $(VENV)/.installed
 	@rm -rf $(DEMO)
@@ -61,18 +63,43 @@ test-tfio:
 test-serving:
 	$(MAKE) VENV=$(VENV)-serving EXTRAS=test,serving \
 	    $(VENV)-serving/.installed
-	$(VENV)-serving/bin/pytest tests/serving/test_kserve.py \
-	    tests/client tests/export/test_serving_kit.py
+	$(VENV)-serving/bin/pytest tests/serving tests/client \
+	    tests/export/test_serving_kit.py
+
+# The stand-in under load, about two hours: seconds of each load of the first
+# three parts, and of all of the last.
+SECONDS ?= 20
+CHAOS ?= 3600
+test-fire:
+	$(MAKE) VENV=$(VENV)-serving EXTRAS=test,serving \
+	    $(VENV)-serving/.installed
+	for part in "curves --seconds $(SECONDS)" \
+	    "overload --seconds $(SECONDS)" "rolling --seconds $(SECONDS)" \
+	    "chaos --seconds $(CHAOS)"; do \
+	    PYTHONPATH=tests $(VENV)-serving/bin/python -m serving.fire $$part \
+	    || exit 1; done
+	$(VENV)-serving/bin/python benchmarks/load.py --rows \
+	    runs/fire/curves.jsonl --plot runs/fire/curves.png
 
 # ONNX Runtime, LiteRT and OpenVINO, all beside the newest TensorFlow.
 test-formats: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[formats]"
 	$(BIN)/pytest -n 2 -m "not slow" tests/export/test_formats.py
 
+# The page in a real browser, Debian's package chromium; without one most skip.
+test-app:
+	$(MAKE) VENV=$(VENV)-app EXTRAS=test,app,browser $(VENV)-app/.installed
+	$(VENV)-app/bin/pytest tests/app
+
 # The same models by other libraries, with PyTorch for processors alone.
 test-peers:
 	$(MAKE) VENV=$(VENV)-peers EXTRAS=test,peers $(VENV)-peers/.installed
 	$(VENV)-peers/bin/pytest tests/peers
+
+# Whole runs of `audio-tf score` and `prepare`, on Beam's runner for one machine.
+test-beam: $(VENV)/.installed
+	$(BIN)/pip install --quiet -e ".[beam]"
+	$(BIN)/pytest tests/archives tests/runs/test_prepare.py
 
 # The wheel in a new environment, outside the repository.
 test-wheel:
@@ -81,6 +108,16 @@ test-wheel:
 # Plants faults one at a time; each must be caught by a test.
 test-defects: $(VENV)/.installed
 	PYTHONPATH=tests $(BIN)/python -m defects --jobs 2
+
+# The site, into site/. Nothing is fetched for it, or by its pages.
+docs: $(VENV)/.installed
+	$(BIN)/pip install --quiet -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# What the site shows as notebooks, from nothing: no file, no network.
+test-examples: $(VENV)/.installed
+	@for example in docs/examples/*.py; do \
+	    echo "$$example"; $(BIN)/python $$example || exit 1; done
 
 benchmark: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[benchmark,formats]"
@@ -166,4 +203,5 @@ $(VENV)/.installed: setup.cfg pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-tfio $(VENV)-serving $(VENV)-peers $(DEMO)
+	rm -rf $(VENV) $(VENV)-tfio $(VENV)-serving $(VENV)-app $(VENV)-peers \
+	    $(DEMO)

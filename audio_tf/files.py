@@ -4,11 +4,13 @@ import contextlib
 import json
 import os
 import pathlib
+import re
+import secrets
 import shutil
 
 
 @contextlib.contextmanager
-def whole_file(path):
+def whole_file(path, shared=False):
     """Yields the path of a new file that takes the place of `path` at the end.
 
     If the block raises, for example because the disk is full, `path` stays
@@ -16,13 +18,17 @@ def whole_file(path):
 
     Args:
         path: the file.
+        shared: bool, whether another process may write `path` at the same
+            time. The new file has a name of its own then, and is left behind
+            by a process that is killed.
 
     Yields:
         Path in the same folder, with the suffix of `path`; the block writes
         it.
     """
     path = pathlib.Path(path)
-    new = path.with_name(f".{path.name}")
+    own = f".{secrets.token_hex(8)}" if shared else ""
+    new = path.with_name(f".{path.name}{own}")
     try:
         yield new
         os.replace(new, path)
@@ -70,3 +76,27 @@ def write_text(path, text):
 def write_json(path, content):
     """Writes a JSON file, whole or not at all."""
     write_text(path, json.dumps(content, indent=2))
+
+
+# Bytes of a unit, as disks are sold and as memory is counted.
+UNITS = {
+    "": 1,
+    **{f"{letter}B": 10 ** (3 * n) for n, letter in enumerate("kMGTP", 1)},
+    **{f"{letter}iB": 2 ** (10 * n) for n, letter in enumerate("KMGTP", 1)},
+}
+
+
+def parse_size(text):
+    """Returns the bytes of a text such as `20GB` or `1.5 TiB`.
+
+    Raises:
+        ValueError: if it is no such text.
+    """
+    units = {name.lower(): size for name, size in UNITS.items()}
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(\w*)", text.strip())
+    if not found or found[2].lower() not in units:
+        raise ValueError(
+            "A size must be a number and a unit, one of "
+            f"{', '.join(filter(None, UNITS))}, or of bytes. Received: {text}"
+        )
+    return int(float(found[1]) * units[found[2].lower()])

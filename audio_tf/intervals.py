@@ -61,6 +61,13 @@ def draw_weights(unit, draws, seed=0):
         yield drawn[:, unit]
 
 
+def _quantiles(found):
+    """Returns the interval that draws of a figure lie in, as floats."""
+    outside = (1 - LEVEL) / 2
+    low, high = np.quantile(found, [outside, 1 - outside])
+    return float(low), float(high)
+
+
 def bootstrap(metric, targets, scores, unit=None):
     """Computes the interval of a figure over units drawn with repetition.
 
@@ -98,9 +105,34 @@ def bootstrap(metric, targets, scores, unit=None):
         found = [value for value in values if value is not None]
     if not len(found):
         return None
-    outside = (1 - LEVEL) / 2
-    low, high = np.quantile(found, [outside, 1 - outside])
-    return float(low), float(high)
+    return _quantiles(found)
+
+
+def bootstrap_mean(values):
+    """Computes the interval of a mean over units, such as speakers.
+
+    Args:
+        values: list of floats, the figure of each unit; two at least.
+
+    Returns:
+        Pair of floats, the quantiles of the mean over units drawn with
+        repetition.
+
+    Raises:
+        ValueError: if there are fewer than two units.
+    """
+    values = np.asarray(values, "float64")
+    if len(values) < 2:
+        raise ValueError(
+            f"values must be of two units or more. Received: {len(values)}"
+        )
+    found = np.concatenate(
+        [
+            weights @ values / len(values)
+            for weights in draw_weights(np.arange(len(values)), DRAWS)
+        ]
+    )
+    return _quantiles(found)
 
 
 def wilson(share, count, z=1.96):

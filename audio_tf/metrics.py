@@ -46,7 +46,16 @@ def average_precision_per_class(targets, scores):
 
 
 def mean_average_precision(targets, scores):
-    """Averages the precision of the classes that have a positive."""
+    """Averages the precision of the classes that have a positive.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1], [1, 1]])
+        >>> scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
+        >>> metrics.mean_average_precision(targets, scores)
+        1.0
+    """
     return _mean(average_precision_per_class(targets, scores))
 
 
@@ -148,6 +157,14 @@ def accuracy(targets, scores):
     """Computes the share of clips whose highest score is that of their label.
 
     Undefined unless every clip has exactly one label.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1], [1, 0], [1, 0]])
+        >>> scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.7, 0.3]])
+        >>> metrics.accuracy(targets, scores)
+        0.75
     """
     if not one_label_each(targets):
         return None

@@ -41,6 +41,12 @@ def create(name, /, learning_rate=5e-5, **kwargs):
 
     Raises:
         ValueError: if there is no such optimizer.
+
+    Examples:
+        >>> from audio_tf import optimizers
+        >>> lamb = optimizers.create("lamb", weight_decay=0.05)
+        >>> lamb.weight_decay
+        0.05
     """
     if name not in PRETRAINING:
         raise ValueError(
@@ -289,6 +295,12 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> from audio_tf import optimizers
+        >>> rate = optimizers.WarmupLinearDecay(1e-3, 1_000, warmup_steps=100)
+        >>> [round(float(rate(step)), 5) for step in (50, 100, 550)]
+        [0.0005, 0.001, 0.0005]
     """
 
     def __init__(self, peak_learning_rate, total_steps, warmup_steps=None):

@@ -108,3 +108,18 @@ def test_draws_are_whole_sources(monkeypatch):
     np.testing.assert_array_equal(whole[:, 0], whole[:, 5])
     firsts = whole[:, [1, 3, 0]]
     assert (firsts.sum(axis=1) == 3).all() and len(np.unique(firsts)) > 2
+
+
+def test_a_mean_over_few_speakers_spreads_as_their_means_do(rng):
+    values = rng.random(40)
+    low, high = intervals.bootstrap_mean(values)
+    error = values.std() / np.sqrt(len(values))
+    np.testing.assert_allclose(
+        (low, high),
+        values.mean() + error * np.array([-1.96, 1.96]),
+        atol=0.3 * error,
+    )
+    # Of two, a quarter of the draws is one of them alone.
+    assert intervals.bootstrap_mean([0.25, 0.75]) == (0.25, 0.75)
+    with pytest.raises(ValueError, match="Received: 1"):
+        intervals.bootstrap_mean([0.5])

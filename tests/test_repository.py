@@ -7,11 +7,7 @@ import re
 import subprocess
 import sys
 
-import keras
-import numpy as np
 import pytest
-import soundfile
-import tiny
 from repository import ROOT, tracked
 
 from audio_tf import released
@@ -26,12 +22,16 @@ def files():
     return names
 
 
-def readme_tree():
-    """Files and folders of the README's tree, with their paths."""
-    text = (ROOT / "README.md").read_text()
-    block = re.search(r"## Files\n.*?```\n(.*?)```", text, re.DOTALL)[1]
+def layout():
+    """The lines of the tree in `docs/layout.md`."""
+    text = (ROOT / "docs" / "layout.md").read_text()
+    return re.search(r"```\n(.*?)```", text, re.DOTALL)[1].splitlines()
+
+
+def listed_paths():
+    """Files and folders of that tree, with their paths."""
     paths, folders = set(), []
-    for line in block.splitlines():
+    for line in layout():
         depth = (len(line) - len(line.lstrip())) // 4
         names = line.strip().split("  ")[0]
         folders = folders[:depth]
@@ -42,8 +42,8 @@ def readme_tree():
     return paths
 
 
-def test_the_readme_tree_is_true(files):
-    tree = readme_tree()
+def test_the_listed_files_are_those_there_are(files):
+    tree = listed_paths()
     for path in tree:
         if path.endswith("/"):
             assert any(file.startswith(path) for file in files), path
@@ -90,8 +90,8 @@ def imports():
 
 
 def test_nothing_is_imported_upwards():
-    """The README's tree lists folders and single files from top to bottom."""
-    text = (ROOT / "README.md").read_text()
+    """The tree lists folders and single files from top to bottom."""
+    text = "\n".join(layout())
     library = re.search(r"^audio_tf/ .*?\n(.*?)^\S", text, re.M | re.S)[1]
     rooms = []
     for line in library.splitlines():
@@ -125,38 +125,6 @@ def test_tests_stand_where_the_code_stands():
         folders = file.relative_to(ROOT / "tests").parts[:-1]
         known = {*rooms, "peers", "serving"}
         assert len(folders) <= 1 and set(folders) <= known, file
-
-
-def test_the_readme_scripts_run(tmp_path, monkeypatch, capsys, eager_models):
-    """The lines that train, on a folder per class, and those that classify."""
-    if keras.backend.backend() != "tensorflow":
-        pytest.skip("the script reads through tf.data")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
-    rng = np.random.default_rng(0)
-    for label in ("dog", "rain"):
-        (tmp_path / "sounds" / label).mkdir(parents=True)
-        for number in range(3):
-            file = tmp_path / "sounds" / label / f"{number}.wav"
-            soundfile.write(file, 0.1 * rng.standard_normal(9_001), 16_000)
-    text = (ROOT / "README.md").read_text()
-    scripts = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(scripts) == 3 and scripts[0].count("epochs=30") == 1
-    exec(scripts[0].replace("epochs=30", "epochs=1"), {})
-    assert (tmp_path / "sounds_preset" / "task.json").is_file()
-    capsys.readouterr()
-    exec(scripts[1], {})
-    printed = capsys.readouterr().out.splitlines()
-    assert len(ast.literal_eval(printed[0])) == 2
-    assert ast.literal_eval(printed[1])["file"] == "sounds/rain/0.wav"
-    assert re.fullmatch(r"\(\d+,\)", printed[-1])
-    # To trace another graph would take longer than all that it does.
-    monkeypatch.setattr(keras.Model, "run_eagerly", tiny.ALWAYS_EAGER)
-    exec(scripts[2], {})
-    printed = capsys.readouterr().out.splitlines()
-    (figures,) = [line for line in printed if line.startswith("{")]
-    assert ast.literal_eval(figures).keys() == {"accuracy", "loss"}
-    assert printed[-1] == "(6, 2)"
 
 
 def test_released_presets_are_what_the_index_says(files):

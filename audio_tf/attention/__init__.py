@@ -163,6 +163,11 @@ def by_block(mechanism, arguments, count):
         TypeError: if no part of a mixture takes an argument.
         ValueError: if there is no such mechanism, a list has another length,
             or there are fewer blocks than a mixture has parts.
+
+    Examples:
+        >>> from audio_tf import attention
+        >>> attention.by_block("hybrid_local", None, 4)[0]
+        ['local_dense_synthesizer', 'full', 'local_dense_synthesizer', 'full']
     """
     for name, value in (
         ("attention", mechanism),
@@ -253,6 +258,15 @@ def create(
         TypeError: if an argument is unknown, or `key_dim` is missing.
         ValueError: if there is no such mechanism, an argument is out of
             range, or contradicts the name.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.create("xbox", num_heads=2, key_dim=8)
+        >>> x = np.zeros((1, 12, 16), "float32")
+        >>> output, weights = layer(x, return_attention_scores=True)
+        >>> tuple(output.shape), tuple(weights.shape)
+        ((1, 12, 16), (1, 2, 12, 12))
     """
     attention, name = find(mechanism), name_of(mechanism)
     meant = ARGUMENTS.get(name, {})

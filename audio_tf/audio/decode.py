@@ -1,5 +1,6 @@
 """From a file to float32 mono samples at the rate wanted, on the host."""
 
+import contextlib
 import io
 import os
 
@@ -52,7 +53,7 @@ class AudioError(ValueError):
         self.reason = reason
 
 
-def read_audio(path, content=None):
+def read_audio(path, content=None, max_samples=None):
     """Reads a WAV, FLAC, OGG or MP3 file of any depth through soundfile.
 
     Integer samples are scaled to full scale 1 and channels are averaged. A
@@ -62,6 +63,8 @@ def read_audio(path, content=None):
         path: path of the file, which may lie within another, see `packed`.
         content: bytes of the file, or `None` to read it. With them, `path` is
             a name for messages alone.
+        max_samples: int, how many samples there may be at most, or `None` for
+            `MAX_SAMPLES`.
 
     Returns:
         Pair of float32 samples `(samples,)`, full scale 1, and the file's own
@@ -69,10 +72,38 @@ def read_audio(path, content=None):
 
     Raises:
         AudioError: if the file is missing, empty, not audio, cut off, longer
-            than `MAX_SAMPLES`, or has no samples, or samples that are not
+            than `max_samples`, or has no samples, or samples that are not
             finite or beyond `MAX_PEAK`.
     """
     path = os.fspath(path)
+    if max_samples is None:
+        max_samples = MAX_SAMPLES
+    with open_audio(path, content) as (file, complete):
+        rate_hz = file.samplerate
+        pieces = list(read_blocks(path, file, complete, max_samples))
+    audio = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    check_rate(path, rate_hz)
+    if not len(audio):
+        raise AudioError(path, "holds no samples")
+    return audio, rate_hz
+
+
+@contextlib.contextmanager
+def open_audio(path, content=None):
+    """Opens a file as `read_audio` reads it.
+
+    Args:
+        path: str, path of the file.
+        content: bytes of the file, or `None`; see `read_audio`.
+
+    Yields:
+        Pair of the open `soundfile.SoundFile` and a bool, whether all that the
+        file promises is there; `read_blocks` takes both.
+
+    Raises:
+        AudioError: if the file is missing, empty or not audio, also while the
+            block reads it.
+    """
     try:
         if content is None and not os.path.lexists(path):
             content = read_packed(path)
@@ -86,17 +117,19 @@ def read_audio(path, content=None):
         with file:
             complete, mended = inspect_container(path, file)
         with soundfile.SoundFile(mended or source) as file:
-            promised, rate_hz = file.frames, file.samplerate
-            audio = read_samples(path, file)
-    except (soundfile.LibsndfileError, RuntimeError, OSError) as error:
+            yield file, complete
+    except soundfile.LibsndfileError as error:
+        # Its own text has the path again, or the name of an object.
+        reason = f"not readable as audio ({error.error_string})"
+        raise AudioError(path, reason) from error
+    except (RuntimeError, OSError) as error:
         raise AudioError(path, f"not readable as audio ({error})") from error
-    if len(audio) < promised or not complete:
-        raise AudioError(path, f"cut off after {len(audio)} samples")
+
+
+def check_rate(path, rate_hz):
+    """Raises an `AudioError` unless there is a recorder of that rate."""
     if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
         raise AudioError(path, f"a rate of {rate_hz} Hz")
-    if not len(audio):
-        raise AudioError(path, "holds no samples")
-    return audio, rate_hz
 
 
 def read_packed(path):
@@ -125,7 +158,7 @@ def check_file(path):
         raise AudioError(path, "empty file")
 
 
-def read_samples(path, file):
+def read_blocks(path, file, complete, max_samples):
     """Reads the samples of an open file and averages its channels.
 
     It reads some at a time: memory grows with what is there, and never with
@@ -134,24 +167,30 @@ def read_samples(path, file):
     Args:
         path: path of the file, for messages.
         file: `soundfile.SoundFile`.
+        complete: bool, whether all that the file promises is there.
+        max_samples: int, how many there may be.
 
-    Returns:
-        Float32 array `(samples,)`.
+    Yields:
+        Float32 arrays `(samples,)`, one at least.
 
     Raises:
-        AudioError: if there are too many, or some are not finite or too large.
+        AudioError: if there are too many, or some are not finite or too
+            large; or, after the last, if the file was cut off.
     """
     block = max(1, READ_AT_ONCE // file.channels)
-    pieces, count = [], 0
-    while not pieces or (len(pieces[-1]) == block and count < file.frames):
+    size, count = block, 0
+    # A file without samples gives one empty block.
+    while size == block and (count < file.frames or not count):
         audio = file.read(block, dtype="float32", always_2d=True)
-        count += len(audio)
-        if count > MAX_SAMPLES:
-            raise AudioError(path, f"longer than {MAX_SAMPLES} samples")
+        size = len(audio)
+        count += size
+        if count > max_samples:
+            raise AudioError(path, f"longer than {max_samples} samples")
         # Before channels are averaged, since their sum may be infinite.
         check_samples(path, audio)
-        pieces.append(audio.mean(axis=1, dtype="float32"))
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        yield audio.mean(axis=1, dtype="float32")
+    if count < file.frames or not complete:
+        raise AudioError(path, f"cut off after {count} samples")
 
 
 def check_samples(path, audio):
@@ -271,6 +310,14 @@ def load_audio(path, sample_rate_hz, content=None):
     Raises:
         AudioError: as `read_audio`, or if there would be more than
             `MAX_SAMPLES` at the new rate.
+
+    Examples:
+        >>> import soundfile
+        >>> from audio_tf import audio
+        >>> soundfile.write("stereo.wav", [[0.5, -0.5]] * 8_000, 8_000)
+        >>> samples = audio.load_audio("stereo.wav", 16_000)
+        >>> samples.shape, float(abs(samples).max())
+        ((16000,), 0.0)
     """
     return at_rate(path, *read_audio(path, content), sample_rate_hz)
 

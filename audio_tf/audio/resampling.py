@@ -229,6 +229,12 @@ def resample(audio, rate_hz, target_rate_hz):
 
     Raises:
         TypeError: if the samples are integers, whose full scale is unknown.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import audio
+        >>> audio.resample(np.zeros(44_100, "float32"), 44_100, 16_000).shape
+        (16000,)
     """
     audio = np.asarray(audio)
     if audio.dtype.kind in "biu":

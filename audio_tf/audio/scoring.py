@@ -45,7 +45,11 @@ class ClipClassifier:
             into, or `None` if clips are scored as a whole.
         silence_db: float, the peak in dB of full scale below which chunks are
             left out, or `None` if none is.
+        embeds: bool, whether it embeds clips, too.
     """
+
+    # Whether `score_and_embed_batch` can be asked for.
+    embeds = False
 
     def score_batch(self, inputs):
         """Scores a batch of waveforms.
@@ -58,6 +62,18 @@ class ClipClassifier:
             Float array `(batch, classes)`.
         """
         raise NotImplementedError  # abstract
+
+    def score_and_embed_batch(self, inputs):
+        """Scores a batch of waveforms, and embeds it.
+
+        Args:
+            inputs: as `score_batch` takes them.
+
+        Returns:
+            Pair of float arrays, scores `(batch, classes)` and what the head
+            makes them of, `(batch, dim)`.
+        """
+        raise NotImplementedError  # abstract; see `embeds`
 
     @property
     def label_names(self):
@@ -140,9 +156,26 @@ def compute(classifier, function, found, strict, what):
         AudioError: if `strict`, at the first clip that is no audio.
         ValueError: if `strict`, at the first values that are not finite.
     """
+    loaded = sources.load_ahead(found, classifier.sample_rate_hz)
+    yield from compute_loaded(classifier, function, loaded, strict, what)
+
+
+def compute_loaded(classifier, function, loaded, strict, what):
+    """Computes something of clips that are decoded; see `compute`.
+
+    Args:
+        classifier: `ClipClassifier`.
+        function: function of a batch.
+        loaded: iterable of triples as `sources.load_ahead` yields them. In
+            place of a `Source` may stand whatever has a `name`.
+        strict: bool.
+        what: str.
+
+    Yields:
+        A `Computed` for each clip.
+    """
     waiting, size = [], 0
-    rate_hz = classifier.sample_rate_hz
-    for source, audio, reason in sources.load_ahead(found, rate_hz):
+    for source, audio, reason in loaded:
         if strict and reason is not None:
             yield from compute_group(
                 classifier, function, waiting, strict, what

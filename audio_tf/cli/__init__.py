@@ -17,13 +17,16 @@ from audio_tf.version import __version__
 # the parser its flags, and `run(arguments)`, which returns the exit status.
 COMMANDS = {
     "classify": "print the top labels of audio files",
+    "explain": "show the times and frequencies that a label rests on",
+    "score": "score archives of any size into Parquet files, on Apache Beam",
+    "app": "serve a web page to try models in",
     "query": "classify by a server, TensorFlow Serving's REST or gRPC",
     "export": "write a SavedModel or a file for another runtime",
     "inspect": "draw and sort the attention maps of a checkpoint",
     "gather": "link the training clips of several corpora into one folder",
     "presets": "list released presets, and the sizes of models",
     "build": "write a corpus as files that TensorFlow Datasets reads",
-    "cache": "list or clear decoded audio, features and embeddings",
+    "cache": "list, clear or limit decoded audio, features and embeddings",
     "attentions": "list the attentions and what they cost",
 }
 
@@ -31,6 +34,7 @@ COMMANDS = {
 # made from its settings.
 RUNS = {
     "train": "train an audio classifier from files",
+    "prepare": "fill the cache ahead of a training, by many cores or machines",
     "evaluate": "evaluate a model on a split of a corpus",
     "pretrain": "pre-train on unlabelled speech",
     "probe": "probe frozen features for speakers and phones",

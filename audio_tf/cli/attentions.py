@@ -6,6 +6,7 @@ without the feed-forward: multiply-adds in billions (training: with the
 backward pass), MB of attention weights, and both relative to full attention;
 then the Theoretical Time of Table 1 of arXiv 2006.05174, in millions of
 numbers formed on the way to the weights, "-" where the table has no such row.
+Attentions that blocks have in turn stand at their mean cost.
 
 --results adds what attentions have reached, and --plot draws it against the
 time that they take, against multiplications and against the paper's theory.
@@ -81,8 +82,9 @@ def run(arguments):
         }
         for name, cost in found.items()
     ]
+    rows += mixtures(rows)
     if reached is not None:
-        rows = with_results([*rows, *mixtures(rows)], reached)
+        rows = with_results(rows, reached)
     if arguments.plot is not None:
         plot(arguments.plot, rows, baselines, arguments.results)
     if arguments.json:
@@ -159,7 +161,7 @@ def plot(path, rows, baselines, source):
         baselines: list of dicts of rows that are no attentions.
         source: path of the results.
     """
-    from audio_tf.analysis import charts, figures
+    from audio_tf.analysis import figures, row_charts
 
     points = []
     for row in rows:
@@ -167,7 +169,7 @@ def plot(path, rows, baselines, source):
         if point.get("multiply_adds") is None:
             point["multiply_adds"] = row["multiply_adds"]
         points.append(point)
-    figures.save(charts.draw_tradeoff(points, baselines, str(source)), path)
+    figures.save(row_charts.draw_tradeoff(points, baselines, str(source)), path)
 
 
 def print_table(rows, full):

@@ -1,25 +1,32 @@
-"""List the folders of the cache, or clear them.
+"""List the folders of the cache, clear them, or limit them.
 
     audio-tf cache list
     audio-tf cache clear features-1f0c6d2b7a9e4c35
     audio-tf cache clear --features
+    audio-tf cache limit 50GB
 
 The cache has decoded audio, a folder for each rate and decoder, and features
-and embeddings, a folder for each encoder and its settings. All of it is made
-again when it is wanted. Clear nothing while a run uses it.
+and embeddings, a folder for each encoder and its settings, as entries and as
+shards of audio-tf prepare; and corpora that are made here. All of it is made
+again when it is wanted. `limit` removes the entries and shards that were used
+longest ago, until no more than that is left, and no corpus. Remove nothing
+while a run uses it.
 """
 
 import sys
 
-from audio_tf import console
+from audio_tf import console, files
 from audio_tf.ops.checks import closest
 
 
 def add(parser):
     """Adds the flags of the command."""
-    parser.add_argument("action", choices=["list", "clear"])
+    parser.add_argument("action", choices=["list", "clear", "limit"])
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="folders to be cleared"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="folders to be cleared; of limit the size, such as 50GB",
     )
     parser.add_argument(
         "--features",
@@ -27,7 +34,9 @@ def add(parser):
         help="clear all folders of features, and keep decoded audio",
     )
     parser.add_argument(
-        "--all", action="store_true", help="clear all folders of the cache"
+        "--all",
+        action="store_true",
+        help="clear all folders but corpora, which are cleared by name",
     )
     parser.add_argument(
         "--cache-dir",
@@ -40,9 +49,11 @@ def add(parser):
 def run(arguments):
     """Lists or clears folders, and returns the exit status."""
     with console.quiet_tensorflow():
-        from audio_tf.data import cache
+        from audio_tf.data import cache, folders
     directory = arguments.cache_dir or cache.default_cache_dir()
-    found = {each.name: each for each in cache.folders(directory)}
+    if arguments.action == "limit":
+        return run_limit(arguments, folders, directory)
+    found = {each.name: each for each in folders.folders(directory)}
     ways = [arguments.names, arguments.features, arguments.all]
     if arguments.action == "list":
         if any(ways):
@@ -63,7 +74,8 @@ def run(arguments):
         names = [
             name
             for name, each in found.items()
-            if arguments.all or each.kind == "features"
+            if each.kind == "features"
+            or (arguments.all and each.kind != "corpus")
         ]
     for name in names:
         if name not in found:
@@ -79,8 +91,31 @@ def run(arguments):
     return 0
 
 
+def run_limit(arguments, folders, directory):
+    """Removes what was used longest ago, and returns the exit status.
+
+    Args:
+        arguments: the flags.
+        folders: the module `audio_tf.data.folders`.
+        directory: path of the cache.
+    """
+    if arguments.features or arguments.all or len(arguments.names) != 1:
+        raise ValueError(
+            "`limit` takes one size, such as 50GB, and no other flag. "
+            f"Received: names={arguments.names}, "
+            f"features={arguments.features}, all={arguments.all}"
+        )
+    found = folders.limit(directory, files.parse_size(arguments.names[0]))
+    print(
+        f"removed {found.files} entries and shards, "
+        f"{found.size_bytes / 1e6:.1f} MB; "
+        f"{found.left_bytes / 1e6:.1f} MB are left"
+    )
+    return 0
+
+
 def described_size(folder):
-    """Returns a text of the entries of a `cache.Folder` and their size."""
+    """Returns a text of the entries of a `folders.Folder` and their size."""
     return f"{folder.entries} entries, {folder.size_bytes / 1e6:.1f} MB"
 
 
@@ -89,13 +124,14 @@ def print_folders(directory, folders):
 
     Args:
         directory: path of the cache.
-        folders: iterable of `cache.Folder`.
+        folders: iterable of `folders.Folder`.
     """
     total = 0
     for each in folders:
         total += each.size_bytes
+        shards = f", {each.in_shards:,} in shards" if each.in_shards else ""
         print(
             f"{each.name:26s} {each.entries:>8,} entries "
-            f"{each.size_bytes / 1e6:>10.1f} MB  {each.about}"
+            f"{each.size_bytes / 1e6:>10.1f} MB  {each.about}{shards}"
         )
     print(f"{directory}: {total / 1e6:.1f} MB")

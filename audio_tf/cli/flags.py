@@ -7,6 +7,7 @@ from audio_tf.ops.checks import closest
 
 MAX_SEED = 2**32 - 1  # Of numpy and scikit-learn.
 MAX_VERSION = 2**63 - 1  # Of TensorFlow Serving.
+MAX_PORT = 2**16 - 1
 
 
 def checked(kind, text, fits, wanted):
@@ -35,6 +36,12 @@ def version_number(text):
     """Converts a flag's number of a SavedModel's version."""
     wanted = "an integer, at least 0"
     return checked(int, text, lambda n: 0 <= n <= MAX_VERSION, wanted)
+
+
+def port_number(text):
+    """Converts a flag's number of a port, or 0 for any."""
+    wanted = f"an integer from 0 to {MAX_PORT}"
+    return checked(int, text, lambda n: 0 <= n <= MAX_PORT, wanted)
 
 
 def positive_float(text):

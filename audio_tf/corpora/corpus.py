@@ -31,6 +31,14 @@ class Corpus:
             without them.
         frame_labels: `None`, since the labels are of whole clips alone;
             `SpeechCorpus` may have labels of frames.
+
+    Examples:
+        >>> from audio_tf import corpora
+        >>> files = ["a.wav", "b.wav", "c.wav"]
+        >>> labels = [["dog"], ["dog", "rain"], ["rain"]]
+        >>> corpus = corpora.Corpus(files, labels, ["dog", "rain"])
+        >>> corpus.select([1]).labels
+        [['dog', 'rain']]
     """
 
     files: list

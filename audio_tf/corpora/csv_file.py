@@ -41,6 +41,16 @@ def read_csv(path, vocabulary=None, seed=0):
         FileNotFoundError: if the CSV or the vocabulary is missing.
         ValueError: if a row or a column is not as above, or two contradict
             each other; see `check_splits`.
+
+    Examples:
+        >>> import csv
+        >>> from audio_tf import corpora
+        >>> rows = [["filename", "labels", "split"]]
+        >>> rows += [["a.wav", "dog", "train"], ["b.wav", "rain", "test"]]
+        >>> with open("mine.csv", "w") as file:
+        ...     csv.writer(file).writerows(rows)
+        >>> corpora.read_csv("mine.csv")["test"].labels
+        [['rain']]
     """
     path = pathlib.Path(path)
     rows = read_rows(path, ["filename", "labels"], ["split", "source"])

@@ -74,6 +74,14 @@ def write_synthetic_corpus(
     Raises:
         ValueError: if an argument is out of range, or `directory` holds a
             corpus of other arguments.
+
+    Examples:
+        >>> from audio_tf import corpora
+        >>> path = corpora.write_synthetic_corpus(
+        ...     "made", num_clips=20, max_duration_s=0.6, progress=False
+        ... )
+        >>> len(corpora.read_csv(path)["test"].files)
+        4
     """
     check_ranges(sample_rate_hz, min_duration_s, max_duration_s, max_events)
     _check_plan(splits, num_clips, seed)

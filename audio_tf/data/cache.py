@@ -9,19 +9,16 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import hashlib
-import json
 import os
 import pathlib
-import re
 import secrets
-import shutil
 import struct
+import time
 import warnings
 import zlib
 
 import numpy as np
 
-from audio_tf import files
 from audio_tf.audio import packed
 from audio_tf.audio.resampling import RESAMPLER
 
@@ -31,13 +28,6 @@ HEADER = struct.Struct("<8s16sQII")
 MAGIC = b"audiotf2"
 HEADER_SIZE = 64  # Samples begin on a cache line.
 BLOCK = 2**20  # Bytes that are checked at a time.
-# File of what a folder of features holds, for people.
-ABOUT = "about.json"
-# Names of the folders of decoded audio and of features.
-FOLDERS = {
-    "audio": re.compile(r"[0-9]+-[0-9a-f]{8}"),
-    "features": re.compile(r"features-[0-9a-f]{16}"),
-}
 
 
 def default_cache_dir():
@@ -144,6 +134,7 @@ class AudioCache:
                 checksum = zlib.crc32(block, checksum)
         if checksum != facts.checksum:
             raise EntryError("its samples are not what was written")
+        mark_used(entry)
         return facts
 
     def check_all(self, entries):
@@ -179,75 +170,14 @@ class AudioCache:
         return [facts for facts, _ in found]
 
 
-@dataclasses.dataclass(frozen=True)
-class Folder:
-    """A folder of the cache.
+def mark_used(path):
+    """Notes that a file was used now, as the time of its last access.
 
-    Attributes:
-        path: `pathlib.Path`.
-        kind: str, a key of `FOLDERS`.
-        entries: int, how many entries are in it.
-        size_bytes: int, of all its files.
-        about: str, what it holds, empty where it does not say.
+    The disk itself may be told to note no accesses. A cache that may only be
+    read is used all the same.
     """
-
-    path: pathlib.Path
-    kind: str
-    entries: int
-    size_bytes: int
-    about: str
-
-    @property
-    def name(self):
-        """The name of the folder."""
-        return self.path.name
-
-    def clear(self):
-        """Removes the folder; another process must not be using it."""
-        shutil.rmtree(self.path)
-
-
-def folders(directory):
-    """Lists the folders of a cache, whatever else is beside them.
-
-    Args:
-        directory: path of the cache, which may be missing.
-
-    Returns:
-        List of `Folder` by name.
-    """
-    found = []
-    directory = pathlib.Path(directory)
-    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-        kinds = [k for k, name in FOLDERS.items() if name.fullmatch(path.name)]
-        if not kinds or not path.is_dir():
-            continue
-        sizes = {each: each.stat().st_size for each in path.rglob("*.*")}
-        entries = [each for each in sizes if each.suffix == ".f32"]
-        about, text = path / ABOUT, ""
-        if kinds[0] == "audio":
-            text = f"decoded audio at {path.name.partition('-')[0]} Hz"
-        elif about.is_file():
-            text = json.loads(about.read_text())
-        found.append(
-            Folder(path, kinds[0], len(entries), sum(sizes.values()), text)
-        )
-    return found
-
-
-def describe(folder, text):
-    """Writes what a folder of features holds, unless it says so already.
-
-    Args:
-        folder: `pathlib.Path` of the folder.
-        text: str.
-    """
-    about = folder / ABOUT
-    if about.is_file():
-        return
-    # Another process may write it at the same time.
-    with contextlib.suppress(FileNotFoundError):
-        files.write_json(about, text)
+    with contextlib.suppress(OSError):
+        os.utime(path, ns=(time.time_ns(), os.stat(path).st_mtime_ns))
 
 
 def write_error(error, directory, kept, count):
@@ -357,14 +287,28 @@ def read_into(entry, start, out):
     Raises:
         OSError: if it has not as many.
     """
+    read_bytes_into(entry, HEADER_SIZE + 4 * start, out)
+
+
+def read_bytes_into(path, place, out):
+    """Reads little-endian values that fill an array, from a byte of a file on.
+
+    Args:
+        path: path of the file, an entry or a shard.
+        place: int, the byte at which the first value begins.
+        out: contiguous float32 array `(count,)`.
+
+    Raises:
+        OSError: if it has not as many.
+    """
     rest = memoryview(out.view(np.uint8))
     # numpy.fromfile takes twice as long, for chunks of a second.
-    with open(entry, "rb", buffering=0) as file:
-        file.seek(HEADER_SIZE + 4 * start)
+    with open(path, "rb", buffering=0) as file:
+        file.seek(place)
         while len(rest) and (count := file.readinto(rest)):
             rest = rest[count:]
     if len(rest):
         raise OSError(
-            f"{entry}: was cut off while it was in use. Received: "
+            f"{path}: was cut off while it was in use. Received: "
             f"{out.size - -(-len(rest) // 4)} of {out.size} samples"
         )

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from audio_tf.audio.chunking import chunk_starts, kept_chunks
 from audio_tf.data.batching import Buffers, rows_dataset, rows_of
+from audio_tf.data.shares import WHOLE
 from audio_tf.ops.checks import check_sizes
 from audio_tf.ops.clip_scores import clip_scores
 
@@ -272,6 +273,7 @@ class Chunks:
         first_epoch=None,
         first_batch=0,
         full_batches=False,
+        share=WHOLE,
     ):
         """Returns batches for `fit`, `evaluate` and `predict`.
 
@@ -291,6 +293,9 @@ class Chunks:
                 out, for training that stopped within a pass.
             full_batches: bool. If True, batches with fewer than `batch_size`
                 chunks are left out of the pass.
+            share: `Share`, which rows of each batch are read here. Batches
+                that devices cannot share evenly are filled up by their last
+                row.
 
         Returns:
             `tf.data.Dataset` of `(waveform, targets)`, float32
@@ -327,7 +332,8 @@ class Chunks:
                 batches = self.epoch_batches(
                     epoch, batch_size, shuffle, seed, jitter, full_batches
                 )
-                yield from itertools.islice(batches, left_out, None)
+                for rows, moved in itertools.islice(batches, left_out, None):
+                    yield share.part(rows), share.part(moved)
                 left_out = 0
 
         def read(batch):
@@ -351,20 +357,26 @@ class Chunks:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
         return dataset.map(read, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
-    def scoring_order(self, batch_size):
+    def scoring_order(self, batch_size, share=WHOLE):
         """Returns the chunk of each row of the dataset without `shuffle`.
 
         Args:
             batch_size: int, as `dataset` was given it.
+            share: `Share`, as `dataset` was given it.
 
         Returns:
-            Int array `(chunks,)`, indices of chunks.
+            Int array `(rows,)` of the rows of all hosts: indices of chunks,
+            and -1 for rows that fill a batch up.
         """
         batches = self.batch_rows(np.arange(len(self)), batch_size)
-        return np.concatenate(batches)
+        return np.concatenate(
+            [share.filled(rows, constant_values=-1) for rows in batches]
+        )
 
 
-def score_clips(model, chunks, batch_size=64, verbose="auto", strict=True):
+def score_clips(
+    model, chunks, batch_size=64, verbose="auto", strict=True, share=WHOLE
+):
     """Scores each clip by the mean over its chunks.
 
     Args:
@@ -374,6 +386,8 @@ def score_clips(model, chunks, batch_size=64, verbose="auto", strict=True):
         verbose: as `keras.Model.predict` takes it.
         strict: bool. If False, a clip with a score that is not finite has NaN
             for all its scores, and leaves the others alone.
+        share: `Share`, what this host reads; the model must return the scores
+            of all hosts.
 
     Returns:
         Float64 array `(clips, classes)`.
@@ -381,8 +395,11 @@ def score_clips(model, chunks, batch_size=64, verbose="auto", strict=True):
     Raises:
         ValueError: if `strict` and a score is not finite; it names the file.
     """
-    scores = model.predict(chunks.dataset(batch_size), verbose=verbose)
-    clips = chunks.clip_index[chunks.scoring_order(batch_size)]
+    scores = model.predict(
+        chunks.dataset(batch_size, share=share), verbose=verbose
+    )
+    order = chunks.scoring_order(batch_size, share)
+    scores, clips = scores[order >= 0], chunks.clip_index[order[order >= 0]]
     finite = np.isfinite(scores).all(axis=1)
     bad = np.unique(clips[~finite])
     if strict and bad.size:

@@ -8,10 +8,11 @@ from tqdm.auto import tqdm
 
 from audio_tf.audio.decode import AudioError
 from audio_tf.audio.packed import PackError
+from audio_tf.data import shards
 from audio_tf.data.cache import (
+    HEADER_SIZE,
     AudioCache,
-    read_entry,
-    read_into,
+    read_bytes_into,
     source_size,
     write_error,
 )
@@ -24,13 +25,15 @@ from audio_tf.terminal import describe_failures
 class Clips:
     """The usable clips of a corpus, decoded in the cache.
 
-    Nothing looks at the audio files again: they may change or go while a run
-    has its clips.
+    A clip is in an entry of its own, or in a shard that `audio-tf prepare` has
+    written. Nothing looks at the audio files again: they may change or go
+    while a run has its clips.
 
     Attributes:
         corpus: `Corpus` of the clips that could be decoded.
         entries: list of the paths of the clips' cache entries, which hold
-            samples or, after `cache_features`, features.
+            samples or, after `cache_features`, features; there is no such
+            file of a clip in a shard.
         lengths: int64 `(clips,)`, samples of each clip, or frames of its
             features.
         sample_rate_hz: int, the rate of the samples, or of the samples that
@@ -42,6 +45,8 @@ class Clips:
         dim: int, features of a frame, or `None` for samples.
         frames: `Frames` that says when the frames of features are, or `None`
             for samples.
+        in_shards: dict by entry of the `shards.Found` of those clips that are
+            in shards.
     """
 
     corpus: object
@@ -53,6 +58,7 @@ class Clips:
     checksums: np.ndarray
     dim: int | None = None
     frames: object = None
+    in_shards: dict = dataclasses.field(default_factory=dict)
 
     @property
     def length_rate_hz(self):
@@ -73,7 +79,12 @@ class Clips:
         Returns:
             Float32 array `(count,)`.
         """
-        return read_entry(self.entries[row], start, count)
+        if count == -1:
+            whole = int(self.lengths[row]) * (self.dim or 1)
+            count = max(whole - start, 0)
+        out = np.empty(count, "<f4")
+        self.read_into(row, start, out)
+        return out
 
     def read_into(self, row, start, out):
         """Reads as many values of a clip as an array has.
@@ -82,8 +93,14 @@ class Clips:
             row: int, the clip.
             start: int, the first value.
             out: contiguous float32 array `(count,)`.
+
+        Raises:
+            OSError: if there are not as many.
         """
-        read_into(self.entries[row], start, out)
+        entry = self.entries[row]
+        found = self.in_shards.get(entry)
+        path, place = found.place if found else (entry, HEADER_SIZE)
+        read_bytes_into(path, place + 4 * start, out)
 
     def select(self, rows):
         """Returns these clips alone, the failures unchanged.
@@ -114,8 +131,9 @@ def prepare(
 
     A bad file, or one that is gone, is left out with its labels and named in
     `Clips.failures`, or is an error if `strict`. A file whose entry is there
-    and whole is not decoded again; a damaged entry is made again, with a
-    warning. An interrupted run goes on where it stopped.
+    and whole, or which is in a shard of `audio-tf prepare`, is not decoded
+    again; a damaged entry is made again, with a warning. An interrupted run
+    goes on where it stopped.
 
     Args:
         corpus: `Corpus`.
@@ -155,6 +173,12 @@ def prepare(
             fail(row, f"not a file name ({error})")
     found = cache.check_all(list(entries.values()))
     facts = dict(zip(entries, found, strict=True))
+    in_shards = shards.find(
+        {entries[row]: corpus.files[row] for row in facts if facts[row] is None}
+    )
+    for row, entry in entries.items():
+        if entry in in_shards:
+            facts[row] = in_shards[entry].facts
     todo = [row for row in facts if facts[row] is None]
     decoded = decode_dataset(
         [corpus.files[row] for row in todo], sample_rate_hz, decoder
@@ -195,6 +219,7 @@ def prepare(
         failures,
         np.array([source_size(entry) for entry in entries], np.int64),
         np.array([facts[row].checksum for row in rows], np.uint32),
+        in_shards=in_shards,
     )
 
 

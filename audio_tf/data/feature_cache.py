@@ -16,7 +16,9 @@ from keras import ops
 from tqdm.auto import tqdm
 
 from audio_tf.audio.resampling import RESAMPLER
-from audio_tf.data.cache import AudioCache, describe, write_error
+from audio_tf.data import shards
+from audio_tf.data.cache import AudioCache, write_error
+from audio_tf.data.folders import describe
 from audio_tf.data.frame_labels import Frames
 from audio_tf.data.utterances import Utterances
 from audio_tf.ops.checks import check_sizes
@@ -82,24 +84,24 @@ def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
             written are kept.
     """
     check_sizes(batch_size=batch_size)
-    if features.sample_rate_hz != clips.sample_rate_hz:
-        raise ValueError(
-            f"Features of a waveform at {features.sample_rate_hz} Hz do not "
-            f"fit clips at {clips.sample_rate_hz} Hz"
-        )
-    cache = FeatureCache(
-        cache_dir,
-        [
-            type(features).__name__,
-            own_config(features),
-            weights_sha256(features.weights),
-            RESAMPLER,
-            VERSION,
-        ],
-    )
+    cache = cache_of(features, clips.sample_rate_hz, cache_dir)
     describe(cache.directory, summary(features))
     entries = [cache.entry_of(entry) for entry in clips.entries]
     facts = cache.check_all(entries)
+    in_shards = shards.find_features(
+        clips,
+        {
+            entry: source
+            for entry, source, each in zip(
+                entries, clips.entries, facts, strict=True
+            )
+            if each is None
+        },
+    )
+    facts = [
+        in_shards[entry].facts if entry in in_shards else each
+        for entry, each in zip(entries, facts, strict=True)
+    ]
     wanted = [row for row, each in enumerate(facts) if each is None]
     if wanted:
         made = compute(
@@ -114,6 +116,35 @@ def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
         ),
         dim=features.dim,
         frames=Frames.of(features),
+        in_shards=in_shards,
+    )
+
+
+def cache_of(features, sample_rate_hz, cache_dir):
+    """Returns the `FeatureCache` of what computes features.
+
+    Args:
+        features: as `cache_features` takes it.
+        sample_rate_hz: int, the rate of the samples.
+        cache_dir: path of the cache's folder.
+
+    Raises:
+        ValueError: if the rates differ.
+    """
+    if features.sample_rate_hz != sample_rate_hz:
+        raise ValueError(
+            f"Features of a waveform at {features.sample_rate_hz} Hz do not "
+            f"fit clips at {sample_rate_hz} Hz"
+        )
+    return FeatureCache(
+        cache_dir,
+        [
+            type(features).__name__,
+            own_config(features),
+            weights_sha256(features.weights),
+            RESAMPLER,
+            VERSION,
+        ],
     )
 
 
@@ -153,11 +184,38 @@ def compute(clips, wanted, entries, cache, features, batch_size, progress):
         Dict of `EntryFacts` by index.
     """
     part = clips.select(wanted)
-    utterances, frames = Utterances(part), Frames.of(features)
-    check_space(cache.directory, frames.lengths(part.lengths), features.dim)
-    batches, made = [], {}
-    for rows in utterances.batch_rows(np.arange(len(part)), batch_size):
-        longest = int(frames.lengths(part.lengths[rows].max()))
+    counts = Frames.of(features).lengths(part.lengths)
+    check_space(cache.directory, counts, features.dim)
+    made = {}
+    for row, x in computed(part, features, batch_size, progress):
+        source, wide = part.corpus.files[row], wanted[row]
+        try:
+            made[wide] = cache.put(source, x, entries[wide])
+        except OSError as error:
+            kept = len(clips) - len(wanted) + len(made)
+            raise write_error(
+                error, cache.directory, kept, len(clips)
+            ) from error
+    return made
+
+
+def computed(clips, features, batch_size=16, progress=False):
+    """Computes the features of clips, those of like length together.
+
+    Args:
+        clips: `Clips` of samples.
+        features: as `cache_features` takes it.
+        batch_size: int.
+        progress: bool.
+
+    Yields:
+        Pairs of the index of a clip and its features, float32
+        `(frames, dim)`.
+    """
+    utterances, frames = Utterances(clips), Frames.of(features)
+    batches = []
+    for rows in utterances.batch_rows(np.arange(len(clips)), batch_size):
+        longest = int(frames.lengths(clips.lengths[rows].max()))
         size = max(1, MAX_FRAMES // max(1, longest))
         batches += np.split(rows, range(size, len(rows), size))
     for rows in tqdm(
@@ -170,15 +228,7 @@ def compute(clips, wanted, entries, cache, features, batch_size, progress):
         x = ops.convert_to_numpy(features(waveform, lengths))
         counts = ops.convert_to_numpy(features.frame_lengths(lengths))
         for row, each, count in zip(rows, x, counts, strict=True):
-            source, wide = part.corpus.files[row], wanted[row]
-            try:
-                made[wide] = cache.put(source, each[:count], entries[wide])
-            except OSError as error:
-                kept = len(clips) - len(wanted) + len(made)
-                raise write_error(
-                    error, cache.directory, kept, len(clips)
-                ) from error
-    return made
+            yield int(row), each[:count]
 
 
 def check_space(directory, frames, dim):

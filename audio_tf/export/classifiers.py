@@ -57,8 +57,8 @@ def load_trained(name):
     classifier = load_classifier(name)
     if not isinstance(classifier, AudioClassifier):
         raise ValueError(
-            "`model` must be a preset: an exported model is not exported "
-            f"again. Received: model={name}"
+            "`model` must be a preset: an exported model is of no use here. "
+            f"Received: model={name}"
         )
     return classifier
 

@@ -3,6 +3,7 @@
 import json
 import pathlib
 
+import numpy as np
 import tensorflow as tf
 
 from audio_tf.export.runtimes import StoredClassifier
@@ -53,6 +54,8 @@ class ExportedClassifier(StoredClassifier):
             written it.
     """
 
+    embeds = True
+
     def __init__(self, path):
         folder = saved_model_folder(path)
         if folder is None or not (folder / METADATA).is_file():
@@ -73,6 +76,9 @@ class ExportedClassifier(StoredClassifier):
             inputs: as those of a call.
         """
         return self.run("embed", inputs)["embedding"]
+
+    def score_and_embed_batch(self, inputs):
+        return np.asarray(self(inputs)), np.asarray(self.embed(inputs))
 
     def frames(self, inputs):
         """Returns scores `(batch, frames, classes)` and a mask of the frames.

@@ -155,6 +155,15 @@ class SpeedPerturbation(augment.WaveformAugmentation):
             aliases high frequencies a little, or `"sinc"`, band-limited, of
             16 products a sample and more where `speed` goes above 1.
         **kwargs: arguments of `Augmentation`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> faster = layers.SpeedPerturbation((2.0, 2.0))
+        >>> waveform = np.ones((1, 100), "float32")
+        >>> waveform, lengths = faster(waveform, np.array([100]), training=True)
+        >>> int(lengths[0])
+        50
     """
 
     def __init__(self, speed=(0.9, 1.1), interpolation="linear", **kwargs):

@@ -64,6 +64,14 @@ class RandomGain(augment.WaveformAugmentation):
         gain_db: pair of floats, the range in dB from which a gain is drawn
             evenly.
         **kwargs: arguments of `Augmentation`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> louder = layers.RandomGain((20.0, 20.0))  # 20 dB, always
+        >>> waveform, _ = louder(np.ones((1, 4), "float32"), training=True)
+        >>> [round(float(sample)) for sample in waveform[0]]
+        [10, 10, 10, 10]
     """
 
     def __init__(self, gain_db=(-6.0, 6.0), **kwargs):

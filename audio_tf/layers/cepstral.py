@@ -24,6 +24,13 @@ class MFCC(spectral.LogMel):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> mfcc = layers.MFCC(num_coefficients=13)
+        >>> mfcc(np.zeros((1, 16_000), "float32")).shape[2]
+        13
     """
 
     def __init__(self, num_coefficients=20, num_mel_bins=40, **kwargs):

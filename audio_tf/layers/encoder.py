@@ -278,6 +278,15 @@ class TransformerBlock(Stage, Layer):
 
     Returns:
         Tensor `(batch, time, dim)`, or a pair with the attention map.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> block = layers.TransformerBlock(
+        ...     num_heads=2, key_dim=8, intermediate_dims=(32, 16)
+        ... )
+        >>> tuple(block(np.zeros((1, 10, 16), "float32")).shape)
+        (1, 10, 16)
     """
 
     def __init__(

@@ -72,6 +72,15 @@ class SpeechFeatures(Frontend):
     Raises:
         TypeError: if the preset has no such option; it names the closest.
         ValueError: if there is no such preset, or a value is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> features = layers.SpeechFeatures("paper")
+        >>> features.dim
+        480
+        >>> tuple(features(np.zeros((1, 16_000), "float32")).shape)
+        (1, 27, 480)
     """
 
     # A window reaches to both sides of its middle, a fit of slopes too, and

@@ -190,6 +190,13 @@ class WaveformFrontend(Frontend):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> frontend = layers.WaveformFrontend(filters=64, hidden_dim=32)
+        >>> tuple(frontend(np.zeros((1, 16_000), "float32")).shape)
+        (1, 40, 32)
     """
 
     causal = True

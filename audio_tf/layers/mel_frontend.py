@@ -308,6 +308,13 @@ class MelFrontend(MelBands):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> frontend = layers.MelFrontend(hidden_dim=32)  # frames of 40 ms
+        >>> tuple(frontend(np.zeros((1, 16_000), "float32")).shape)
+        (1, 25, 32)
     """
 
     def __init__(

@@ -193,6 +193,15 @@ class MaskedMean(Layer):
     Call arguments:
         inputs: floating tensor `(batch, time, dim)`.
         mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> frames = np.array([[[1.0], [3.0], [99.0]]], "float32")
+        >>> mask = np.array([[True, True, False]])
+        >>> mean = layers.MaskedMean()(frames, mask=mask)
+        >>> float(mean[0, 0])
+        2.0
     """
 
     def __init__(self, **kwargs):

@@ -281,6 +281,13 @@ class LogMel(Spectrogram):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> log_mel = layers.LogMel(num_mel_bins=40, sample_rate_hz=8_000)
+        >>> log_mel(np.zeros((2, 8_000), "float32")).shape[2]
+        40
     """
 
     def __init__(

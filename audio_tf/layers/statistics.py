@@ -101,6 +101,15 @@ class StatisticsPooling(FramePooling):
 
     Args:
         **kwargs: arguments of `FramePooling`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> frames = np.array([[[1.0], [3.0], [99.0]]], "float32")
+        >>> pool = layers.StatisticsPooling()  # means, then deviations
+        >>> pooled = pool(frames, mask=np.array([[True, True, False]]))
+        >>> [round(float(each), 2) for each in pooled[0]]
+        [2.0, 1.0]
     """
 
     def weights_of(self, inputs, mask):

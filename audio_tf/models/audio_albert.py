@@ -120,6 +120,17 @@ class AudioAlbertBackbone(AudioBackbone):
         TypeError: if there is an unknown argument; it names the closest.
         ValueError: if an argument is out of range, or `causal=True` and the
             attention cannot be causal.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf.models import AudioAlbertBackbone
+        >>> backbone = AudioAlbertBackbone(
+        ...     num_layers=3, num_heads=2, key_dim=8, hidden_dim=16,
+        ...     intermediate_dims=(32,), feature_dim=40,
+        ... )
+        >>> outputs = backbone(np.zeros((1, 25, 40), "float32"))
+        >>> tuple(outputs["sequence_output"].shape)
+        (1, 25, 16)
     """
 
     takes = "features"

@@ -154,6 +154,14 @@ class AudioTransformerBackbone(AugmentedBackbone):
         TypeError: if there is an unknown argument; it names the closest.
         ValueError: if an argument is out of range, or `causal=True` and
             something looks ahead.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf.models import AudioTransformerBackbone
+        >>> backbone = AudioTransformerBackbone(num_layers=1)
+        >>> outputs = backbone(np.zeros((1, 16_000), "float32"))
+        >>> tuple(outputs["sequence_output"].shape)
+        (1, 40, 64)
     """
 
     def __init__(

@@ -13,6 +13,7 @@ from audio_tf.layers import (
 )
 from audio_tf.models import presets
 from audio_tf.models.backbone import AudioBackbone, freeze_layers
+from audio_tf.models.explaining import Explainer
 from audio_tf.models.file_task import FileTask
 from audio_tf.models.inputs import InputDoor
 from audio_tf.models.timeline import FrameClassifier
@@ -34,6 +35,7 @@ HEAD = {"pooling": "mean", "hidden_dim": 0}
 class AudioClassifier(
     InputDoor,
     FrameClassifier,
+    Explainer,
     FileTask,
     compat.QuietQuantization,
     keras_hub.models.Task,
@@ -49,6 +51,7 @@ class AudioClassifier(
     classifier.predict(waveform)
     classifier.predict(["some.wav", "other.flac"])
     classifier.classify("some.wav")
+    classifier.explain("some.wav")
     ```
 
     Args:

@@ -73,8 +73,9 @@ class GaussianAdaptiveTransformer(AudioClassifier):
             of the last. `None` for the outputs of all blocks.
         module, num_heads, attention_kwargs, filters, grid: as
             `GaussianAdaptiveDecoder` takes them.
-        chunk_s, silence_db, preprocessor, dropout, activation, head_dtype,
-            compile, name, trainable: as `AudioClassifier` takes them.
+        chunk_s, silence_db, preprocessor, dropout, activation: as
+            `AudioClassifier` takes them.
+        head_dtype, compile, name, trainable: as `AudioClassifier` takes them.
 
     Call arguments, returns and errors are those of `AudioClassifier`; a
         `ValueError` too if there is no such layer, layers have frames of

@@ -96,7 +96,13 @@ def register_released(root):
 
 
 def list_released():
-    """Lists all released presets: a dict of `Released` by name."""
+    """Lists all released presets: a dict of `Released` by name.
+
+    Examples:
+        >>> from audio_tf import models
+        >>> "audio_transformer_esc10" in models.list_released()
+        True
+    """
     return dict(released.RELEASED)
 
 

@@ -18,8 +18,27 @@ class FrameClassifier(ClipClassifier):
     as `AudioClassifier` has.
     """
 
+    embeds = True
+
     def score_batch(self, inputs):
         return keras.Model.predict_on_batch(self, inputs)
+
+    def embed_batch(self, inputs):
+        """Pools the frames of a batch of waveforms.
+
+        Args:
+            inputs: as `score_batch` takes them.
+
+        Returns:
+            Floating tensor `(batch, dim)`, of the dtype of the pooler.
+        """
+        frames = self.frame_model.predict_on_batch(inputs)
+        return self.pooler(frames["sequence_output"], mask=frames["frame_mask"])
+
+    def score_and_embed_batch(self, inputs):
+        pooled = self.embed_batch(inputs)
+        scores = ops.convert_to_numpy(self.score_vectors(pooled))
+        return scores, ops.convert_to_numpy(ops.cast(pooled, "float32"))
 
     def embed(self, clips, strict=False):
         """Embeds clips: the frames of the backbone as one vector.
@@ -40,10 +59,7 @@ class FrameClassifier(ClipClassifier):
         found, single = sources.find_sources(clips)
 
         def embed_batch(inputs):
-            frames = self.frame_model.predict_on_batch(inputs)
-            pooled = self.pooler(
-                frames["sequence_output"], mask=frames["frame_mask"]
-            )
+            pooled = self.embed_batch(inputs)
             return ops.convert_to_numpy(ops.cast(pooled, "float32"))
 
         answers = []

@@ -1,5 +1,8 @@
 """`audio-tf cache`: what is there, and what is removed."""
 
+import os
+import time
+
 import keras
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("the cache is filled through tf.data", allow_module_level=True)
 
 from audio_tf import cli, data, layers
-from audio_tf.data import cache, feature_cache
+from audio_tf.data import cache, feature_cache, shards
 
 WEIGHTLESS = layers.SpeechFeatures(
     "s3prl", 4_000, {"num_mel_bins": 5, "fft_length": 128}
@@ -39,7 +42,8 @@ def names(folder):
 def test_folders_are_listed_and_cleared(filled, capsys, monkeypatch):
     monkeypatch.setenv("AUDIO_TF_CACHE", str(filled))
     assert cli.main(["cache", "list"]) == 0
-    audio, features, total = capsys.readouterr().out.splitlines()
+    audio, features, made, total = capsys.readouterr().out.splitlines()
+    assert made.startswith("synthetic-0 ") and "a corpus" in made
     assert "1 entries" in audio and "decoded audio at 4000 Hz" in audio
     assert "0 entries" in features and "SpeechFeatures, 5 values" in features
     assert total == f"{filled}: 0.0 MB"
@@ -50,17 +54,72 @@ def test_folders_are_listed_and_cleared(filled, capsys, monkeypatch):
     assert cli.main(["cache", "clear", name[:-1] + "x"]) == 2
     assert f"did you mean '{name}'" in capsys.readouterr().err
     assert cli.main(["cache", "clear", name]) == 0
-    # A corpus that was made there is no part of the cache.
+    # A corpus that was made there is cleared by its name alone.
     assert names(filled) == ["synthetic"]
     assert cli.main(["cache", "clear", "--all"]) == 0
     assert "nothing to clear" in capsys.readouterr().err
+    assert cli.main(["cache", "clear", "synthetic-0"]) == 0
+    assert names(filled) == []
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["clear"], ["clear", "x", "--all"], ["list", "x"], ["list", "--all"]],
+    [
+        ["clear"],
+        ["clear", "x", "--all"],
+        ["list", "x"],
+        ["list", "--all"],
+        ["limit"],
+        ["limit", "1GB", "--features"],
+        ["limit", "1GB", "2GB"],
+        ["limit", "plenty"],
+        ["limit", "1 XB"],
+    ],
 )
 def test_what_is_cleared_is_said_once(arguments, filled, capsys):
     found = cli.main(["cache", *arguments, "--cache-dir", str(filled)])
     assert found == 2 and "Received" in capsys.readouterr().err
     assert names(filled) == ["4000", "features", "synthetic"]
+
+
+def test_a_limit_removes_what_was_used_longest_ago(tmp_path, capsys):
+    """Three shards and two entries of known sizes and times of use."""
+    folder = tmp_path / "cache"
+    store = cache.AudioCache(folder, 4_000)
+    sets = store.directory / shards.PREPARED / "0"
+    used = {}
+    for day, name in enumerate(["0", "1", "a", "2", "b"]):
+        if name.isdecimal():
+            x = np.zeros(1_000, "float32")
+            note = shards.write(sets, name, [(f"{name}.f32", "d", x)], {})
+            used[sets / note.file] = day
+        else:
+            source = tmp_path / f"{name}.wav"
+            source.touch()
+            store.put(source, np.zeros(1_000, "float32"))
+            used[store.entry(source)] = day
+    left_behind = store.directory / "00" / "x.partial"
+    left_behind.parent.mkdir()
+    left_behind.write_bytes(bytes(500))
+    now = time.time()
+    for path, day in used.items():
+        os.utime(path, (now - 86_400 * (10 - day), now - 86_400 * 20))
+    os.utime(left_behind, (now, now - 86_400 * 2))
+    # The oldest one is used once more.
+    first = next(iter(used))
+    shards.mark_used(first)
+    assert first.stat().st_mtime < now - 86_400
+    where = ["--cache-dir", str(folder)]
+    assert cli.main(["cache", "limit", "1 MB", *where]) == 0
+    assert "removed 1 entries" in capsys.readouterr().out
+    assert not left_behind.exists()
+    assert cli.main(["cache", "limit", "12.9kB", *where]) == 0
+    assert "removed 2 entries" in capsys.readouterr().out
+    there = [path.exists() for path in used]
+    assert there == [True, False, False, True, True]
+    assert len(shards.read_notes(sets)) == 2
+    assert cli.main(["cache", "list", *where]) == 0
+    assert "3 entries" in (out := capsys.readouterr().out)
+    assert "2 in shards" in out
+    assert cli.main(["cache", "limit", "0", *where]) == 0
+    assert not any(path.exists() for path in used)

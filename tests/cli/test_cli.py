@@ -377,7 +377,7 @@ assert not {*heavy[:2]} & {*sys.modules}
 
 @pytest.mark.parametrize("name", cli.RUNS)
 def test_runs_are_commands(name, capsys):
-    table = ["ssl"] if name == "reproduce" else []
+    table = {"reproduce": ["ssl"], "prepare": ["train"]}.get(name, [])
     with pytest.raises(SystemExit) as exit:
         cli.main([name, *table, "--help"])
     assert exit.value.code == 0
@@ -526,7 +526,8 @@ def test_attentions_are_listed_with_their_cost(capsys):
     assert cli.main(["attentions"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split()[:3] == ["name", "complexity", "causal"]
-    assert [line.split()[0] for line in lines] == list(attention.ATTENTIONS)
+    known = [*attention.ATTENTIONS, *attention.MIXTURES]
+    assert [line.split()[0] for line in lines] == known
     assert "O(L^1.5 D)" in lines[2] and lines[0].split()[-4] == "1.00"
     # By hand from Table 1 of arXiv 2006.05174: 2 L D + H L^2, in millions.
     assert head.split()[-1] == "paper" and lines[0].split()[-1] == "13.536"
@@ -546,7 +547,11 @@ def test_attentions_are_listed_with_their_cost(capsys):
         "weight_bytes": full.weight_bytes,
         "paper_cost": 2 * (2 * 300 * 24 + 4 * 300**2),
     }
-    assert [row["name"] for row in rows] == list(attention.ATTENTIONS)
+    assert [row["name"] for row in rows] == known
+    # Half of the blocks have each: a mixture costs their mean.
+    found = {row["name"]: row["multiply_adds"] for row in rows}
+    parts = found["full"] + found["local_dense_synthesizer"]
+    assert found["hybrid_local"] == parts / 2
 
 
 def test_attentions_names_a_wrong_size(capsys):

@@ -1,69 +1,18 @@
 """The files of `serving/`: they parse, and they agree with each other.
 
-The official server was not run. `models.config` is parsed by its own proto;
-those of the other two are in no package, so their fields are stated here as
-they are in tensorflow/serving.
+The official server was not run. `models.config` is parsed by its own proto.
 """
 
-import pathlib
 import re
+import subprocess
 
 import pytest
-from google.protobuf import (
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-    text_format,
-    wrappers_pb2,
-)
+from google.protobuf import text_format
+from serving.kit import SERVING, parse
 from tensorflow_serving.config import model_server_config_pb2
 
 from audio_tf.client import transport
-
-SERVING = pathlib.Path(__file__).resolve().parents[2] / "serving"
-
-# session_bundle_config.proto and monitoring_config.proto.
-PROTOS = """
-name: "serving_kit.proto" package: "kit" syntax: "proto3"
-dependency: "google/protobuf/wrappers.proto"
-message_type {
-  name: "BatchingParameters"
-  field { name: "max_batch_size" number: 1 label: LABEL_OPTIONAL
-    type: TYPE_MESSAGE type_name: ".google.protobuf.Int64Value" }
-  field { name: "batch_timeout_micros" number: 2 label: LABEL_OPTIONAL
-    type: TYPE_MESSAGE type_name: ".google.protobuf.Int64Value" }
-  field { name: "max_enqueued_batches" number: 3 label: LABEL_OPTIONAL
-    type: TYPE_MESSAGE type_name: ".google.protobuf.Int64Value" }
-  field { name: "num_batch_threads" number: 4 label: LABEL_OPTIONAL
-    type: TYPE_MESSAGE type_name: ".google.protobuf.Int64Value" }
-  field { name: "allowed_batch_sizes" number: 6 label: LABEL_REPEATED
-    type: TYPE_INT64 }
-  field { name: "pad_variable_length_inputs" number: 7 label: LABEL_OPTIONAL
-    type: TYPE_BOOL }
-}
-message_type {
-  name: "PrometheusConfig"
-  field { name: "enable" number: 1 label: LABEL_OPTIONAL type: TYPE_BOOL }
-  field { name: "path" number: 2 label: LABEL_OPTIONAL type: TYPE_STRING }
-}
-message_type {
-  name: "MonitoringConfig"
-  field { name: "prometheus_config" number: 1 label: LABEL_OPTIONAL
-    type: TYPE_MESSAGE type_name: ".kit.PrometheusConfig" }
-}
-"""
-
-
-def parse(text, message):
-    """Text of a file of `serving/` as one of the messages above."""
-    kit = text_format.Parse(PROTOS, descriptor_pb2.FileDescriptorProto())
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
-    pool.AddSerializedFile(kit.SerializeToString())
-    descriptor = pool.FindMessageTypeByName(f"kit.{message}")
-    return text_format.Parse(
-        text, message_factory.GetMessageClass(descriptor)()
-    )
+from serving import fleet, kit
 
 
 def read(name):
@@ -104,7 +53,7 @@ def test_the_model_is_the_one_that_the_client_asks_for(model):
 
 
 def test_batches_of_waveforms_are_padded():
-    batching = parse(read("batching_parameters.txt"), "BatchingParameters")
+    batching = kit.batching()
     assert batching.pad_variable_length_inputs
     assert batching.max_batch_size.value == 32
     assert not batching.allowed_batch_sizes
@@ -187,6 +136,98 @@ def test_the_service_finds_the_pods():
     assert deployment["spec"]["selector"]["matchLabels"] == labels
     ports = {one["name"]: one["port"] for one in service["spec"]["ports"]}
     assert ports == {"grpc": 8500, "rest": 8501}
+
+
+# Types of Kubernetes' client by the kind of a manifest.
+TYPES = {
+    "Deployment": "V1Deployment",
+    "Service": "V1Service",
+    "HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler",
+    "PodDisruptionBudget": "V1PodDisruptionBudget",
+}
+
+
+def test_manifests_have_the_types_of_kubernetes():
+    """Offline, by the client that KServe brings along."""
+    models = pytest.importorskip("kubernetes.client").models
+    assert set(manifests()) == set(TYPES)
+    for kind, manifest in manifests().items():
+        getattr(models, TYPES[kind])(**manifest)
+        version = manifest["apiVersion"].rpartition("/")[2]
+        assert TYPES[kind] == f"{version.upper()}{kind}"
+    spoilt = manifests()["Deployment"]
+    (container,) = spoilt["spec"]["template"]["spec"]["containers"]
+    container["readynessProbe"] = container.pop("readinessProbe")
+    container["ports"][0]["containerPort"] = "8500"
+    del container["name"]
+    with pytest.raises(ValueError) as caught:
+        models.V1Deployment(**spoilt)
+    for place in ("0.name", "0.ports.0.containerPort", "0.readynessProbe"):
+        assert f"spec.template.spec.containers.{place}\n" in str(caught.value)
+
+
+def test_the_autoscaler_and_the_budget_find_the_pods():
+    deployment, scaler, budget = (
+        manifests()[kind]
+        for kind in (
+            "Deployment",
+            "HorizontalPodAutoscaler",
+            "PodDisruptionBudget",
+        )
+    )
+    target = scaler["spec"]["scaleTargetRef"]
+    for key in ("apiVersion", "kind"):
+        assert target[key] == deployment[key]
+    assert target["name"] == deployment["metadata"]["name"]
+    labels = deployment["spec"]["selector"]["matchLabels"]
+    assert budget["spec"]["selector"]["matchLabels"] == labels
+    # One of the pods that are always there may be missing.
+    allowed = budget["spec"]["maxUnavailable"]
+    assert 1 <= allowed < scaler["spec"]["minReplicas"]
+    assert "replicas" not in deployment["spec"]
+    (metric,) = scaler["spec"]["metrics"]
+    (container,) = pod()["containers"]
+    assert metric["resource"]["name"] in container["resources"]["requests"]
+
+
+def test_a_pod_ends_after_what_it_has_taken():
+    (container,) = pod()["containers"]
+    (name, seconds) = container["lifecycle"]["preStop"]["exec"]["command"]
+    flags = dict(flag.split("=") for flag in container["args"])
+    longest_s = int(flags["--rest_api_timeout_in_ms"]) / 1e3
+    grace_s = pod()["terminationGracePeriodSeconds"]
+    assert name == "sleep" and grace_s > int(seconds) + longest_s
+
+
+def test_the_queue_refuses_before_threads_are_short():
+    """Else requests wait for a thread, where nothing refuses them."""
+    batching = kit.batching()
+    batches = (
+        batching.max_enqueued_batches.value + batching.num_batch_threads.value
+    )
+    clips = batches * batching.max_batch_size.value
+    flags = dict(flag.split("=") for flag in compose()["command"])
+    for name in ("--rest_api_num_threads", "--grpc_max_threads"):
+        assert int(flags[name]) > clips
+    assert fleet.BATCHING_THREADS == int(flags["--rest_api_num_threads"])
+
+
+@pytest.mark.skipif(not fleet.has_nginx(), reason="no nginx")
+def test_nginx_takes_its_file(tmp_path):
+    text = fleet.proxy_config(
+        read("nginx.conf"), [18, 19], [20], 21, 22, tmp_path / "pid"
+    )
+    path = tmp_path / "nginx.conf"
+    path.write_text(text)
+    done = subprocess.run(
+        [fleet.NGINX, "-t", "-c", path], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    for port, count in {18: 1, 19: 1, 20: 1, 21: 1, 22: 1, 850: 0}.items():
+        assert len(re.findall(rf"127\.0\.0\.1:{port}", text)) == count
+    path.write_text(text.replace("least_conn", "least_con"))
+    done = subprocess.run([fleet.NGINX, "-t", "-c", path], capture_output=True)
+    assert done.returncode != 0
 
 
 def test_docker_listens_on_loopback_alone():

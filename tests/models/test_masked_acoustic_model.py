@@ -544,35 +544,73 @@ def test_time_is_dynamic_in_a_graph(policy, rng):
             np.testing.assert_allclose(outputs[name], value, atol=1e-5)
 
 
-def test_pictures_show_what_is_filled_in(rng, tmp_path):
+def test_pictures_show_what_is_filled_in(rng, tmp_path, monkeypatch):
     tf = pytest.importorskip("tensorflow")
+    pytest.importorskip("matplotlib")
+    from readable import check_labelled, check_legends_apart
+
+    from audio_tf.analysis import figures
     from audio_tf.runs import reconstruction
 
     net, x = model(), clips(rng, dim=11)
     inputs = {"features": x, "lengths": LENGTHS}
     shown = net.reconstruct(inputs)
-    images = reconstruction.pictures(x, shown)
-    assert images.shape == (5, 3 * 11 + 4, 61, 1)
-    assert images.min() == 0.0 and images.max() == 1.0
-    bars = images[:, 11, :, 0] == 1.0
-    np.testing.assert_array_equal(bars, shown["masked_frames"])
-    assert not images[2, :, 31:].any()
-    low, high = np.percentile(x[shown["frame_mask"]], (1, 99))
-    top = np.clip((x[0, 7, 10] - low) / (high - low), 0, 1)
-    assert images[0, 0, 7, 0] == pytest.approx(top, abs=1e-5)
-    stacked = reconstruction.pictures(
-        x[..., :10],
-        {**shown, "masked_features": x[..., :10], "reconstruction": x[..., :8]},
-        2,
-    )
-    assert stacked.shape == (5, 5 + 5 + 4 + 4, 122, 1)
-    np.testing.assert_array_equal(stacked[0, :5, 1, 0], stacked[0, 7:12, 1, 0])
+    drawn = reconstruction.draw_clips(x, shown, 0.25)
+    assert len(drawn) == 5
+    figure = drawn[2]
+    check_labelled(figure)
+    check_legends_apart(figure)
+    real = shown["frame_mask"][2]
+    panels = [panel for panel in figure.axes if panel.get_images()]
+    for panel, values in zip(
+        panels,
+        (x, shown["masked_features"], shown["reconstruction"]),
+        strict=True,
+    ):
+        (image,) = panel.get_images()
+        # Without the padding, and one scale for all.
+        np.testing.assert_allclose(image.get_array(), values[2, real].T)
+        assert image.get_extent() == [0.0, 0.25 * real.sum(), 0, 11]
+        assert image.origin == "lower"
+        low, high = np.percentile(x[2, real], (1, 99))
+        np.testing.assert_allclose(image.get_clim(), (low, high), rtol=1e-5)
+    assert panels[-1].get_xlabel() == "time (s)"
+    (strips,) = panels[0].collections
+    covered = np.zeros(real.sum(), bool)
+    for path in strips.get_paths():
+        begin, end = path.vertices[:, 0].min(), path.vertices[:, 0].max()
+        covered[round(begin / 0.25) : round(end / 0.25)] = True
+    np.testing.assert_array_equal(covered, shown["masked_frames"][2, real])
 
-    pictures = reconstruction.ReconstructionPictures(inputs, tmp_path, 2)
+    half = {**shown, "masked_features": x[..., :10]}
+    half["reconstruction"] = x[..., :8]
+    one = {name: values[:1] for name, values in half.items()}
+    stacked = reconstruction.draw_clips(
+        x[:1, :, :10], one, 0.25, 2, x[:1, :, 2:10]
+    )
+    titles = [p.get_title() for p in stacked[0].axes if p.get_images()]
+    assert titles[2] == "target" and len(titles) == 4
+    shapes = [
+        panel.get_images()[0].get_array().shape
+        for panel in stacked[0].axes
+        if panel.get_images()
+    ]
+    spectra = 2 * shown["frame_mask"][0].sum()
+    assert shapes == [(5, spectra)] * 2 + [(4, spectra)] * 2
+
+    # What is drawn is seen above; a layout takes a second.
+    monkeypatch.setattr(
+        reconstruction, "draw_clips", lambda *_: [figures.new_figure(1, 1)] * 5
+    )
+    file = tmp_path / "reconstruction.png"
+    pictures = reconstruction.ReconstructionPictures(
+        inputs, tmp_path / "logs", file, 0.25, 2
+    )
     tiny.eager(net).fit(inputs, epochs=4, callbacks=[pictures], verbose=0)
+    assert file.read_bytes().startswith(b"\x89PNG")
     steps = []
-    for file in tmp_path.iterdir():
-        for record in tf.data.TFRecordDataset(str(file)):
+    for events in (tmp_path / "logs").iterdir():
+        for record in tf.data.TFRecordDataset(str(events)):
             event = tf.compat.v1.Event.FromString(record.numpy())
             for value in event.summary.value:
                 steps.append(event.step)

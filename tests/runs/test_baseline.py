@@ -132,3 +132,8 @@ def test_the_script_writes_figures_over_seeds(corpus, tmp_path, capsys):
     for figures in report["figures"].values():
         assert figures["accuracy"]["mean"] == 1.0
     assert f"{forest['mean']:.4f}" in printed
+    # All of eight independent clips are right: Wilson's interval.
+    for found in report["intervals"].values():
+        assert found["unit"] == "clip" and found["units"] == 8
+        assert found["accuracy"] == pytest.approx([1 / (1 + 1.96**2 / 8), 1])
+    assert "over 8 clips" in printed

@@ -340,6 +340,33 @@ def test_training_ends_when_it_no_longer_gets_better(figures, stops, tmp_path):
     assert model.stop_training is stops
 
 
+@pytest.mark.parametrize("monitor", ["val_mAP", "val_loss"])
+def test_the_rate_falls_as_keras_lets_it_fall(monitor, tmp_path, rng):
+    """Against Keras' callback, which forgets all when training is resumed."""
+    mode = "min" if monitor == "val_loss" else "max"
+    path, rows = tmp_path / "history.csv", []
+    theirs, ours = classifier(), classifier()
+    for model in (theirs, ours):
+        model.compile(keras.optimizers.Adam(0.25))
+    plateau = keras.callbacks.ReduceLROnPlateau(
+        monitor, 0.5, 2, mode=mode, min_delta=0.0
+    )
+    plateau.set_model(theirs)
+    plateau.on_train_begin()
+    rates = []
+    for epoch, figure in enumerate(rng.integers(0, 9, 24) / 8.0):
+        # Resumed in each epoch.
+        own = callbacks.Plateau(path, monitor, 0.25, 0.5, 2)
+        own.set_model(ours)
+        own.on_epoch_begin(epoch)
+        rates.append(float(ours.optimizer.learning_rate))
+        assert rates[-1] == float(theirs.optimizer.learning_rate)
+        plateau.on_epoch_end(epoch, {monitor: figure})
+        rows.append({"epoch": epoch, monitor: figure})
+        callbacks.write_history(path, ["epoch", monitor], rows)
+    assert len(set(rates)) > 3
+
+
 def test_the_best_epoch_is_the_first_of_the_best():
     columns = {
         "val_mAP": ["", "nan", "0.5", "0.25", "0.5"],

@@ -17,7 +17,14 @@ import tiny
 from scripts import in_this_process
 
 from audio_tf import models
-from audio_tf.runs import compare, flags, rows, train
+from audio_tf.runs import (
+    compare,
+    compare_costs,
+    flags,
+    leaderboard,
+    rows,
+    train,
+)
 
 
 def test_multiply_adds_are_those_of_the_attentions_of_all_blocks():
@@ -26,9 +33,9 @@ def test_multiply_adds_are_those_of_the_attentions_of_all_blocks():
     # 5: four projections, and scores and mixture of all pairs.
     assert backbone.frame_size == 10
     by_hand = 3 * (4 * 23 * 12 * 10 + 2 * 23**2 * 10)
-    assert compare.multiply_adds(backbone, 230) == by_hand
+    assert compare_costs.multiply_adds(backbone, 230) == by_hand
     # The next samples begin another frame.
-    assert compare.multiply_adds(backbone, 231) > by_hand
+    assert compare_costs.multiply_adds(backbone, 231) > by_hand
 
 
 @pytest.fixture
@@ -150,7 +157,7 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
             report = {"accuracy": None, "mAP": value}
             (folder / "test.json").write_text(json.dumps(report))
     costs = {"inference_ratio": 0.5, "training_ratio": 2.0, "asked": {}}
-    found = compare.leaderboard(settings, table, {table[1]: costs})
+    found = compare.summed_up(settings, table, {table[1]: costs})
     assert [row["attention"] for row in found] == ["shared_qk", "full"]
     assert [row["seeds"] for row in found] == [3, 2]
     assert found[0]["figure"] == "mAP" and found[0]["inference_ratio"] == 0.5
@@ -162,10 +169,10 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
     # Of two values it would reach beyond what there is.
     assert (found[1]["low"], found[1]["high"]) == (0.0, 1.0)
     assert "inference_ratio" not in found[1]
-    compare.write(settings, found)
+    leaderboard.write(settings.out, found)
     assert board(tmp_path)[1]["inference_ratio"] == ""
-    assert "shared_qk" in compare.format_table(found).splitlines()[1]
-    compare.draw(settings, found)
+    assert "shared_qk" in leaderboard.format_table(found).splitlines()[1]
+    leaderboard.draw(settings.out, found)
     assert (tmp_path / "leaderboard.png").is_file()
 
 

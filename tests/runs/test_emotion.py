@@ -15,7 +15,7 @@ from backbone_cases import RATE_HZ, speech_encoder
 from audio_tf import data, models
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
 from audio_tf.corpora import Corpus
-from audio_tf.runs import emotion, folds
+from audio_tf.runs import emotion, fold_decoders, folds
 
 CHUNK_S = 0.2
 TINY = ("--filters", 2, "--epochs", 2, "--chunk-s", CHUNK_S)
@@ -140,7 +140,9 @@ def test_a_clip_may_have_several_chunks():
 def test_every_class_counts_alike():
     targets = np.eye(3)[[0, 0, 0, 2]]
     scores = np.eye(3)[[0, 0, 1, 2]]
-    assert emotion.balanced_accuracy(targets, scores) == pytest.approx(5 / 6)
+    assert fold_decoders.balanced_accuracy(targets, scores) == pytest.approx(
+        5 / 6
+    )
 
 
 def test_chunks_are_embedded_as_a_classifier_scores_them(rng):
@@ -193,6 +195,11 @@ def test_a_run_from_audio_to_presets(
         assert fold["heads"] == 1 and 0 <= fold["accuracy"] <= 1
     accuracies = [each["accuracy"] for each in report["folds"].values()]
     assert report["accuracy"] == pytest.approx(np.mean(accuracies))
+    assert report["intervals"]["units"] == 2
+    assert report["intervals"]["accuracy"] == [
+        pytest.approx(min(accuracies)),
+        pytest.approx(max(accuracies)),
+    ]
     assert report["layers"] == [1, 2, 3]
     stored = np.load(out / "importance.npz")
     maps = [np.load(out / f"fold_{name}" / "map.npy") for name in ("03", "16")]
@@ -242,9 +249,13 @@ def test_a_run_from_audio_to_presets(
     report = json.loads((other / "emotion.json").read_text())
     assert report["layers"] == [0, 2]
     assert report["folds"]["08"]["clips"]["train"] == 8
+    # Of one group nobody knows how others would do: clips are drawn.
+    assert report["intervals"]["unit"] == "clip"
+    assert report["intervals"]["units"] == 4
     output = capsys.readouterr().out
     assert "12 clips, 30 chunks of 2 layers x 12" in output
-    assert output.splitlines()[-1].startswith("mean")
+    assert output.splitlines()[-2].startswith("mean")
+    assert output.splitlines()[-1].endswith("over 4 clips")
 
 
 def arrays(path, **changes):

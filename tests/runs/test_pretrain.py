@@ -326,7 +326,7 @@ def test_attentions_are_compared_with_equal_causality(
 ):
     """`--causal` reaches the blocks, and each record says what came out."""
 
-    def fit(settings, model, batches, out, facts):
+    def fit(settings, model, batches, out, facts, share):
         last = callbacks.LastCheckpoint(out / "last.keras")
         last.set_model(model)
         last.on_epoch_end(0)

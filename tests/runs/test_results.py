@@ -135,7 +135,11 @@ def test_a_test_is_left_out_and_then_scored_at_thresholds(
         )
 
     monkeypatch.setattr(train, "build", build)
-    monkeypatch.setattr(train, "fit", lambda settings, model, *_: model)
+    monkeypatch.setattr(
+        train,
+        "fit",
+        lambda settings, model, chunks, out, *_: model.save(out / "last.keras"),
+    )
     # What would be refused is not even decoded.
     train.run(train.TrainSettings(**source, test=False, seed=7), out)
     assert not (out / "test.json").exists() and not (out / "test").exists()

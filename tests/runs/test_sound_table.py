@@ -62,7 +62,7 @@ def test_a_rows_settings_are_its_own_then_those_of_all_then_of_one():
     assert "seed" not in small and small["silence_db"] == -60.0
     # The rows' own figure to stop by needs clips to compute it of.
     alone = asked.values("vgg_like", validated=False)
-    assert set(vgg) - set(alone) == {"monitor", "patience"}
+    assert set(vgg) - set(alone) == {"monitor", "patience", "schedule"}
     # The table of rows itself is as it was.
     row = sound_rows.TABLE_1["small"]
     assert row.settings["model_kwargs"] == {"frontend_gain": 1.0}

@@ -83,7 +83,7 @@ def write_tone(path, rate_hz, rng, samples=2_000):
 def untrained(monkeypatch, no_pictures, eager_models):
     """Runs are as they are, but that no weight is trained and nothing drawn."""
 
-    def fit(settings, classifier, chunks, out, teachers):
+    def fit(settings, classifier, chunks, out, teachers, share):
         if not (out / "last.keras").is_file():
             train.compile(classifier, settings, 1, False)
             last = callbacks.LastCheckpoint(out / "last.keras")
@@ -247,12 +247,42 @@ def test_what_diverges_is_not_kept(corpus, tmp_path, monkeypatch):
 
 
 def test_figures_of_validation_need_its_split(corpus, tmp_path):
-    for options in ({"patience": 2}, {"monitor": "val_loss"}):
+    for options in (
+        {"patience": 2},
+        {"monitor": "val_loss"},
+        {"schedule": "plateau"},
+    ):
         settings, classifier, _ = built(corpus, tmp_path, **options)
         corpora = {"train": settings.load()["train"]}
         (name,) = options
         with pytest.raises(ValueError, match=f"--{name} needs a validation"):
             train.load_chunks(settings, corpora, classifier)
+
+
+def test_the_rate_of_a_plateau_is_that_of_training(
+    corpus, tmp_path, monkeypatch
+):
+    settings, classifier, chunks = built(
+        corpus,
+        tmp_path,
+        schedule="plateau",
+        plateau_patience=1,
+        learning_rate=0.5,
+        epochs=9,
+    )
+    given = {}
+    monkeypatch.setattr(
+        classifier, "fit", lambda *_, **more: given.update(more)
+    )
+    monkeypatch.setattr(keras.saving, "load_model", lambda path: None)
+    train.fit(settings, classifier, chunks, tmp_path)
+    rows = [{"epoch": 0, "val_mAP": 0.5}, {"epoch": 1, "val_mAP": 0.4}]
+    callbacks.write_history(
+        tmp_path / "history.csv", ["epoch", "val_mAP"], rows
+    )
+    hooks = keras.callbacks.CallbackList(given["callbacks"], model=classifier)
+    hooks.on_epoch_begin(2)
+    assert float(classifier.optimizer.learning_rate) == 0.25
 
 
 def test_a_run_that_patience_ended_is_not_trained_on(
@@ -297,7 +327,8 @@ def test_an_epoch_of_one_batch_is_a_step_of_adam(
         loss = tf.reduce_mean(huber)
     before = [each.numpy() for each in classifier.trainable_weights]
     gradients = tape.gradient(loss, classifier.trainable_weights)
-    kept = train.fit(settings, classifier, chunks, tmp_path)
+    train.fit(settings, classifier, chunks, tmp_path)
+    kept = train.kept_model(settings, tmp_path)
     (row,) = callbacks.read_history(tmp_path / "history.csv")[1]
     assert float(row["loss"]) == pytest.approx(float(loss), rel=1e-4)
     checked = 0
