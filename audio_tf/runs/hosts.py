@@ -22,7 +22,7 @@ import keras
 import numpy as np
 
 from audio_tf import console
-from audio_tf.data.shares import WHOLE, Share
+from audio_tf.data.shares import Share
 from audio_tf.runs import callbacks, distribution, last_words, provenance
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
@@ -329,6 +329,21 @@ def gathered(text, share):
     ]
 
 
+def first_says(flag, share):
+    """Returns what the first host says, on every host.
+
+    Args:
+        flag: bool, this host's own.
+        share: `Share`.
+    """
+    if share.count == 1:
+        return flag
+    from jax.experimental import multihost_utils
+
+    said = multihost_utils.broadcast_one_to_all(np.array(flag, np.int32))
+    return bool(said)
+
+
 def check_alike(facts, share):
     """Raises a `ValueError` if hosts would not train the same.
 
@@ -419,87 +434,3 @@ def folder(path, share):
     scratch = tempfile.TemporaryDirectory()
     atexit.register(scratch.cleanup)
     return pathlib.Path(scratch.name)
-
-
-class OfFirst(keras.callbacks.Callback):
-    """Runs callbacks that write at an epoch's end, on the first host alone.
-
-    Args:
-        callbacks: list of `keras.callbacks.Callback`, of which only
-            `on_epoch_end` is called.
-        share: `Share`.
-    """
-
-    def __init__(self, callbacks, share):
-        super().__init__()
-        self.callbacks = callbacks
-        self.share = share
-
-    def set_model(self, model):
-        """Hands the model on to the callbacks within."""
-        super().set_model(model)
-        for callback in self.callbacks:
-            callback.set_model(model)
-
-    def on_epoch_end(self, epoch, logs=None):
-        if not self.share.is_first:
-            return
-        with alone():
-            for callback in self.callbacks:
-                callback.on_epoch_end(epoch, logs)
-
-
-class StopTogether(keras.callbacks.Callback):
-    """Ends training on all hosts where the first one ends it.
-
-    Args:
-        share: `Share`.
-    """
-
-    def __init__(self, share):
-        super().__init__()
-        self.share = share
-
-    def on_epoch_end(self, epoch, logs=None):
-        if self.share.count == 1:
-            return
-        from jax.experimental import multihost_utils
-
-        stop = np.array(self.model.stop_training, np.int32)
-        stop = multihost_utils.broadcast_one_to_all(stop)
-        self.model.stop_training = bool(stop)
-
-
-class Everywhere(keras.Model):
-    """A model whose outputs `predict` returns whole on every host.
-
-    Args:
-        model: `keras.Model` with one output `(batch, values)`.
-    """
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def build(self, input_shape):
-        self.built = True
-
-    def call(self, inputs, training=None):
-        outputs = self.model(inputs, training=training)
-        spread = keras.distribution.distribution()
-        if spread is None:
-            return outputs
-        layout = keras.distribution.TensorLayout(
-            (None, None), spread.device_mesh
-        )
-        return keras.distribution.distribute_tensor(outputs, layout)
-
-
-def whole_scores(model, share):
-    """Returns the model that scores, of which each host has all scores.
-
-    Args:
-        model: `AudioClassifier`.
-        share: `Share`.
-    """
-    return model if share == WHOLE else Everywhere(model)

@@ -20,7 +20,13 @@ import keras
 from audio_tf import data, files, layers, models, optimizers
 from audio_tf.audio import RESAMPLER
 from audio_tf.data.shares import WHOLE
-from audio_tf.runs import callbacks, hosts, provenance
+from audio_tf.runs import (
+    callbacks,
+    history,
+    host_callbacks,
+    hosts,
+    provenance,
+)
 from audio_tf.runs.corpus_settings import SpeechSettings
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.hosts import HostSettings
@@ -352,7 +358,7 @@ def fit(settings, model, batches, out, facts, share=WHOLE):
     micro_batches = settings.save_every * settings.accumulate
     done = callbacks.epochs_done(out / "last.keras")
     if share.is_first:
-        callbacks.rewind_history(out / "history.csv", done)
+        history.rewind(out / "history.csv", done)
     # What is drawn is computed by all hosts.
     shown_in = hosts.folder(out, share)
     made = settings.feature_layer()
@@ -362,7 +368,7 @@ def fit(settings, model, batches, out, facts, share=WHOLE):
         keras.callbacks.TerminateOnNaN(raise_error=True),
         callbacks.EpochSeeds(settings.seed),
         keras.callbacks.TensorBoard(shown_in / "logs", write_graph=False),
-        hosts.OfFirst([callbacks.History(out / "history.csv")], share),
+        host_callbacks.OfFirst([history.History(out / "history.csv")], share),
         ReconstructionPictures(
             shown,
             shown_in / "logs" / "pictures",
@@ -372,7 +378,7 @@ def fit(settings, model, batches, out, facts, share=WHOLE):
             made.stacking.size,
             targets,
         ),
-        hosts.OfFirst(
+        host_callbacks.OfFirst(
             [
                 callbacks.LastCheckpoint(out / "last.keras"),
                 Presets(settings, out, facts),

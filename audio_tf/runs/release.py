@@ -37,7 +37,7 @@ from audio_tf.corpora.corpus import SPLITS
 from audio_tf.export import formats, verify
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import presets
-from audio_tf.runs import callbacks, model_card, release_figures
+from audio_tf.runs import history, model_card, release_figures
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import Settings, setting, shared
 
@@ -253,9 +253,9 @@ def best_epoch(folder, run):
         folder: `pathlib.Path` of the run.
         run: dict of its settings.
     """
-    rows = callbacks.read_history(folder / "history.csv")[1]
+    rows = history.read(folder / "history.csv")[1]
     # That of pre-training keeps the last, and monitors nothing.
-    best = callbacks.best_row(rows, run.get("monitor"))
+    best = history.best_row(rows, run.get("monitor"))
     if best is None:
         return ""
     figure = float(rows[best][run["monitor"]])

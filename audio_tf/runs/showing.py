@@ -14,7 +14,7 @@ import numpy as np
 
 from audio_tf import files, metrics
 from audio_tf.analysis import charts, class_charts, figures, mistakes
-from audio_tf.runs import callbacks, results
+from audio_tf.runs import history, results
 
 CURVES = "learning_curves.png"
 # Share of the time that drawing the curves during training may take.
@@ -35,7 +35,7 @@ def can_draw():
 class LearningCurves(keras.callbacks.Callback):
     """Draws the learning curves of a run after epochs, and at its end.
 
-    It comes after `callbacks.History`, whose file it draws. Where epochs are
+    It comes after `history.History`, whose file it draws. Where epochs are
     short, some are left out, so that drawing takes no more than `MOST_DRAWING`
     of the time.
 
@@ -90,15 +90,15 @@ def draw_curves(out, figure, monitor, training="training"):
         monitor: str, the figure that the best epoch is the best of.
         training: str, what the curves of training are called.
     """
-    names, rows = callbacks.read_history(out / "history.csv")
+    names, rows = history.read(out / "history.csv")
     if not rows or not can_draw():
         return
-    history = {
+    figures_by_name = {
         name: [float(row[name] or math.nan) for row in rows] for name in names
     }
-    best = callbacks.best_row(rows, monitor)
+    best = history.best_row(rows, monitor)
     drawing = charts.draw_learning_curves(
-        history,
+        figures_by_name,
         figure,
         None if best is None else int(rows[best]["epoch"]),
         run_name(out),

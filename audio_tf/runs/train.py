@@ -26,7 +26,15 @@ from audio_tf.corpora import leaks
 from audio_tf.data.shares import WHOLE
 from audio_tf.export import export
 from audio_tf.models import AudioClassifier, presets
-from audio_tf.runs import callbacks, hosts, provenance, results, showing
+from audio_tf.runs import (
+    callbacks,
+    history,
+    host_callbacks,
+    hosts,
+    provenance,
+    results,
+    showing,
+)
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.optimizing import compile
 from audio_tf.runs.recipes import AUGMENTATIONS
@@ -169,7 +177,7 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
     first_epoch = callbacks.epochs_done(last)
     best_so_far = None
     if share.is_first:
-        best_so_far = callbacks.rewind_history(
+        best_so_far = history.rewind(
             out / "history.csv", first_epoch, settings.monitor
         )
     hooks = [
@@ -181,12 +189,12 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
         validation = callbacks.ClipValidation(
             chunks["val"],
             share=share,
-            scorer=lambda model: hosts.whole_scores(model, share),
+            scorer=lambda model: host_callbacks.whole_scores(model, share),
         )
         keeper = callbacks.BestCheckpoint(
             best, settings.monitor, best_so_far, validation
         )
-        kept = [validation, hosts.OfFirst([keeper], share)]
+        kept = [validation, host_callbacks.OfFirst([keeper], share)]
         if settings.average_share:
             kept = [callbacks.WithAverageWeights(kept)]
         hooks.append(callbacks.OnModel(classifier, kept))
@@ -194,8 +202,8 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
     logs = hosts.folder(out / "logs", share)
     hooks.append(keras.callbacks.TensorBoard(logs, write_graph=False))
     if share.is_first:
-        hooks.append(callbacks.History(out / "history.csv"))
-    checkpoint = hosts.OfFirst([callbacks.LastCheckpoint(last)], share)
+        hooks.append(history.History(out / "history.csv"))
+    checkpoint = host_callbacks.OfFirst([callbacks.LastCheckpoint(last)], share)
     hooks.append(callbacks.OnModel(classifier, [checkpoint]))
     if share.is_first:
         hooks += [
@@ -206,7 +214,7 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
         ]
     if settings.schedule == "plateau":
         hooks.append(
-            callbacks.Plateau(
+            history.Plateau(
                 out / "history.csv",
                 settings.monitor,
                 settings.learning_rate,
@@ -216,14 +224,14 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
         )
     is_over = first_epoch >= settings.epochs
     if settings.patience is not None and share.is_first:
-        patience = callbacks.Patience(
+        patience = history.Patience(
             out / "history.csv", settings.monitor, settings.patience
         )
         hooks.append(patience)
         # A run that has ended, or was killed as it did, is not trained on.
         is_over = is_over or patience.is_over()
-    hooks.append(hosts.StopTogether(share))
-    if hosts.gathered(str(is_over), share)[0] == "True":
+    hooks.append(host_callbacks.StopTogether(share))
+    if hosts.first_says(is_over, share):
         return
     training.fit(
         chunks["train"].dataset(

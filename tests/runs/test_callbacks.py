@@ -14,7 +14,7 @@ if keras.backend.backend() != "tensorflow":
 from audio_tf import data, metrics
 from audio_tf.corpora import Corpus
 from audio_tf.models import AudioClassifier
-from audio_tf.runs import callbacks
+from audio_tf.runs import callbacks, history
 
 
 def classifier(dropout=0.0):
@@ -159,17 +159,17 @@ def test_history_is_rewound(tmp_path):
     rows = [["epoch", "loss", "val_mAP"], [0, 0.3, 0.25], [1, 0.1, 0.75]]
     rows += [[2, 0.2, ""], [3, 0.05, 0.9]]
     written(path, rows)
-    assert callbacks.rewind_history(path, 3, "val_mAP") == 0.75
+    assert history.rewind(path, 3, "val_mAP") == 0.75
     with open(path, newline="") as file:
         assert [row["epoch"] for row in csv.DictReader(file)] == list("012")
-    assert callbacks.rewind_history(path, 3, "loss") == 0.1
-    assert callbacks.rewind_history(path, 3, "val_roc_auc") is None
-    assert callbacks.rewind_history(tmp_path / "none", 3, "val_mAP") is None
+    assert history.rewind(path, 3, "loss") == 0.1
+    assert history.rewind(path, 3, "val_roc_auc") is None
+    assert history.rewind(tmp_path / "none", 3, "val_mAP") is None
     path.write_text("")
-    assert callbacks.rewind_history(path, 3) is None and not path.exists()
+    assert history.rewind(path, 3) is None and not path.exists()
     written(path, [["epoch", "loss"], [0, 0.5, 0.25]])
     with pytest.raises(ValueError, match="row 2: it must have.*2 cells"):
-        callbacks.rewind_history(path, 3)
+        history.rewind(path, 3)
 
 
 def test_columns_of_a_history_stay_where_they_are(tmp_path):
@@ -183,7 +183,7 @@ def test_columns_of_a_history_stay_where_they_are(tmp_path):
         )
     ):
         # A run that goes on knows of its history by the file alone.
-        callbacks.History(path).on_epoch_end(epoch, logs)
+        history.History(path).on_epoch_end(epoch, logs)
     with open(path, newline="") as file:
         assert list(csv.reader(file)) == [
             ["epoch", "loss", "val_mAP", "accuracy"],
@@ -332,8 +332,8 @@ def test_training_ends_when_it_no_longer_gets_better(figures, stops, tmp_path):
         {"epoch": number, "val_mAP": figure}
         for number, figure in enumerate(figures)
     ]
-    callbacks.write_history(path, ["epoch", "val_mAP"], rows)
-    hook = callbacks.Patience(path, "val_mAP", 2)
+    history.write(path, ["epoch", "val_mAP"], rows)
+    hook = history.Patience(path, "val_mAP", 2)
     model = classifier()
     hook.set_model(model)
     hook.on_epoch_end(len(figures) - 1)
@@ -356,14 +356,14 @@ def test_the_rate_falls_as_keras_lets_it_fall(monitor, tmp_path, rng):
     rates = []
     for epoch, figure in enumerate(rng.integers(0, 9, 24) / 8.0):
         # Resumed in each epoch.
-        own = callbacks.Plateau(path, monitor, 0.25, 0.5, 2)
+        own = history.Plateau(path, monitor, 0.25, 0.5, 2)
         own.set_model(ours)
         own.on_epoch_begin(epoch)
         rates.append(float(ours.optimizer.learning_rate))
         assert rates[-1] == float(theirs.optimizer.learning_rate)
         plateau.on_epoch_end(epoch, {monitor: figure})
         rows.append({"epoch": epoch, monitor: figure})
-        callbacks.write_history(path, ["epoch", monitor], rows)
+        history.write(path, ["epoch", monitor], rows)
     assert len(set(rates)) > 3
 
 
@@ -376,7 +376,7 @@ def test_the_best_epoch_is_the_first_of_the_best():
         dict(zip(columns, cells, strict=True))
         for cells in zip(*columns.values(), strict=True)
     ]
-    assert callbacks.best_row(rows, "val_mAP") == 2
-    assert callbacks.best_row(rows, "val_loss") == 3
-    assert callbacks.best_row(rows, "val_accuracy") is None
-    assert callbacks.best_row([], "val_mAP") is None
+    assert history.best_row(rows, "val_mAP") == 2
+    assert history.best_row(rows, "val_loss") == 3
+    assert history.best_row(rows, "val_accuracy") is None
+    assert history.best_row([], "val_mAP") is None

@@ -16,7 +16,7 @@ import pytest
 import soundfile
 
 from audio_tf.data.shares import Share
-from audio_tf.runs import hosts, last_words
+from audio_tf.runs import host_callbacks, hosts, last_words
 
 SPREAD = {"distribution": "data_parallel", "seed": 0}
 TINY = {
@@ -136,7 +136,7 @@ class Written(keras.callbacks.Callback):
 @pytest.mark.parametrize(("index", "epochs"), [(0, [4]), (1, [])])
 def test_only_the_first_host_writes(index, epochs):
     written = Written()
-    hosts.OfFirst([written], Share(index, 2, 2)).on_epoch_end(4)
+    host_callbacks.OfFirst([written], Share(index, 2, 2)).on_epoch_end(4)
     assert written.epochs == epochs
 
 

@@ -10,7 +10,7 @@ pytest.importorskip("tensorflow")
 pytest.importorskip("matplotlib")
 
 from audio_tf.corpora import Corpus
-from audio_tf.runs import callbacks, showing
+from audio_tf.runs import history, showing
 
 
 @pytest.fixture(autouse=True)
@@ -50,10 +50,8 @@ def test_a_split_of_several_labels_a_clip_has_no_confusion(tmp_path):
 
 
 def test_without_matplotlib_a_run_says_so_once(tmp_path, no_matplotlib, capsys):
-    history = [{"epoch": 0, "loss": 1.0}]
-    callbacks.write_history(
-        tmp_path / "history.csv", ["epoch", "loss"], history
-    )
+    rows = [{"epoch": 0, "loss": 1.0}]
+    history.write(tmp_path / "history.csv", ["epoch", "loss"], rows)
     for _ in range(2):
         showing.draw_curves(tmp_path, "mAP", "val_mAP")
         showing.show_split(tmp_path, "", *split([["a"], ["b"], ["b"], ["b"]]))

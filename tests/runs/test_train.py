@@ -26,7 +26,7 @@ from audio_tf import layers, models
 from audio_tf.corpora import read_fsd50k
 from audio_tf.models import AudioClassifier
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import callbacks, recipes, teaching, train
+from audio_tf.runs import callbacks, history, recipes, teaching, train
 from audio_tf.runs.flags import read_config
 
 TINY = json.dumps(
@@ -125,10 +125,10 @@ def test_train_evaluate_and_classify(
     report = json.loads((out / "test.json").read_text())
     assert report["num_clips"] == 4 and report["causal"] is True
     with open(out / "history.csv") as file:
-        history = list(csv.DictReader(file))
-    assert len(history) == 2
+        epochs = list(csv.DictReader(file))
+    assert len(epochs) == 2
     figures = {"loss", "accuracy", "val_loss", "val_accuracy"}
-    assert figures <= set(history[0])
+    assert figures <= set(epochs[0])
     assert "\nepoch 2 of 2: loss " in output
     assert (out / "learning_curves.png").is_file()
     for split in ("val", "test"):
@@ -139,8 +139,8 @@ def test_train_evaluate_and_classify(
         assert len(rows) == 1 + wrong
     # The validation's figures are the best epoch's.
     told = json.loads((out / "val.json").read_text())
-    assert told["accuracy"] == float(history[0]["val_accuracy"])
-    for row in history:
+    assert told["accuracy"] == float(epochs[0]["val_accuracy"])
+    for row in epochs:
         assert np.isfinite([float(value) for value in row.values()]).all()
     assert list((out / "logs").rglob("events.out.tfevents.*"))
     origin = json.loads((out / "preset" / "provenance.json").read_text())
@@ -277,9 +277,7 @@ def test_the_rate_of_a_plateau_is_that_of_training(
     monkeypatch.setattr(keras.saving, "load_model", lambda path: None)
     train.fit(settings, classifier, chunks, tmp_path)
     rows = [{"epoch": 0, "val_mAP": 0.5}, {"epoch": 1, "val_mAP": 0.4}]
-    callbacks.write_history(
-        tmp_path / "history.csv", ["epoch", "val_mAP"], rows
-    )
+    history.write(tmp_path / "history.csv", ["epoch", "val_mAP"], rows)
     hooks = keras.callbacks.CallbackList(given["callbacks"], model=classifier)
     hooks.on_epoch_begin(2)
     assert float(classifier.optimizer.learning_rate) == 0.25
@@ -301,7 +299,7 @@ def test_a_run_that_patience_ended_is_not_trained_on(
             {"epoch": 1, "val_mAP": second},
         ]
         names = ["epoch", "val_mAP"]
-        callbacks.write_history(tmp_path / "history.csv", names, rows)
+        history.write(tmp_path / "history.csv", names, rows)
         train.fit(settings, classifier, chunks, tmp_path)
         assert bool(fitted) is goes_on
 
@@ -329,7 +327,7 @@ def test_an_epoch_of_one_batch_is_a_step_of_adam(
     gradients = tape.gradient(loss, classifier.trainable_weights)
     train.fit(settings, classifier, chunks, tmp_path)
     kept = train.kept_model(settings, tmp_path)
-    (row,) = callbacks.read_history(tmp_path / "history.csv")[1]
+    (row,) = history.read(tmp_path / "history.csv")[1]
     assert float(row["loss"]) == pytest.approx(float(loss), rel=1e-4)
     checked = 0
     for old, weight, gradient in zip(
@@ -379,7 +377,7 @@ def test_killed_and_resumed_equals_unbroken(
     else:
         end_at(*end, main, *run)
     assert callbacks.epochs_done(broken / "last.keras") == 1
-    assert len(callbacks.read_history(broken / "history.csv")[1]) == 2
+    assert len(history.read(broken / "history.csv")[1]) == 2
 
     main("train", "--out", broken, "--resume")
     one, other = (
@@ -389,8 +387,7 @@ def test_killed_and_resumed_equals_unbroken(
     assert int(one.optimizer.iterations) == 2 * 3
     assert equal_weights(one, other)
     rows = [
-        callbacks.read_history(folder / "history.csv")[1]
-        for folder in (whole, broken)
+        history.read(folder / "history.csv")[1] for folder in (whole, broken)
     ]
     assert rows[0] == rows[1]
     assert [row["epoch"] for row in rows[0]] == list("01")
