@@ -23,9 +23,7 @@ def add(parser):
         "or an hf://, kaggle:// or gs:// address of a preset",
     )
     flags.add_output(parser)
-    parser.add_argument(
-        "--strict", action="store_true", help="stop at the first bad file"
-    )
+    flags.add_strict(parser)
 
 
 def run(arguments):

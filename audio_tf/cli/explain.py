@@ -42,7 +42,7 @@ def add(parser):
         help=f"{' or '.join(METHODS)} (default: %(default)s)",
     )
     parser.add_argument(
-        "--patch",
+        "--patch-s",
         type=flags.positive_float,
         default=0.1,
         metavar="SECONDS",
@@ -60,10 +60,15 @@ def add(parser):
         metavar="DIR",
         help="folder that a PNG of each file goes to",
     )
-    flags.add_output(parser)
     parser.add_argument(
-        "--strict", action="store_true", help="stop at the first bad file"
+        "--show",
+        type=flags.positive_int,
+        default=5,
+        metavar="N",
+        help="patches that are printed of each file (default: %(default)s)",
     )
+    flags.add_json(parser)
+    flags.add_strict(parser)
 
 
 def run(arguments):
@@ -84,7 +89,7 @@ def run(arguments):
         named,
         arguments.label,
         arguments.method,
-        arguments.patch,
+        arguments.patch_s,
         arguments.bands,
         arguments.strict,
     ):
@@ -93,16 +98,16 @@ def run(arguments):
             continue
         if draw is not None:
             found["picture"] = draw(source, found)
-        print_patches(found, arguments.top, arguments.json)
+        print_patches(found, arguments.show, arguments.json)
     return report(failures)
 
 
-def print_patches(found, top, as_json):
+def print_patches(found, count, as_json):
     """Prints the patches of a file with the largest weights.
 
     Args:
         found: dict as `AudioClassifier.explain` returns it.
-        top: int, how many patches.
+        count: int, how many patches.
         as_json: bool, whether to print all of them, as a line of JSON.
     """
     import numpy as np
@@ -120,7 +125,7 @@ def print_patches(found, top, as_json):
         f"{printable(found['file'])}: {printable(found['label'])} "
         f"{found['score']:.3f}, silence {found['silence_score']:.3f}"
     )
-    for index in np.argsort(-np.abs(weights).ravel(), kind="stable")[:top]:
+    for index in np.argsort(-np.abs(weights).ravel(), kind="stable")[:count]:
         time, band = np.unravel_index(index, weights.shape)
         print(
             f"  {weights[time, band]:+.3f}  "

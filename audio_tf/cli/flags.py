@@ -109,6 +109,18 @@ def add_output(parser):
         help="labels for each file (default: 5)",
         metavar="N",
     )
+    add_json(parser)
+
+
+def add_json(parser):
+    """Adds the choice of JSON in place of text."""
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object per file"
+    )
+
+
+def add_strict(parser):
+    """Adds the choice to take no bad file."""
+    parser.add_argument(
+        "--strict", action="store_true", help="stop at the first bad file"
     )

@@ -44,7 +44,7 @@ def command(classifier, tmp_path, rng, monkeypatch):
 
 def test_json_is_what_python_gives(command, classifier, capsys):
     run, folder = command
-    flags = ["--label", "dog", "--patch", "0.05", "--bands", "3"]
+    flags = ["--label", "dog", "--patch-s", "0.05", "--bands", "3"]
     pictures = folder / "pictures"
     status = run("--json", *flags, "--pictures", pictures)
     printed, said = capsys.readouterr()
@@ -64,7 +64,7 @@ def test_json_is_what_python_gives(command, classifier, capsys):
 def test_lines_are_of_the_largest_weights(command, classifier, capsys):
     run, folder = command
     file = folder / "good.wav"
-    flags = ("--method", "occlusion", "--bands", "2", "--top", "1")
+    flags = ("--method", "occlusion", "--bands", "2", "--show", "1")
     assert run(*flags, files=[file]) == 0
     first, second = capsys.readouterr().out.splitlines()
     found = classifier.explain(file, method="occlusion", bands=2)
