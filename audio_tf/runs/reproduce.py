@@ -6,10 +6,10 @@
         --alignment converted_aligned_phones.txt \\
         --train-list train_split.txt --test-list test_split.txt \\
         --data-dir LibriSpeech --out runs/table2
-    audio-tf reproduce emotion --model runs/ssl/preset --data-dir EmoDB \
+    audio-tf reproduce emotion --model runs/ssl/preset --data-dir EmoDB \\
         --out runs/emotion_table
-    audio-tf reproduce layers --model runs/ssl/preset --data-dir EmoDB \
-        --importance runs/emotion_table/gaam_v1/seed_*/importance.npz \
+    audio-tf reproduce layers --model runs/ssl/preset --data-dir EmoDB \\
+        --importance runs/emotion_table/gaam_v1/seed_*/importance.npz \\
         --out runs/layers_table
 
 `ssl` is Table 2 of "Input-independent Attention Weights Are Expressive
