@@ -111,6 +111,8 @@ def draw(rows, path, limit_s):
     matplotlib.use("agg")
     from matplotlib import pyplot
 
+    from audio_tf.analysis import palette
+
     names = list(dict.fromkeys(row["name"] for row in rows))
     columns = min(2, len(names))
     lines = -(-len(names) // columns)
@@ -133,15 +135,15 @@ def draw(rows, path, limit_s):
             (row for row in rows if row["name"] == name),
             key=lambda row: row["rate_per_s"],
         )
-        for key, colour, text in (
-            ("p50_s", "tab:blue", "half within"),
-            ("p99_s", "tab:orange", "99 of 100 within"),
+        for number, (key, text) in enumerate(
+            (("p50_s", "half within"), ("p99_s", "99 of 100 within"))
         ):
+            colour, marker = palette.mark(number)
             found = [row for row in own if row[key] is not None]
             panel.plot(
                 [row["offered_per_s"] for row in found],
                 [row[key] for row in found],
-                marker="o",
+                marker=marker,
                 markersize=4,
                 color=colour,
                 label=text,
@@ -158,7 +160,9 @@ def draw(rows, path, limit_s):
                 markerfacecolor="none",
                 label=f"{text.removesuffix(' within')}: not all answered",
             )
-        panel.axhline(limit_s, color="0.6", linewidth=0.8, linestyle="--")
+        panel.axhline(
+            limit_s, color=palette.GREY, linewidth=0.8, linestyle="--"
+        )
         held = [row["offered_per_s"] for row in own if row["held"]]
         best = f"holds {max(held):.0f}/s" if held else "holds none of these"
         panel.set_title(f"{name}: {best}", fontsize=9)
