@@ -220,6 +220,7 @@ def write_shared_export(folder):
         shared_model(),
         folder / "audio_tf",
         stream=True,
+        explain=True,
         max_clip_s=3.0,
         provenance={"seed": 3},
     )
@@ -269,6 +270,55 @@ def waveform_cases(model, inputs):
         "embed": (inputs, {"embedding": np.array(embedding)}),
         "frames": (inputs, {"scores": over_time, "mask": mask}),
     }
+
+
+def explain_case(model, clips, label):
+    """Inputs and outputs of `explain`, from what the Keras model explains.
+
+    Args:
+        model: an `AudioClassifier`.
+        clips: list of float32 arrays `(samples,)`, of which the signature is
+            given a batch that is padded by noise.
+        label: list of the number of the label of each clip, or -1.
+    """
+    lengths = np.array([len(clip) for clip in clips], "int32")
+    rng = np.random.default_rng(11)
+    waveform = rng.standard_normal((len(clips), lengths.max() + 7), "float32")
+    found = []
+    for row, clip, number in zip(waveform, clips, label, strict=True):
+        row[: len(clip)] = clip
+        name = None if number < 0 else model.label_names[number]
+        found.append(model.explain((clip, model.sample_rate_hz), name))
+    times = max(len(each["weights"]) for each in found)
+    outputs = {
+        "weights": [
+            np.pad(each["weights"], [(0, times - len(each["weights"])), (0, 0)])
+            for each in found
+        ],
+        "time_s": [
+            np.pad(each["time_s"], (0, times - len(each["weights"])), "edge")
+            for each in found
+        ],
+        **{
+            key: [each[key] for each in found]
+            for key in ("frequency_hz", "score", "silence_score")
+        },
+    }
+    return (
+        {
+            "waveform": waveform,
+            "lengths": lengths,
+            "label": np.array(label, "int32"),
+        },
+        {
+            **{k: np.array(v, "float32") for k, v in outputs.items()},
+            "label": np.array(
+                [model.label_names.index(each["label"]) for each in found],
+                "int32",
+            ),
+            "valid": np.ones(len(found), bool),
+        },
+    )
 
 
 def bytes_case(model, clips):

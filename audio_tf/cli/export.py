@@ -40,6 +40,12 @@ def add(parser):
         help="add the signature `stream` of a causal model to the SavedModel",
     )
     parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="add the signature `explain`, which says why a clip has its "
+        "label, to the SavedModel",
+    )
+    parser.add_argument(
         "--max-clip",
         type=flags.positive_float,
         metavar="SECONDS",
@@ -70,7 +76,7 @@ def add_verification(parser):
         "--verify",
         action="store_true",
         help="report parity, size and latency of what was written; exit "
-        "with 1 if float32 scores differ from the model's",
+        "with 1 if float32 scores or explanations differ from the model's",
     )
     parser.add_argument(
         "--clips",

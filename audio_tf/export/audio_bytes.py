@@ -73,7 +73,7 @@ class ClipScorer:
         if self.chunk_size is None:
             scores = self.score_whole(clips)
         else:
-            scores = self.score_chunks(clips)
+            scores, _ = self.score_chunks(clips)
         finite = tf.reduce_all(tf.math.is_finite(scores), 1)
         decoded = errors == wav.WavError.NONE
         errors = tf.where(decoded & ~finite, wav.WavError.OVERFLOW, errors)
@@ -107,7 +107,13 @@ class ClipScorer:
         return self.score(waveform, lengths)
 
     def score_chunks(self, clips):
-        """Averages the scores of the chunks of ragged `(batch, samples)`."""
+        """Averages the scores of the chunks of ragged `(batch, samples)`.
+
+        Returns:
+            Pair of float32 scores `(batch, classes)` and of three tensors
+            `(chunks,)`: the clip and the first sample in it of each chunk,
+            int64, and 1 or 0, float32, whether it counts or is too silent.
+        """
         lengths = clips.row_lengths()
         batch, size = clips.nrows(), self.chunk_size
         counts = (lengths + size - 1) // size
@@ -123,10 +129,13 @@ class ClipScorer:
         )
         loudest = tf.math.unsorted_segment_max(peaks, clip, batch)
         quietest = tf.minimum(self.threshold, tf.gather(loudest, clip))
-        kept = tf.cast(peaks >= quietest, tf.float32)[:, None]
-        total = tf.math.unsorted_segment_sum(scores * kept, clip, batch)
+        kept = tf.cast(peaks >= quietest, tf.float32)
+        total = tf.math.unsorted_segment_sum(
+            scores * kept[:, None], clip, batch
+        )
         number_kept = tf.math.unsorted_segment_sum(kept, clip, batch)
-        return tf.math.divide_no_nan(total, number_kept)
+        scores = tf.math.divide_no_nan(total, number_kept[:, None])
+        return scores, (clip, start, kept)
 
     def score_blocks(self, samples, clip_start, start, length):
         """Scores all chunks of all clips, `CHUNKS_AT_A_TIME` at once.

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from audio_tf.export.runtimes import StoredClassifier
+from audio_tf.ops.checks import closest
 
 # The folder `assets.extra` is TensorFlow Serving's own for warm-up records.
 METADATA = pathlib.Path("assets.extra", "audio_tf.json")
@@ -89,13 +90,66 @@ class ExportedClassifier(StoredClassifier):
         outputs = self.run("frames", inputs)
         return outputs["scores"], outputs["mask"]
 
-    def run(self, signature, inputs):
-        """Returns the outputs of a signature that takes a waveform, by name."""
+    def explain(self, inputs, label=None):
+        """Weighs the patches of clips by what they say for a label.
+
+        Args:
+            inputs: as those of a call.
+            label: str, the label that is explained, or a list of the label
+                of each clip; `None` for each clip's best.
+
+        Returns:
+            Dict of the outputs of the signature `explain`, as
+            `explanation.ClipExplainer` lists them.
+
+        Raises:
+            ValueError: if the model was exported without `explain=True`, or
+                there is no such label.
+        """
+        self.check_signature("explain", "Explanations need a model")
+        names = self.label_names
+        numbers = [-1]
+        if label is not None:
+            numbers = []
+            for name in [label] if isinstance(label, str) else label:
+                if name not in names:
+                    raise ValueError(
+                        f"`label` must be one of {names}{closest(name, names)}."
+                        f" Received: label={name!r}"
+                    )
+                numbers.append(names.index(name))
+        return self.run("explain", inputs, label=tf.constant(numbers, tf.int32))
+
+    def check_signature(self, name, needs):
+        """Raises a `ValueError` if an optional signature was not exported.
+
+        Args:
+            name: str, the signature and the argument of `export`.
+            needs: str, who needs what model.
+        """
+        if name not in self.signatures:
+            raise ValueError(
+                f"{needs} exported with {name}=True. "
+                f"Received: signatures={sorted(self.signatures)}"
+            )
+
+    def run(self, signature, inputs, **more):
+        """Runs a signature that takes a waveform.
+
+        Args:
+            signature: str, its name.
+            inputs: as those of a call.
+            **more: tensors, its further inputs by name.
+
+        Returns:
+            Dict of its outputs by name.
+        """
         if not isinstance(inputs, dict):
             inputs = {"waveform": inputs, "lengths": [-1]}
         return self.signatures[signature](
             waveform=tf.convert_to_tensor(inputs["waveform"], tf.float32),
             lengths=tf.convert_to_tensor(inputs["lengths"], tf.int32),
+            **more,
         )
 
     def score_bytes(self, contents):
@@ -128,11 +182,7 @@ class ExportedClassifier(StoredClassifier):
         Raises:
             ValueError: if the model was exported without `stream=True`.
         """
-        if "stream" not in self.signatures:
-            raise ValueError(
-                "Streams need a causal model exported with stream=True. "
-                f"Received: signatures={sorted(self.signatures)}"
-            )
+        self.check_signature("stream", "Streams need a causal model")
         state = tf.zeros((1, 0))
 
         def score(waveform, last=False):

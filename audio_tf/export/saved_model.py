@@ -9,7 +9,7 @@ class SavedModel(Format):
     """A folder of versions, as `writing.export` writes it."""
 
     name = "savedmodel"
-    options = ("version", "stream", "max_clip_s")
+    options = ("version", "stream", "explain", "max_clip_s")
     unquantizable = {
         "dynamic": "it is a conversion of ONNX Runtime and LiteRT",
     }

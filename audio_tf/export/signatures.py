@@ -28,11 +28,7 @@ def endpoints(model, max_clip_s):
         return features["sequence_output"], features["frame_mask"]
 
     def run(waveform, lengths):
-        samples = tf.shape(waveform)[1]
-        # A client may send any number: beyond the clip, it would overflow.
-        lengths = tf.where(lengths < 0, samples, tf.minimum(lengths, samples))
-        lengths = tf.broadcast_to(lengths, tf.shape(waveform)[:1])
-        return run_backbone(waveform, lengths)
+        return run_backbone(waveform, real_lengths(waveform, lengths))
 
     def score(waveform, lengths):
         return tf.cast(model.score_clips(*run(waveform, lengths)), tf.float32)
@@ -63,6 +59,22 @@ def endpoints(model, max_clip_s):
         "embed": (embed, [WAVEFORM, LENGTHS]),
         "frames": (frames, [WAVEFORM, LENGTHS]),
     }
+
+
+def real_lengths(waveform, lengths):
+    """Returns the samples of each clip, from what a client says they are.
+
+    Args:
+        waveform: float32 `(batch, samples)`.
+        lengths: int32 `(batch,)` or `(1,)`. A negative number, and one beyond
+            the clip, which would overflow, means all samples.
+
+    Returns:
+        Int32 `(batch,)`.
+    """
+    samples = tf.shape(waveform)[1]
+    lengths = tf.where(lengths < 0, samples, tf.minimum(lengths, samples))
+    return tf.broadcast_to(lengths, tf.shape(waveform)[:1])
 
 
 def metadata(model):

@@ -7,12 +7,15 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from audio_tf import data, metrics
+from audio_tf import compat, data, metrics
 from audio_tf.audio import load_audio
 from audio_tf.export.base import TOLERANCE
 from audio_tf.export.formats import format_of, load
 from audio_tf.export.runtimes import RuntimeClassifier
 
+# How far weights of the signature `explain` may be from those of the model, by
+# the least precise dtype that it computes in: they are sums of gradients.
+EXPLAIN_TOLERANCES = {"float32": 1e-4, "float16": 2e-3, "bfloat16": 2e-2}
 # Calls of an engine in a round; each round gives one ratio.
 ROUNDS, CALLS = 9, 10
 # Lengths of the noise that formats are compared on without clips: others than
@@ -38,6 +41,10 @@ class Row:
         ratio_range: pair of floats, the ratio of the fastest and of the
             slowest round.
         scores: dict of `"accuracy"` and `"mAP"`, or `None` without labels.
+        explained: float, the largest difference of a weight, or of the
+            label's score, of the signature `explain` from what the model's
+            `explain` gives; `None` where there is no such signature.
+        explain_tolerance: float, the largest `explained` that passes.
     """
 
     name: str
@@ -50,13 +57,19 @@ class Row:
     ratio: float = float("nan")
     ratio_range: tuple = (float("nan"), float("nan"))
     scores: dict | None = None
+    explained: float | None = None
+    explain_tolerance: float = EXPLAIN_TOLERANCES["float32"]
 
     @property
     def passed(self):
-        """Whether scores are equal, or finite if they are quantized."""
+        """Whether all is equal, or finite if it is quantized."""
+        explained = 0.0 if self.explained is None else self.explained
         if self.quantized:
-            return bool(np.isfinite(self.max_difference))
-        return self.max_difference <= TOLERANCE
+            return bool(np.isfinite([self.max_difference, explained]).all())
+        return (
+            self.max_difference <= TOLERANCE
+            and explained <= self.explain_tolerance
+        )
 
 
 class TensorFlowClassifier(RuntimeClassifier):
@@ -81,7 +94,8 @@ class TensorFlowClassifier(RuntimeClassifier):
 def verify(model, files, waveforms, chunks=None, rounds=ROUNDS, calls=CALLS):
     """Compares exported files with the model that they were written from.
 
-    Every waveform is scored alone and all as one padded batch. Latency is
+    Every waveform is scored alone and all as one padded batch, and a
+    signature `explain` is compared on that batch. Latency is
     that of the first waveform alone. TensorFlow is timed right before each
     engine, in an order that rotates from round to round: machines slow down
     for seconds, and medians over all of an engine's calls then misled.
@@ -116,6 +130,11 @@ def verify(model, files, waveforms, chunks=None, rounds=ROUNDS, calls=CALLS):
         rows.append(compared(name, found, expected, path))
         if chunks is not None:
             rows[-1].scores = accuracy(engine, chunks)
+        if "explain" in getattr(engine, "signatures", ()):
+            rows[-1].explained = explained(
+                model, engine, waveforms, batches[-1]
+            )
+            rows[-1].explain_tolerance = explain_tolerance(model)
     if rounds:
         time_in_rounds(rows, engines, batches[0], rounds, calls)
     return rows
@@ -188,6 +207,52 @@ def compared(name, found, expected, path):
     )
 
 
+def explained(model, engine, waveforms, batch):
+    """Compares explanations of clips with those of the model.
+
+    Args:
+        model: the `AudioClassifier`.
+        engine: `loading.ExportedClassifier` with the signature `explain`.
+        waveforms: float32 arrays `(samples,)`.
+        batch: dict of them all as one padded batch.
+
+    Returns:
+        Float, the largest difference of weights and of scores.
+    """
+    rate_hz = model.sample_rate_hz
+    expected = [
+        model.explain((np.asarray(waveform, "float32"), rate_hz))
+        for waveform in waveforms
+    ]
+    # The model's choice of label: another may be as good.
+    names = model.label_names
+    labels = [each.get("label", names[0]) for each in expected]
+    found = engine.explain(batch, labels)
+    found = {key: value.numpy() for key, value in found.items()}
+    differences = []
+    for row, each in enumerate(expected):
+        if found["valid"][row] == ("error" in each):
+            return float("inf")
+        if "error" in each:
+            continue
+        weights = np.zeros(found["weights"].shape[1:])
+        weights[: len(each["weights"])] = each["weights"]
+        differences += [
+            np.abs(found["weights"][row] - weights).max(),
+            abs(found["score"][row] - each["score"]),
+        ]
+    return float(np.max(differences, initial=0.0))
+
+
+def explain_tolerance(model):
+    """Returns how far explanations of a model may be from its own."""
+    dtypes = {layer.compute_dtype for layer in compat.layers_within(model)}
+    return max(
+        EXPLAIN_TOLERANCES[dtype]
+        for dtype in {"float32", *dtypes} & {*EXPLAIN_TOLERANCES}
+    )
+
+
 def size_mb(path):
     """Returns the megabytes of all files that were exported to a path."""
     files = format_of(path).files(path)
@@ -238,6 +303,8 @@ def time_in_rounds(rows, engines, inputs, rounds, calls):
 def format_rows(rows):
     """Returns the report as a table of Markdown with one line a format."""
     scored = rows[0].scores or {}
+    # A column where a format explains.
+    explains = any(row.explained is not None for row in rows)
     titles = [
         "format",
         "MB",
@@ -247,6 +314,7 @@ def format_rows(rows):
         "ms at batch 1",
         "to TensorFlow",
         *scored,
+        *(["explain diff"] if explains else []),
         "parity",
     ]
     lines = [titles, ["---"] * len(titles)]
@@ -254,6 +322,9 @@ def format_rows(rows):
         parity = "equal" if row.passed else f"DIFFERS (over {TOLERANCE:.0e})"
         if row.quantized and row.passed:
             parity = "quantized"
+        elif row.max_difference <= TOLERANCE and not row.passed:
+            parity = f"EXPLAINS OTHERWISE (over {row.explain_tolerance:.0e})"
+        of_explain = "" if row.explained is None else f"{row.explained:.1e}"
         low, high = row.ratio_range
         lines.append(
             [
@@ -265,6 +336,7 @@ def format_rows(rows):
                 f"{row.latency_ms:.2f}",
                 f"{row.ratio:.2f} [{low:.2f}-{high:.2f}]",
                 *(f"{value:.4f}" for value in (row.scores or {}).values()),
+                *([of_explain] if explains else []),
                 parity,
             ]
         )

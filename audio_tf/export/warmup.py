@@ -41,6 +41,7 @@ def example_inputs(sample_rate_hz, seconds, batch_size):
             "last": np.zeros(batch_size, bool),
             "state": np.zeros((batch_size, 0), np.float32),
         },
+        "explain": {**waveform, "label": np.full(batch_size, -1, np.int32)},
     }
 
 

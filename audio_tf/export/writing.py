@@ -10,7 +10,14 @@ import tempfile
 import keras
 import tensorflow as tf
 
-from audio_tf.export import copies, gate, signatures, streaming, warmup
+from audio_tf.export import (
+    copies,
+    explanation,
+    gate,
+    signatures,
+    streaming,
+    warmup,
+)
 from audio_tf.export.loading import METADATA, versions
 from audio_tf.terminal import first_line
 
@@ -30,6 +37,7 @@ def export(
     max_clip_s=None,
     provenance=None,
     check=True,
+    explain=False,
 ):
     """Writes an `AudioClassifier` as a SavedModel that needs no audio_tf.
 
@@ -42,6 +50,7 @@ def export(
     | `frames` | `waveform`, `lengths` | `scores` over time, `mask` |
     | `serving_audio_bytes` | `audio_bytes` | `scores`, `valid`, `error` |
     | `stream` | `waveform`, `last`, a state | `scores`, the next state |
+    | `explain` | `waveform`, `lengths`, `label` | `weights` of patches |
 
     `waveform` is `(batch, samples)` at the model's rate and `lengths`, int32
     `(batch,)`, the real samples of each padded clip; a larger number, and a
@@ -61,6 +70,12 @@ def export(
 
     `stream`, if asked for, continues a stream: `streaming.Stream` says how.
 
+    `explain`, if asked for, gives what `AudioClassifier.explain` does by
+    integrated gradients: `explanation.ClipExplainer` lists it. `label`, int32
+    `(batch,)`, is the place of the label in `labels`, by default -1 for each
+    clip's best. It hears a clip as `serving_audio_bytes` does, in chunks, and
+    computes `explaining.STEPS` scores of each, with their gradients.
+
     Args:
         model: an `AudioClassifier`. It is not changed; tables of random
             Synthesizers are folded in the copy that is written.
@@ -78,6 +93,7 @@ def export(
         check: bool, whether to refuse what TensorFlow Serving would refuse:
             `gate.problems` lists it. A layer of custom operations needs
             False, and a server that has them.
+        explain: bool, whether to write the signature `explain`.
 
     Returns:
         `pathlib.Path` of the version's folder. It appears whole, so that a
@@ -89,9 +105,10 @@ def export(
             version is left then, and the others stay as they were.
         RuntimeError: if Keras does not run on TensorFlow.
         ValueError: if an argument is out of range or does not fit the model,
-            as `stream` where a frame looks ahead, or `check` finds a problem.
+            as `stream` where a frame looks ahead or `explain` where there
+            are no gradients, or `check` finds a problem.
     """
-    check_arguments(version, stream, max_clip_s)
+    check_arguments(version, stream, max_clip_s, explain)
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
             "A SavedModel is written by TensorFlow: set "
@@ -111,6 +128,9 @@ def export(
     endpoints = signatures.endpoints(model, max_clip_s)
     if stream:
         endpoints["stream"] = streaming.endpoint(model)
+    if explain:
+        clips, _ = endpoints["serving_audio_bytes"]
+        endpoints["explain"] = explanation.endpoint(clips)
     is_new = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -148,9 +168,9 @@ def export(
     return folder
 
 
-def check_arguments(version=None, stream=False, max_clip_s=None):
+def check_arguments(version=None, stream=False, max_clip_s=None, explain=False):
     """Raises a `ValueError` for an argument that no model could take."""
-    del stream
+    del stream, explain
     if version is not None and not 0 <= version <= MAX_VERSION:
         raise ValueError(
             "`version` must be an integer of at least 0, of 63 bits. "

@@ -484,6 +484,10 @@ def wrong(arguments, capsys):
             "--stream means nothing without --format savedmodel",
         ),
         (
+            "export out --model m --format onnx,litert,openvino --explain",
+            "--explain means nothing without --format savedmodel",
+        ),
+        (
             "export out --model m --format onnx --max-clip 3",
             "Received: --max-clip 3.0",
         ),

@@ -27,6 +27,8 @@ def example(name, spec, rng):
         return rng.standard_normal((2, 131)).astype("float32")
     if name == "lengths":
         return np.array([131, 60], "int32")
+    if name == "label":
+        return np.array([-1, 2], "int32")
     if name == "audio_bytes":
         return [wav_file(0.1 * rng.standard_normal(n)) for n in (131, 60)]
     return np.zeros(

@@ -287,7 +287,7 @@ def test_export_reports_on_all_formats(preset, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
     arguments = ["export", str(tmp_path), "--model", str(preset / "preset")]
     arguments += ["--format", "savedmodel,onnx", "--format", "litert,openvino"]
-    arguments += ["--quantize", "dynamic", "--verify"]
+    arguments += ["--quantize", "dynamic", "--verify", "--explain"]
     arguments += ["--dataset", "folders", "--data-dir", str(preset / "clips")]
     assert cli.main(arguments) == 0
     captured = capsys.readouterr()
@@ -309,6 +309,9 @@ def test_export_reports_on_all_formats(preset, tmp_path, capsys, monkeypatch):
     ]
     assert "accuracy" in table[0] and "mAP" in table[0]
     assert all("equal" in line for line in table[2:7])
+    explained = [line.split(" | ")[-2] for line in table[2:]]
+    assert float(explained[1]) <= 1e-5
+    assert not any([explained[0], *explained[2:]])
 
     clip = preset / "clips" / "test" / "a" / "0.wav"
     ranked = {}

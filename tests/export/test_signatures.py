@@ -165,7 +165,7 @@ def test_every_attention_is_served(mechanism, rng, tmp_path):
 
 
 def test_every_signature_is_served(shared_export, rng, tmp_path):
-    """Of a model that streams; the second step of the stream."""
+    """Of a model that streams and explains; the stream's second step."""
     model, x = shared_export.model, noise(rng, 283, 3)
     cases = serving_cases.waveform_cases(model, padded(x, [283, 97, 1]))
     cases["serving_audio_bytes"] = serving_cases.bytes_case(model, odd_clips(x))
@@ -181,7 +181,9 @@ def test_every_signature_is_served(shared_export, rng, tmp_path):
             "state": step(x[:, start:], last, begun)["state"].numpy(),
         },
     )
-    assert set(cases) == {*SIGNATURES, "stream"}
+    clips = [x[0], x[1, :97]]
+    cases["explain"] = serving_cases.explain_case(model, clips, [-1, 2])
+    assert set(cases) == {*SIGNATURES, "stream", "explain"}
     served = shared_export.loaded.signatures
     assert_served(shared_export.folder, cases, served, tmp_path)
 
@@ -433,9 +435,9 @@ def test_provenance_and_errors_travel_along(shared_export):
     assert described["errors"][WavError.CUT_OFF] == ERRORS[WavError.CUT_OFF]
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_warm_up_replays_every_signature(stream, shared_export, whole):
-    export = shared_export if stream else whole
+@pytest.mark.parametrize("more", [(), ("stream", "explain")])
+def test_warm_up_replays_every_signature(more, shared_export, whole):
+    export = shared_export if more else whole
     served = export.loaded.signatures
     replayed = []
     for record in tf.data.TFRecordDataset(str(export.folder / warmup.REQUESTS)):
@@ -449,18 +451,20 @@ def test_warm_up_replays_every_signature(stream, shared_export, whole):
         }
         batch = len(next(iter(inputs.values())))
         outputs = served[name](**inputs)
-        assert len(outputs.get("scores", outputs.get("embedding"))) == batch
-        if name == "serving_audio_bytes":
+        assert all(len(output) == batch for output in outputs.values())
+        if "valid" in outputs:
             assert outputs["valid"].numpy().all()
         replayed.append((name, batch))
-    names = SIGNATURES | ({"stream"} if stream else set())
+    names = SIGNATURES.union(more)
     expected = [(name, 1) for name in names] + [("serving_audio_bytes", 8)]
     assert sorted(replayed) == sorted(expected)
 
 
-def test_streams_have_to_be_asked_for(whole):
+def test_streams_and_explanations_have_to_be_asked_for(whole):
     with pytest.raises(ValueError, match="stream=True"):
         whole.loaded.stream()
+    with pytest.raises(ValueError, match="explain=True.*'embed'"):
+        whole.loaded.explain(np.zeros((1, 30), "float32"))
 
 
 def test_what_a_server_would_refuse_is_not_exported(
