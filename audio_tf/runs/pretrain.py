@@ -29,7 +29,7 @@ from audio_tf.runs import (
 )
 from audio_tf.runs.corpus_settings import SpeechSettings
 from audio_tf.runs.flags import run_by_flags
-from audio_tf.runs.hosts import HostSettings
+from audio_tf.runs.host_settings import HostSettings
 from audio_tf.runs.model_settings import ModelSettings
 from audio_tf.runs.reconstruction import ReconstructionPictures
 from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared

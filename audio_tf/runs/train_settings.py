@@ -8,9 +8,8 @@ import keras
 from audio_tf import metrics
 from audio_tf.models.classifier import POOLINGS
 from audio_tf.models.frontends import FILTERBANKS
-from audio_tf.runs import hosts
 from audio_tf.runs.corpus_settings import DataSettings
-from audio_tf.runs.hosts import HostSettings
+from audio_tf.runs.host_settings import HostSettings, places
 from audio_tf.runs.model_settings import MODELS_OWN, ModelSettings
 from audio_tf.runs.recipes import AUGMENTATIONS, MIXINGS, RECIPES
 from audio_tf.runs.settings import (
@@ -224,10 +223,10 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
                 "--distribution needs KERAS_BACKEND=jax here. Received: "
                 f"distribution={self.distribution!r}, backend {backend!r}"
             )
-        if self.schedule == "plateau" and hosts.places(self)[1] > 1:
+        if self.schedule == "plateau" and places(self)[1] > 1:
             raise ValueError(
                 "--schedule plateau reads what host 0 writes, and is of one "
-                f"host. Received: {hosts.places(self)[1]} hosts"
+                f"host. Received: {places(self)[1]} hosts"
             )
         if "label_smoothing" in self.given and self.loss not in (
             None,

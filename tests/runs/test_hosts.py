@@ -16,7 +16,7 @@ import pytest
 import soundfile
 
 from audio_tf.data.shares import Share
-from audio_tf.runs import host_callbacks, hosts, last_words
+from audio_tf.runs import host_callbacks, host_settings, hosts, last_words
 
 SPREAD = {"distribution": "data_parallel", "seed": 0}
 TINY = {
@@ -29,7 +29,7 @@ TINY = {
 }
 
 
-class Settings(hosts.HostSettings):
+class Settings(host_settings.HostSettings):
     """Settings of hosts alone."""
 
 
@@ -45,15 +45,15 @@ def on_jax(monkeypatch):
 
 
 def test_hosts_are_named_by_flags_or_by_the_environment(on_jax, monkeypatch):
-    assert hosts.places(settings()) == (None, 1, 0)
+    assert host_settings.places(settings()) == (None, 1, 0)
     both = "10.0.0.1:1234,10.0.0.2:2345"
     asked = settings(job_addresses=both, process_id=1)
-    assert hosts.places(asked) == (both, 2, 1)
+    assert host_settings.places(asked) == (both, 2, 1)
     monkeypatch.setenv("KERAS_DISTRIBUTION_JOB_ADDRESSES", "10.0.0.1:1234")
     monkeypatch.setenv("KERAS_DISTRIBUTION_NUM_PROCESSES", "3")
     monkeypatch.setenv("KERAS_DISTRIBUTION_PROCESS_ID", "2")
-    assert hosts.places(settings()) == ("10.0.0.1:1234", 3, 2)
-    assert hosts.places(settings(process_id=0))[2] == 0
+    assert host_settings.places(settings()) == ("10.0.0.1:1234", 3, 2)
+    assert host_settings.places(settings(process_id=0))[2] == 0
     with pytest.raises(ValueError, match="need --distribution data_parallel"):
         Settings()
     monkeypatch.setenv("KERAS_DISTRIBUTION_PROCESS_ID", "two")
@@ -91,11 +91,11 @@ def test_a_run_does_not_keep_its_hosts(on_jax):
     content = started.to_json()
     assert content["settings"] == {"distribution": "data_parallel"}
     assert content["given"] == ["distribution"]
-    assert hosts.places(Settings.from_json(content)) == (None, 1, 0)
+    assert host_settings.places(Settings.from_json(content)) == (None, 1, 0)
     more = Settings.from_json(
         content, job_addresses="a:1,b:1,c:1", process_id=2
     )
-    assert hosts.places(more)[1:] == (3, 2)
+    assert host_settings.places(more)[1:] == (3, 2)
 
 
 def test_hosts_that_differ_are_named(monkeypatch):
