@@ -109,20 +109,14 @@ def random_masks(model, patches, label):
     """
     weights, rng = np.zeros(patches.shape), np.random.default_rng(0)
     for chunk in patches.chunks:
-        bands = np.stack(list(patches.bands_of(chunk.audio)))
+        mix, most = patches.mixer(chunk), explaining.rows_at_once
         heard = np.isin(np.arange(patches.shape[0]), chunk.patch)
         total, spread = np.zeros(patches.shape), 0.0
-        for first in range(0, MASKS, explaining.rows_at_once(len(chunk.audio))):
-            size = min(MASKS - first, explaining.rows_at_once(len(chunk.audio)))
+        for first in range(0, MASKS, most(len(chunk.audio))):
+            size = min(MASKS - first, most(len(chunk.audio)))
             shares = rng.random((size, 1, 1))
             masks = rng.random((size, *patches.shape)) < shares
-            rows = [
-                (bands * patches.slopes(chunk, mask.T)).sum(axis=0)
-                for mask in masks.astype("float64")
-            ]
-            scores = explaining.scores_of(
-                model, np.stack(rows).astype("float32"), label
-            )
+            scores = explaining.scores_of(model, mix(masks), label)
             total += np.tensordot(scores, masks - shares, 1)
             spread += (shares * (1.0 - shares)).sum()
         weights += total / spread * heard[:, None]
@@ -132,6 +126,7 @@ def random_masks(model, patches, label):
 CANDIDATES = {
     "integrated_gradients": explaining.integrated_gradients,
     "occlusion": explaining.occlusion,
+    "shapley": explaining.shapley,
     "random_masks": random_masks,
     "gradient": gradient,
     "rollout": rollout,
@@ -149,27 +144,16 @@ class Curves:
     """
 
     def __init__(self, model, patches, label):
-        self.model, self.patches, self.label = model, patches, label
-        self.parts = []
-        for chunk in patches.chunks:
-            times = np.unique(chunk.patch)
-            slopes = [
-                patches.slopes(chunk, row)
-                for row in np.eye(patches.shape[0])[times]
-            ]
-            bands = np.stack(list(patches.bands_of(chunk.audio)))
-            self.parts.append((times, np.stack(slopes), bands))
+        self.model, self.label = model, label
+        self.mixers = [patches.mixer(chunk) for chunk in patches.chunks]
 
     def scores(self, gains):
         """Scores the clip with each of some gains `(rows, times, bands)`."""
-        total = 0.0
-        for times, slopes, bands in self.parts:
-            rows = [
-                (bands * (each[times].T @ slopes)).sum(axis=0) for each in gains
-            ]
-            rows = np.stack(rows).astype("float32")
-            total = total + explaining.scores_of(self.model, rows, self.label)
-        return total / len(self.parts)
+        total = sum(
+            explaining.scores_of(self.model, mix(gains), self.label)
+            for mix in self.mixers
+        )
+        return total / len(self.mixers)
 
     def areas(self, weights):
         """Returns the means of the deletion and of the insertion curve."""
@@ -179,7 +163,7 @@ class Curves:
         )
         rank = rank.reshape(weights.shape) / weights.size
         gone = rank >= SHARES[:, None, None]
-        scores = self.scores(np.concatenate([gone, ~gone]).astype("float64"))
+        scores = self.scores(np.concatenate([gone, ~gone]))
         deleted, inserted = scores.reshape(2, -1)
         return np.trapezoid(deleted, SHARES), np.trapezoid(inserted, SHARES)
 

@@ -14,7 +14,7 @@ from audio_tf.cli import flags, sources
 from audio_tf.cli.output import report
 from audio_tf.terminal import printable
 
-METHODS = ("integrated_gradients", "occlusion")
+METHODS = ("integrated_gradients", "occlusion", "shapley")
 
 
 def add(parser):
@@ -39,7 +39,8 @@ def add(parser):
         type=flags.one_of(METHODS),
         default=METHODS[0],
         metavar="METHOD",
-        help=f"{' or '.join(METHODS)} (default: %(default)s)",
+        help=f"{', '.join(METHODS)}; the last is slow, and the one to trust "
+        "most (default: %(default)s)",
     )
     parser.add_argument(
         "--patch-s",

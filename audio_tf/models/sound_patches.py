@@ -159,18 +159,22 @@ class SoundPatches:
         total = np.cumsum(total, axis=-1, dtype="float64")
         return (total[..., size:] - total[..., :-size]) / size
 
-    def masked(self, chunk, gains):
-        """Returns a chunk whose patches are made quieter.
+    def mixer(self, chunk):
+        """Returns a function that puts a chunk together from quieter patches.
+
+        It takes gains, a float array `(rows, times, bands)`: 1 for a patch
+        that stays, 0 for one that is taken out. It returns a chunk for each
+        row, a float32 array `(rows, samples)`.
 
         Args:
             chunk: `Chunk`.
-            gains: float array `(times, bands)`, 1 for a patch that stays and
-                0 for one that is taken out.
-
-        Returns:
-            Float32 array `(samples,)`.
         """
-        total = np.zeros(len(chunk.audio))
-        for band, part in enumerate(self.bands_of(chunk.audio)):
-            total += part * self.slopes(chunk, gains[:, band])
-        return total.astype("float32")
+        bands = np.stack(list(self.bands_of(chunk.audio)))
+        times = np.unique(chunk.patch)
+        slopes = self.slopes(chunk, np.eye(self.shape[0])[times])
+
+        def mix(gains):
+            rows = [(bands * (each[times].T @ slopes)).sum(0) for each in gains]
+            return np.stack(rows).astype("float32")
+
+        return mix

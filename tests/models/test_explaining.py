@@ -1,5 +1,7 @@
 """Explanations against naive references, on a model of a few weights."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -31,6 +33,11 @@ def noise(samples, seed=0):
     return (0.3 * rng.standard_normal(samples)).astype("float32")
 
 
+def masked(patches, chunk, gains):
+    """The chunk with a gain for each of its patches."""
+    return patches.mixer(chunk)(gains[None])[0]
+
+
 @pytest.mark.parametrize("samples", [57, 263, 1])
 def test_patches_of_all_chunks_add_up_to_the_chunks(samples):
     patches = SoundPatches(noise(samples), RATE_HZ, 0.1, None, 0.02, 5)
@@ -39,7 +46,7 @@ def test_patches_of_all_chunks_add_up_to_the_chunks(samples):
     assert patches.frequency_hz[-1] == RATE_HZ / 2
     for chunk in patches.chunks:
         np.testing.assert_allclose(
-            patches.masked(chunk, np.ones((times, bands))),
+            masked(patches, chunk, np.ones((times, bands))),
             chunk.audio,
             atol=1e-6,
         )
@@ -47,7 +54,7 @@ def test_patches_of_all_chunks_add_up_to_the_chunks(samples):
         for index in np.ndindex(times, bands):
             gains = np.zeros((times, bands))
             gains[index] = 1.0
-            total += patches.masked(chunk, gains)
+            total += masked(patches, chunk, gains)
         np.testing.assert_allclose(total, chunk.audio, atol=1e-5)
 
 
@@ -103,7 +110,7 @@ def test_integrated_gradients_against_differences(classifier):
             for factor in (1 + step, 1 - step):
                 gains = np.full((1, 4), level)
                 gains[0, band] *= factor
-                rows.append(patches.masked(chunk, gains))
+                rows.append(masked(patches, chunk, gains))
     scores = np.asarray(classifier.score_batch(np.stack(rows)))[:, label]
     above, below = scores.reshape(4, len(levels), 2).transpose(2, 0, 1)
     expected = (above - below) / (2 * step * levels) @ widths
@@ -120,11 +127,58 @@ def test_occlusion_is_what_the_score_loses(classifier):
     for index in ((0, 0), (1, 1)):
         gains = np.ones(patches.shape)
         gains[index] = 0.0
-        rows = np.stack([patches.masked(c, gains) for c in patches.chunks])
+        rows = np.stack([masked(patches, c, gains) for c in patches.chunks])
         score = np.asarray(classifier.score_batch(rows))[:, 2].mean()
         assert found["weights"][index] == pytest.approx(
             found["score"] - score, abs=1e-6
         )
+
+
+@pytest.mark.parametrize("samples", [40, 263])
+def test_shapley_values_add_up_whatever_the_orders(
+    classifier, samples, monkeypatch
+):
+    """Also of a clip that is repeated, and of one of three chunks."""
+    monkeypatch.setattr(explaining, "ORDERS", 1)
+    found = classifier.explain(
+        (noise(samples), RATE_HZ), "rain", "shapley", patch_s=0.04, bands=2
+    )
+    gained = found["score"] - found["silence_score"]
+    assert abs(gained) > 1e-3
+    assert found["weights"].sum() == pytest.approx(gained, abs=1e-6)
+
+
+def test_shapley_values_are_means_over_all_orders(classifier, monkeypatch):
+    """Against the definition, over all 24 orders of four patches."""
+    monkeypatch.setattr(explaining, "ORDERS", 2000)
+    patches = SoundPatches(noise(110, seed=2), RATE_HZ, 0.1, None, 0.05, 2)
+    (chunk,), label = patches.chunks, 1
+    # So that the model is asked once for each of the 16 sets of patches.
+    masks = np.array(list(itertools.product((0.0, 1.0), repeat=4)))
+    rows = patches.mixer(chunk)(masks.reshape(-1, 2, 2))
+    score = dict(
+        zip(
+            map(bytes, rows),
+            explaining.scores_of(classifier, rows, label),
+            strict=True,
+        )
+    )
+    monkeypatch.setattr(
+        explaining,
+        "scores_of",
+        lambda model, rows, label: np.array([score[bytes(r)] for r in rows]),
+    )
+    found = explaining.shapley(classifier, patches, label)
+    value = dict(zip(map(tuple, masks), score.values(), strict=True))
+    expected = np.zeros(4)
+    for order in itertools.permutations(range(4)):
+        there = [0.0] * 4
+        for patch in order:
+            before = value[tuple(there)]
+            there[patch] = 1.0
+            expected[patch] += (value[tuple(there)] - before) / 24
+    spread = np.ptp(expected)
+    np.testing.assert_allclose(found.ravel(), expected, atol=0.05 * spread)
 
 
 def test_chunks_that_are_left_out_weigh_nothing():
