@@ -135,8 +135,8 @@ def break_clip(path, number):
     path.write_bytes(ways[number % len(ways)]())
 
 
-def classify(arguments, folder):
-    """Scores all clips by one process of one thread of `audio-tf classify`.
+def classify(arguments, *folders):
+    """Scores folders by one process of one thread of `audio-tf classify`.
 
     Returns:
         Pair of a dict by name of dicts by label, and the seconds it took.
@@ -147,7 +147,7 @@ def classify(arguments, folder):
         "TF_NUM_INTEROP_THREADS": "1",
         "OMP_NUM_THREADS": "1",
     }
-    command = [*COMMAND, "classify", str(folder / "clips"), "--json"]
+    command = [*COMMAND, "classify", *map(str, folders), "--json"]
     command += ["--top", "1000000", "--model", arguments.model]
     # One core for its decoding threads, too.
     command = ["taskset", "-c", "0", *command]
@@ -394,10 +394,11 @@ def main():
     sources, must_fail = json.loads((folder / "made.json").read_text())
     must_fail = set(must_fail)
     seconds_of_audio = arguments.recordings * arguments.recording_s
-    clips, alone = classify(arguments, corpus)
+    clips, alone = classify(arguments, corpus / "clips")
     print(
         f"audio-tf classify, one thread on one core: {len(clips)} clips in "
-        f"{alone:.0f} s"
+        f"{alone:.0f} s",
+        flush=True,
     )
     windows = windows_of(arguments, corpus) if arguments.recordings else {}
     outs = [folder / name for name in ("local", "clips", "service", "killed")]
@@ -408,7 +409,10 @@ def main():
     if seconds_of_audio:
         seconds = timed(arguments, short, only_clips)
         print(f"  clips alone: {alone / seconds:.2f} times one thread")
+        alone = classify(arguments, corpus / "clips", corpus / "long")[1]
+        print(f"one thread, with the recordings: {alone:.0f} s", flush=True)
     seconds = timed(arguments, sources, local)
+    print(f"  {alone / seconds:.2f} times one thread")
     print(f"  differs by {compare(local, clips, windows, must_fail):.1e}")
     job_service(arguments, sources, service)
     print(f"  differs by {compare(service, clips, windows, must_fail):.1e}")
