@@ -94,6 +94,11 @@ def find(mechanism):
     Raises:
         ValueError: if there is no such mechanism, or its class is no
             `Attention` and so does not say what it is capable of.
+
+    Examples:
+        >>> from audio_tf import attention
+        >>> attention.find("xbox").__name__
+        'XBOXAttention'
     """
     found = mechanism
     if isinstance(mechanism, str):
@@ -118,6 +123,11 @@ def name_of(mechanism):
 
     Returns:
         str, the key of `ATTENTIONS` or the registered name.
+
+    Examples:
+        >>> from audio_tf import attention
+        >>> attention.name_of(attention.XBOXAttention)
+        'xbox'
     """
     found = find(mechanism)
     if isinstance(mechanism, str):
@@ -139,6 +149,11 @@ def parts_of(mechanism):
 
     Raises:
         ValueError: if there is no such mechanism.
+
+    Examples:
+        >>> from audio_tf import attention
+        >>> attention.parts_of("hybrid_local")
+        ('local_dense_synthesizer', 'full')
     """
     if isinstance(mechanism, str) and mechanism in MIXTURES:
         return MIXTURES[mechanism]
@@ -204,13 +219,27 @@ def by_block(mechanism, arguments, count):
 
 
 def one_for_all(values):
-    """Returns the one value that all blocks have, or the list of theirs."""
+    """Returns the one value that all blocks have, or the list of theirs.
+
+    Examples:
+        >>> from audio_tf import attention
+        >>> attention.one_for_all(["full", "full"])
+        'full'
+        >>> attention.one_for_all(["full", "xbox"])
+        ['full', 'xbox']
+    """
     same = all(value == values[0] for value in values)
     return values[0] if same else values
 
 
 def untracked(value):
-    """Copies lists and dicts, which Keras tracks once a model has them."""
+    """Copies lists and dicts, which Keras tracks once a model has them.
+
+    Examples:
+        >>> from audio_tf import attention
+        >>> attention.untracked([{"num_candidates": 4}])
+        [{'num_candidates': 4}]
+    """
     if isinstance(value, dict):
         return dict(value)
     if isinstance(value, (list, tuple)):
@@ -300,6 +329,10 @@ def check_arguments(mechanism, given):
 
     Raises:
         TypeError: if there is an unknown one; it names the closest known.
+
+    Examples:
+        >>> from audio_tf import attention
+        >>> attention.check_arguments("xbox", ["num_candidates", "seed"])
     """
     known = parameters_of(find(mechanism))
     reject_unknown(f"attention={name_of(mechanism)!r}", given, known)

@@ -82,6 +82,12 @@ class Attention(Layer):
         TypeError: if there is an unknown argument.
         ValueError: if an argument is out of range, `causal=True` is asked of
             a mechanism that cannot be causal, or an input does not fit.
+
+    Examples:
+        >>> from audio_tf import attention
+        >>> local = attention.find("local_dense_synthesizer")
+        >>> issubclass(local, attention.Attention), local.supports_causal
+        (True, True)
     """
 
     supports_causal = True
@@ -286,6 +292,18 @@ class SelfAttention(HasProjections, Attention):
 
     Call arguments and errors are those of `Attention`. A frame that may
     attend to nothing gives the output projection's bias.
+
+    Examples:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from audio_tf import attention
+        >>> class Laplacian(attention.SelfAttention):
+        ...     def scores(self, query, key):
+        ...         apart = query[:, :, :, None] - key[:, :, None]
+        ...         return -ops.norm(apart, axis=-1)
+        >>> layer = Laplacian(num_heads=2, key_dim=8)
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     # One projection serves as query and as key.

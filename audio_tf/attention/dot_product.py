@@ -23,6 +23,13 @@ class FullAttention(SelfAttention):
     `O(time^2)`.
 
     Arguments, call arguments and errors are those of `SelfAttention`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.FullAttention(num_heads=2, key_dim=8, causal=True)
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     complexity = "O(L^2 D)"
@@ -47,6 +54,15 @@ class SharedQKAttention(SelfAttention):
         **kwargs: further arguments of `SelfAttention`.
 
     Call arguments and errors are those of `SelfAttention`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.SharedQKAttention(
+        ...     num_heads=2, key_dim=8, mask_self=True
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     complexity = "O(L^2 D)"
@@ -113,6 +129,15 @@ class GroupedQueryAttention(SelfAttention):
 
     Call arguments and errors are those of `SelfAttention`; a `ValueError`
     too if `num_key_value_heads` does not divide `num_heads`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.GroupedQueryAttention(
+        ...     num_heads=4, key_dim=8, num_key_value_heads=2
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     complexity = "O(L^2 D)"

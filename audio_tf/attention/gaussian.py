@@ -60,6 +60,19 @@ class GaussianAttention(Attention):
         ValueError: if an argument is out of range, `causal=True` with
             statistics over time, the input is not of three axes, or
             `num_heads` does not divide its `head_axis`.
+
+    Examples:
+        >>> from keras import ops
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> class Flat(attention.GaussianAttention):
+        ...     def build_gaussian(self, shape):
+        ...         pass
+        ...     def gaussian(self, x, mean, deviation, real):
+        ...         return ops.ones_like(x)
+        >>> layer = Flat(num_heads=2)
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     takes_key_dim = False
@@ -236,6 +249,13 @@ class SkewedGaussianAttention(GaussianAttention):
 
     Arguments, call arguments and errors are those of `GaussianAttention`. A
     `left` or `right` below `epsilon` counts as `epsilon`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.SkewedGaussianAttention(num_heads=2, axis=-1)
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     # Of each Gaussian, where left and right start.
@@ -281,6 +301,13 @@ class BiSkewedGaussianAttention(SkewedGaussianAttention):
     widths 3 and 1 and widths 1 and 3: alike, they would stay alike.
 
     Arguments, call arguments and errors are those of `GaussianAttention`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.BiSkewedGaussianAttention(num_heads=2)
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     maps = 2

@@ -88,6 +88,15 @@ class GaussianAdaptiveAttention(GaussianAttention):
 
     Call arguments and errors are those of `GaussianAttention`; a `ValueError`
     too if `variant` is unknown or has no such `num_gaussians`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.GaussianAdaptiveAttention(
+        ...     num_heads=2, variant="package", num_gaussians=3
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     def __init__(
@@ -245,6 +254,16 @@ class GroupedQueryGaussianAdaptiveAttention(
         ValueError: as `GaussianAdaptiveAttention` does, and if
             `num_key_value_heads` does not divide the query heads, or those
             do not divide `hidden_dim`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.GroupedQueryGaussianAdaptiveAttention(
+        ...     num_heads=2, hidden_dim=32,
+        ...     num_query_heads=4, num_key_value_heads=2,
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 32)
     """
 
     complexity = "O(L^2 D)"

@@ -237,6 +237,15 @@ class SignALSHAttention(HashedAttention):
         norm_bound: float, `U`, the largest norm after `T`, in (0, 1).
         num_powers: int, `m`.
         **kwargs: further arguments of `HashedAttention`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.SignALSHAttention(
+        ...     num_heads=2, key_dim=8, norm_bound=0.75, num_powers=3
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     def __init__(
@@ -281,6 +290,15 @@ class XBOXAttention(HashedAttention):
 
     Equations 7 and 8 of "Input-independent Attention Weights Are Expressive
     Enough" (arXiv 2006.05174). Arguments are those of `HashedAttention`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.XBOXAttention(
+        ...     num_heads=2, key_dim=8, num_candidates=4
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     def tails(self, squared_norm, squared_limit):
@@ -295,6 +313,15 @@ class XBOXQNFAttention(XBOXAttention):
     Enough" (arXiv 2006.05174). A positive factor leaves a sign as it is, so
     that for the same hash vectors this is `XBOXAttention`, and nothing is
     computed for it. Arguments are those of `HashedAttention`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.XBOXQNFAttention(
+        ...     num_heads=2, key_dim=8, num_candidates=4
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
 
@@ -304,6 +331,15 @@ class SimpleLSHAttention(HashedAttention):
 
     Equations 9 and 10 of "Input-independent Attention Weights Are Expressive
     Enough" (arXiv 2006.05174). Arguments are those of `HashedAttention`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.SimpleLSHAttention(
+        ...     num_heads=2, key_dim=8, num_candidates=4
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     def scale(self, limit):
@@ -322,6 +358,15 @@ class SimpleALSHAttention(HashedAttention):
     `T(x) = x / M`: equations 9, 11 and 12 of "Input-independent Attention
     Weights Are Expressive Enough" (arXiv 2006.05174). Arguments are those of
     `HashedAttention`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.SimpleALSHAttention(
+        ...     num_heads=2, key_dim=8, num_candidates=4
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     num_tails = 2

@@ -37,6 +37,15 @@ class LocalDenseSynthesizerAttention(SelfAttention):
 
     Call arguments are those of `SelfAttention`; so are the errors, and a
     `ValueError` for an unknown `edges`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.LocalDenseSynthesizerAttention(
+        ...     num_heads=2, key_dim=8, context_size=5
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     complexity = "O(L c D)"

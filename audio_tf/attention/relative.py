@@ -144,6 +144,15 @@ class GatedRelativeAttention(SelfAttention):
 
     Call arguments and errors are those of `SelfAttention`; a `ValueError`
     too if `num_heads` does not divide the features of an input.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.GatedRelativeAttention(
+        ...     num_heads=2, key_dim=8, num_buckets=32, max_distance=64
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     complexity = "O(L^2 D)"

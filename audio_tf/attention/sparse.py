@@ -224,6 +224,15 @@ class StridedSparseAttention(SparseAttention):
         **kwargs: further arguments of `SelfAttention`.
 
     Call arguments and errors are those of `SelfAttention`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.StridedSparseAttention(
+        ...     num_heads=2, key_dim=8, stride=4, window=2
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     def __init__(self, num_heads, key_dim, stride=32, window=None, **kwargs):
@@ -279,6 +288,15 @@ class FixedSparseAttention(SparseAttention):
         **kwargs: further arguments of `SelfAttention`.
 
     Call arguments and errors are those of `SelfAttention`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.FixedSparseAttention(
+        ...     num_heads=2, key_dim=8, stride=4
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     def __init__(self, num_heads, key_dim, stride=32, num_columns=1, **kwargs):

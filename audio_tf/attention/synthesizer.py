@@ -35,6 +35,15 @@ class DenseSynthesizerAttention(SelfAttention):
         **kwargs: further arguments of `SelfAttention`.
 
     Call arguments and errors are those of `SelfAttention`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.DenseSynthesizerAttention(
+        ...     num_heads=2, key_dim=8, max_length=12
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     complexity = "O(L^2 D)"
@@ -162,6 +171,15 @@ class RandomSynthesizerAttention(SelfAttention):
 
     Call arguments are those of `SelfAttention`; so are the errors, and a
     `ValueError` for an unknown `patterns` or `pattern_logits`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import attention
+        >>> layer = attention.RandomSynthesizerAttention(
+        ...     num_heads=8, key_dim=8, max_length=12, patterns="crafted"
+        ... )
+        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     complexity = "O(L^2 D)"
@@ -408,6 +426,14 @@ def fold(model):
 
     Returns:
         The number of layers folded.
+
+    Examples:
+        >>> from audio_tf import attention, models
+        >>> backbone = models.AudioTransformerBackbone(
+        ...     num_layers=2, attention="random_synthesizer"
+        ... )
+        >>> attention.fold(backbone)
+        2
     """
     folded = 0
     parts = [model, *compat.layers_within(model)]

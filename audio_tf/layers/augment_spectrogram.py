@@ -164,6 +164,13 @@ class TimeMasking(Masking):
         max_share: float, the largest width as a share of the clip's frames,
             the paper's `p`.
         **kwargs: arguments of `Masking`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> masking = layers.TimeMasking(max_frames=5, max_share=0.2)
+        >>> tuple(masking(np.ones((1, 12, 40), "float32"), training=True).shape)
+        (1, 12, 40)
     """
 
     def __init__(self, max_frames=20, max_share=1.0, **kwargs):
@@ -196,6 +203,13 @@ class BandMasking(Masking):
     Args:
         max_bands: int, the largest width in bands.
         **kwargs: arguments of `Masking`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> masking = layers.BandMasking(max_bands=8)
+        >>> tuple(masking(np.ones((1, 12, 40), "float32"), training=True).shape)
+        (1, 12, 40)
     """
 
     def __init__(self, max_bands=12, **kwargs):
@@ -233,6 +247,14 @@ class VocalTractPerturbation(SpectrogramAugmentation):
         break_share: float between 0 and 1, the share of the Nyquist frequency
             at which the slope changes; the paper has 4.8 kHz of 8.
         **kwargs: arguments of `Augmentation`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> perturbation = layers.VocalTractPerturbation(factor=(0.8, 1.2))
+        >>> spectra = np.ones((1, 12, 257), "float32")
+        >>> tuple(perturbation(spectra, training=True).shape)
+        (1, 12, 257)
     """
 
     domain = "spectrum"

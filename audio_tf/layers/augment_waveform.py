@@ -93,6 +93,14 @@ class PolarityInversion(augment.WaveformAugmentation):
     Args:
         rate: float, the share of clips whose sign is turned.
         **kwargs: arguments of `Augmentation`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> inversion = layers.PolarityInversion(rate=1.0)  # of every clip
+        >>> waveform, _ = inversion(np.ones((1, 4), "float32"), training=True)
+        >>> waveform.numpy().tolist()
+        [[-1.0, -1.0, -1.0, -1.0]]
     """
 
     def __init__(self, rate=0.5, **kwargs):
@@ -114,6 +122,14 @@ class TimeShift(augment.WaveformAugmentation):
         wrap: bool, whether the samples that leave at one end come in at the
             other. If False, silence comes in.
         **kwargs: arguments of `Augmentation`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> shift = layers.TimeShift(max_shift_s=0.1, wrap=True)
+        >>> waveform, _ = shift(np.ones((1, 16_000), "float32"), training=True)
+        >>> tuple(waveform.shape)
+        (1, 16000)
     """
 
     def __init__(
@@ -164,6 +180,14 @@ class AdditiveNoise(augment.WaveformAugmentation):
         bank: floating tensor `(recordings, bank_samples)`, all of it real, or
             `None` for Gaussian noise.
         training: bool; without it nothing is changed.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> noisy = layers.AdditiveNoise(snr_db=(0.0, 20.0), color=(0.0, 2.0))
+        >>> waveform, _ = noisy(np.ones((1, 400), "float32"), training=True)
+        >>> tuple(waveform.shape)
+        (1, 400)
     """
 
     def __init__(self, snr_db=(0.0, 30.0), color=(0.0, 0.0), **kwargs):
@@ -242,6 +266,15 @@ class RandomCrop(augment.RandomLayer):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> crop = layers.RandomCrop(crop_s=0.5, sample_rate_hz=16_000)
+        >>> waveform = np.ones((1, 16_000), "float32")
+        >>> pieces, lengths = crop(waveform, training=True)
+        >>> tuple(pieces.shape), int(lengths[0])
+        ((1, 8000), 8000)
     """
 
     def __init__(self, crop_s=1.0, sample_rate_hz=16_000, **kwargs):

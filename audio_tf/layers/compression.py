@@ -175,6 +175,14 @@ class LogCompression(Compression):
 
     Raises:
         ValueError: if `floor` is not above 0.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> energies = np.ones((1, 12, 40), "float32")
+        >>> compressed = layers.LogCompression(scale=10.0)(energies)
+        >>> tuple(compressed.shape), abs(round(float(compressed[0, 0, 0]), 2))
+        ((1, 12, 40), 0.0)
     """
 
     def __init__(self, floor=1e-6, scale=1.0, **kwargs):
@@ -232,6 +240,13 @@ class PCEN(Compression):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> pcen = layers.PCEN(smoothing=0.05, gain=0.9)
+        >>> tuple(pcen(np.ones((1, 12, 40), "float32")).shape)
+        (1, 12, 40)
     """
 
     def __init__(

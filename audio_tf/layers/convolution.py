@@ -136,6 +136,13 @@ class Convolution(Stage, Layer):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> convolution = layers.Convolution(filters=8, strides=2)
+        >>> tuple(convolution(np.zeros((1, 12, 40, 1), "float32")).shape)
+        (1, 6, 20, 8)
     """
 
     def __init__(
@@ -230,6 +237,13 @@ class ConvolutionBlock(Stage, Layer):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> block = layers.ConvolutionBlock(8, depth=2, pool_size=(2, 4))
+        >>> tuple(block(np.zeros((1, 12, 40, 1), "float32")).shape)
+        (1, 6, 10, 8)
     """
 
     def __init__(
@@ -325,6 +339,13 @@ class BandPooling(Stage, Layer):
         include_max: bool, whether the maximum over bands comes before the
             mean, which makes `2 C` features of a frame.
         **kwargs: arguments of `keras.layers.Layer`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> pool = layers.BandPooling(include_max=True)
+        >>> tuple(pool(np.zeros((1, 12, 5, 16), "float32")).shape)
+        (1, 12, 32)
     """
 
     def __init__(self, include_max=False, **kwargs):

@@ -46,6 +46,15 @@ class ChannelNorm(Layer):
 
     Returns:
         Tensor `(batch, time, channels)`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> norm = layers.ChannelNorm()
+        >>> frames = np.array([[[1.0], [3.0], [99.0]]], "float32")
+        >>> normalized = norm(frames, lengths=np.array([2]))
+        >>> [round(float(each), 2) for each in normalized[0, :2, 0]]
+        [-1.0, 1.0]
     """
 
     def __init__(self, epsilon=LAYER_NORM_EPSILON, **kwargs):
@@ -123,6 +132,13 @@ class ConvolutionalFrontend(Frontend):
     Raises:
         ValueError: if an argument is out of range, or there are not as many
             channels as kernels and strides.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> frontend = layers.ConvolutionalFrontend(16, channels=(8,) * 7)
+        >>> tuple(frontend(np.zeros((1, 16_000), "float32")).shape)
+        (1, 49, 16)
     """
 
     causal = False
@@ -359,6 +375,13 @@ class ConvolutionalPositions(Layer):
     Raises:
         ValueError: if an argument is out of range, or `groups` does not
             divide the features of an input.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> positions = layers.ConvolutionalPositions(kernel_size=5, groups=4)
+        >>> tuple(positions(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     def __init__(self, kernel_size=128, groups=16, activation="gelu", **kwargs):

@@ -34,6 +34,13 @@ class NormalizedReLU(Stage, Layer):
         inputs: floating tensor `(batch, time, bands, channels)`.
         mask: boolean `(batch, time)`, True where a frame is real, or `None`.
         training: bool, whether the batch's statistics normalise.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> x = np.array([-1.0, 0.0], "float32").reshape(1, 1, 2, 1)
+        >>> layers.NormalizedReLU()(x).numpy().ravel().tolist()
+        [0.0, 0.0]
     """
 
     def __init__(self, **kwargs):
@@ -72,6 +79,13 @@ class DenselyConnectedBlock(Stage, Layer):
         inputs: floating tensor `(batch, time, bands, channels)`.
         mask: boolean `(batch, time)`, True where a frame is real, or `None`.
         training: bool, whether the batch's statistics normalise.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> block = layers.DenselyConnectedBlock(depth=3, growth=4)
+        >>> tuple(block(np.zeros((1, 12, 5, 8), "float32")).shape)
+        (1, 12, 5, 20)
     """
 
     def __init__(self, depth=2, growth=32, **kwargs):
@@ -150,6 +164,13 @@ class DenseTransition(Stage, Layer):
 
     Raises:
         ValueError: if there are no two bands.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> transition = layers.DenseTransition(filters=8)
+        >>> tuple(transition(np.zeros((1, 12, 40, 16), "float32")).shape)
+        (1, 6, 20, 8)
     """
 
     frame_stride = 2

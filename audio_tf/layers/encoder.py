@@ -97,6 +97,14 @@ class SinusoidalPositions(Layer):
     (arXiv 2105.00335). It takes and gives `(batch, time, dim)` of any length.
     Up to frame 32,768 each value is exact to the rounding of float32; beyond,
     the error grows by 2e-7 with every further 32,768 frames.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> positions = layers.SinusoidalPositions()
+        >>> frames = positions(np.zeros((1, 12, 4), "float32"))
+        >>> frames[0, 0].numpy().tolist()
+        [0.0, 1.0, 0.0, 1.0]
     """
 
     def __init__(self, **kwargs):
@@ -153,6 +161,13 @@ class FeedForward(Layer):
 
     Returns:
         Tensor `(batch, time, dim)`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> feed_forward = layers.FeedForward((32,), activation="gelu")
+        >>> tuple(feed_forward(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     def __init__(
@@ -508,6 +523,13 @@ class FrameNorm(Stage, Layer):
     Call arguments:
         inputs: floating tensor `(batch, time, dim)`.
         mask: boolean `(batch, time)`, which is passed on, or `None`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> frames = layers.FrameNorm()(np.array([[[1.0, 3.0]]], "float32"))
+        >>> [round(float(each), 2) for each in frames[0, 0]]
+        [-1.0, 1.0]
     """
 
     causal = True

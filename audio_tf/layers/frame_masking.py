@@ -103,6 +103,15 @@ class FrameMasking(Layer):
     Raises:
         ValueError: if an argument is out of range, or both a mask and lengths
             are given.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> masking = layers.FrameMasking(mask_rate=0.15, run_frames=3, seed=0)
+        >>> frames = np.ones((1, 40, 16), "float32")
+        >>> masked, chosen = masking(frames, training=True)
+        >>> tuple(masked.shape), tuple(chosen.shape), int(chosen.numpy().sum())
+        ((1, 40, 16), (1, 40), 6)
     """
 
     def __init__(
@@ -288,6 +297,13 @@ class LearnedFrameMasking(Layer):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> masking = layers.LearnedFrameMasking(mask_rate=0.2, run_frames=4)
+        >>> tuple(masking(np.ones((1, 40, 16), "float32"), training=True).shape)
+        (1, 40, 16)
     """
 
     def __init__(self, mask_rate=0.05, run_frames=10, seed=None, **kwargs):

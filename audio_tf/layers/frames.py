@@ -149,6 +149,14 @@ class Deltas(FrameLayer):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> line = 2.0 * np.arange(9, dtype="float32").reshape(1, 9, 1)
+        >>> slopes = layers.Deltas(width=5)(line)
+        >>> [round(float(slope), 2) for slope in slopes[0, :3, 0]]
+        [2.0, 2.0, 2.0]
     """
 
     def __init__(self, width=9, edges="interp", **kwargs):
@@ -202,6 +210,14 @@ class UtteranceNorm(FrameLayer):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> frames = np.array([[[1.0], [3.0]]], "float32")
+        >>> normalized = layers.UtteranceNorm()(frames)
+        >>> [round(float(each), 2) for each in normalized[0, :, 0]]
+        [-1.0, 1.0]
     """
 
     def __init__(
@@ -256,6 +272,13 @@ class FrameStacking(FrameLayer):
 
     Raises:
         ValueError: if `size` is less than 1.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> stacking = layers.FrameStacking(size=3)
+        >>> tuple(stacking(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 4, 48)
     """
 
     def __init__(self, size=3, **kwargs):

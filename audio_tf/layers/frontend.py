@@ -113,6 +113,14 @@ class FrameMask(Layer):
         Boolean tensor `(batch, ceil(samples / frame_size))`, or, with a
         `window_size`,
         `(batch, 1 + max(samples - window_size, 0) // frame_size)`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> frame_mask = layers.FrameMask(frame_size=400)
+        >>> waveform = np.zeros((1, 1_600), "float32")
+        >>> frame_mask(waveform, lengths=np.array([401])).numpy().tolist()
+        [[True, True, False, False]]
     """
 
     def __init__(self, frame_size, window_size=None, **kwargs):

@@ -179,6 +179,15 @@ class Mixup(PairMixing):
     Args:
         alpha: float above 0; 1 draws evenly, less draws nearer to 0 and 1.
         **kwargs: arguments of `audio_tf.layers.augment.Augmentation`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> mixup = layers.Mixup(alpha=0.2)
+        >>> clips = np.ones((2, 400), "float32")
+        >>> waveform, targets, _ = mixup(clips, np.eye(2), training=True)
+        >>> tuple(waveform.shape), tuple(targets.shape)
+        ((2, 400), (2, 2))
     """
 
     def __init__(self, alpha=0.2, **kwargs):
@@ -223,6 +232,15 @@ class BetweenClassMixing(PairMixing):
         weighting: `"a"` for A-weighted levels, the paper's, or `None` for
             the mean square.
         **kwargs: arguments of `audio_tf.layers.augment.Augmentation`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> mixing = layers.BetweenClassMixing(sample_rate_hz=16_000)
+        >>> noise = np.random.default_rng(0).normal(size=(2, 4_000))
+        >>> waveform, targets, _ = mixing(noise, np.eye(2), training=True)
+        >>> [round(float(each), 2) for each in targets.numpy().sum(axis=1)]
+        [1.0, 1.0]
     """
 
     def __init__(

@@ -160,6 +160,13 @@ class MultiScaleAverage(Stage, Layer):
         ValueError: if an argument is out of range, `max_window` and `windows`
             are both given, or there are too few features for the windows that
             were given.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> average = layers.MultiScaleAverage(max_window=8, causal=True)
+        >>> tuple(average(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 12, 16)
     """
 
     def __init__(

@@ -50,6 +50,14 @@ class MelPatches(Frontend):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> patches = layers.MelPatches(num_mel_bins=40)
+        >>> features, lengths = patches(np.zeros((1, 22_050), "float32"))
+        >>> tuple(features.shape), int(lengths[0])
+        ((1, 101, 40), 101)
     """
 
     def __init__(

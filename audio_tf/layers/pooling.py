@@ -143,6 +143,14 @@ class TemporalAveragePooling(TemporalPooling):
 
     It is the pooling that "Audio Transformers" (arXiv 2105.00335) prefers;
     arguments and shapes are those of `TemporalPooling`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> frames = np.array([[[1.0], [3.0], [5.0]]], "float32")
+        >>> pooled = layers.TemporalAveragePooling(pool_size=2)(frames)
+        >>> pooled.numpy().ravel().tolist()
+        [2.0, 5.0]
     """
 
     def pool(self, inputs, real, counts):
@@ -156,6 +164,14 @@ class TemporalMaxPooling(TemporalPooling):
 
     "Audio Transformers" (arXiv 2105.00335) found it worse than the average;
     arguments and shapes are those of `TemporalPooling`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> frames = np.array([[[1.0], [3.0], [5.0]]], "float32")
+        >>> pooled = layers.TemporalMaxPooling(pool_size=2)(frames)
+        >>> pooled.numpy().ravel().tolist()
+        [3.0, 5.0]
     """
 
     def pool(self, inputs, real, counts):
@@ -289,6 +305,13 @@ class MaxMeanPooling(HalvesPooling):
 
     Of frames whose halves are maximum and mean over bands, as those of
     `VGGLikeBackbone`, it is global max pooling beside global average pooling.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> frames = np.array([[[1.0, 1.0], [3.0, 3.0]]], "float32")
+        >>> layers.MaxMeanPooling()(frames).numpy().tolist()
+        [[3.0, 2.0]]
     """
 
     def pool(self, first, second, mask):
@@ -307,6 +330,13 @@ class LastStatesPooling(HalvesPooling):
 
     Of frames whose halves are the states of a recurrent layer in both
     directions, as those of `CRNNBackbone`, they are the last states of both.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> states = np.array([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], "float32")
+        >>> layers.LastStatesPooling()(states).numpy().tolist()
+        [[5.0, 2.0]]
     """
 
     def pool(self, first, second, mask):

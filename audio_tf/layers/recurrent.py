@@ -25,6 +25,13 @@ class BidirectionalGRU(Stage, Layer):
         inputs: floating tensor `(batch, time, bands, channels)`.
         mask: boolean `(batch, time)`, True where a frame is real, or `None`.
         training: bool; nothing depends on it.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> recurrent = layers.BidirectionalGRU(units=8)
+        >>> tuple(recurrent(np.zeros((1, 12, 5, 4), "float32")).shape)
+        (1, 12, 16)
     """
 
     def __init__(self, units=64, **kwargs):

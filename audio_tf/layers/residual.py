@@ -30,6 +30,13 @@ class ResidualBlock(Stage, Layer):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> block = layers.ResidualBlock(filters=8, strides=2)
+        >>> tuple(block(np.zeros((1, 12, 40, 4), "float32")).shape)
+        (1, 6, 20, 8)
     """
 
     def __init__(self, filters, strides=1, **kwargs):

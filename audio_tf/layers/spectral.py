@@ -131,6 +131,15 @@ class Spectrogram(Layer):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> spectrogram = layers.Spectrogram(
+        ...     window_s=0.025, hop_s=0.01, fft_length=512
+        ... )
+        >>> tuple(spectrogram(np.zeros((1, 16_000), "float32")).shape)
+        (1, 101, 257)
     """
 
     def __init__(
@@ -379,6 +388,13 @@ class DecibelSpectrogram(Spectrogram):
     `clip((S + 100) / 100, 0, 1)`: the linear target of Audio ALBERT
     (arXiv 2005.08575), as s3prl's branch AlbertNew has it in
     `utils/audio.py`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> spectrogram = layers.DecibelSpectrogram(hop_s=0.01)
+        >>> tuple(spectrogram(np.zeros((1, 16_000), "float32")).shape)
+        (1, 101, 1025)
     """
 
     def features(self, power):

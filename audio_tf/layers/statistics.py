@@ -136,6 +136,13 @@ class AttentionPooling(FramePooling):
 
     Raises:
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import layers
+        >>> pool = layers.AttentionPooling(num_heads=2, attention_dim=8)
+        >>> tuple(pool(np.zeros((1, 12, 16), "float32")).shape)
+        (1, 32)
     """
 
     def __init__(self, num_heads=4, attention_dim=64, **kwargs):
