@@ -35,6 +35,14 @@ def average_precision_per_class(targets, scores):
 
     Raises:
         ValueError: if a shape or a value is not as above.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1], [1, 1]])
+        >>> scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
+        >>> metrics.average_precision_per_class(targets, scores).tolist()
+        [1.0, 1.0]
     """
     targets, scores = _validated(targets, scores)
     return _per_class(
@@ -60,7 +68,16 @@ def mean_average_precision(targets, scores):
 
 
 def roc_auc(targets, scores):
-    """Averages ROC-AUC over the classes with a positive and a negative."""
+    """Averages ROC-AUC over the classes with a positive and a negative.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1], [1, 0], [0, 1]])
+        >>> scores = np.array([[0.9, 0.1], [0.5, 0.8], [0.4, 0.6], [0.2, 0.7]])
+        >>> round(metrics.roc_auc(targets, scores), 3)
+        0.875
+    """
     has_both = targets.any(axis=0) & ~targets.all(axis=0)
     return _mean(
         _per_class(sklearn_metrics.roc_auc_score, targets, scores, has_both)
@@ -68,7 +85,16 @@ def roc_auc(targets, scores):
 
 
 def d_prime(targets, scores):
-    """Computes `sqrt(2) * Phi^-1(roc_auc)`, undefined where it is infinite."""
+    """Computes `sqrt(2) * Phi^-1(roc_auc)`, undefined where it is infinite.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1], [1, 0], [0, 1]])
+        >>> scores = np.array([[0.9, 0.1], [0.5, 0.8], [0.4, 0.6], [0.2, 0.7]])
+        >>> round(metrics.d_prime(targets, scores), 3)
+        1.627
+    """
     area = roc_auc(targets, scores)
     if area is None or not 0.0 < area < 1.0:
         return None
@@ -87,6 +113,14 @@ def lwlrap(targets, scores):
     whatever the number of classes. scikit-learn's
     `label_ranking_average_precision_score` gives equal scores the last rank
     of them all, which is lower.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0, 0], [0, 1, 1]])
+        >>> scores = np.array([[0.9, 0.1, 0.2], [0.8, 0.7, 0.9]])
+        >>> round(metrics.lwlrap(targets, scores), 3)
+        0.889
     """
     if not targets.any():
         return None
@@ -97,12 +131,30 @@ def lwlrap(targets, scores):
 
 
 def pr_auc_micro(targets, scores):
-    """Computes the area below the pooled precision-recall curve."""
+    """Computes the area below the pooled precision-recall curve.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1]])
+        >>> scores = np.array([[0.9, 0.1], [0.2, 0.8]])
+        >>> metrics.pr_auc_micro(targets, scores)
+        1.0
+    """
     return _pr_auc(targets.ravel(), scores.ravel()) if targets.any() else None
 
 
 def pr_auc_macro(targets, scores):
-    """Averages `pr_auc_micro` of single classes over those with a positive."""
+    """Averages `pr_auc_micro` of single classes over those with a positive.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1]])
+        >>> scores = np.array([[0.9, 0.1], [0.2, 0.8]])
+        >>> metrics.pr_auc_macro(targets, scores)
+        1.0
+    """
     return _mean(_per_class(_pr_auc, targets, scores, targets.any(axis=0)))
 
 
@@ -111,6 +163,14 @@ def one_label_each(targets):
 
     Args:
         targets: array of 0 and 1 `(clips, classes)`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> metrics.one_label_each(np.array([[1, 0], [0, 1]]))
+        True
+        >>> metrics.one_label_each(np.array([[1, 1], [0, 1]]))
+        False
     """
     return bool(np.all(np.asarray(targets).sum(axis=1) == 1))
 
@@ -123,6 +183,12 @@ def headline(targets):
 
     Returns:
         `"accuracy"` where every clip has exactly one label, else `"mAP"`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> metrics.headline(np.array([[1, 1], [0, 1]]))
+        'mAP'
     """
     return "accuracy" if one_label_each(targets) else "mAP"
 
@@ -139,6 +205,14 @@ def confusion(targets, scores):
 
     Raises:
         ValueError: if a shape or a value is not as above.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1], [1, 0]])
+        >>> scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
+        >>> metrics.confusion(targets, scores).tolist()
+        [[1, 1], [0, 1]]
     """
     targets, scores = _validated(targets, scores)
     if not one_label_each(targets):
@@ -181,6 +255,15 @@ def weighted_accuracy(targets, scores, weights):
 
     Returns:
         Float64 array `(draws,)`, NaN unless every clip has exactly one label.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1]])
+        >>> scores = np.array([[0.9, 0.1], [0.7, 0.3]])
+        >>> weights = np.array([[1, 1], [3, 1]])
+        >>> metrics.weighted_accuracy(targets, scores, weights).tolist()
+        [0.5, 0.75]
     """
     if not one_label_each(targets):
         return np.full(len(weights), np.nan)
@@ -202,6 +285,11 @@ class Metric(typing.NamedTuple):
             figure is undefined: all draws of an interval at once. `None` if
             there is none, so that clips are repeated instead, which is slow.
         is_share: bool, whether the figure is a share of the clips.
+
+    Examples:
+        >>> from audio_tf import metrics
+        >>> metrics.METRICS["mAP"].mode, metrics.METRICS["mAP"].meaning
+        ('max', 'mean average precision of the classes')
     """
 
     figure: typing.Callable
@@ -245,6 +333,11 @@ def monitors():
 
     The names are `val_` and a key of `METRICS`, whose mode it has, and
     `val_loss` and `loss`, the latter that of training, whose mode is `"min"`.
+
+    Examples:
+        >>> from audio_tf import metrics
+        >>> metrics.monitors()["val_mAP"]
+        'max'
     """
     modes = {f"val_{name}": metric.mode for name, metric in METRICS.items()}
     return {**modes, "val_loss": "min", "loss": "min"}
@@ -261,6 +354,11 @@ def monitor_mode(monitor):
 
     Raises:
         ValueError: if it is none; the error names the closest one.
+
+    Examples:
+        >>> from audio_tf import metrics
+        >>> metrics.monitor_mode("val_loss")
+        'min'
     """
     modes = monitors()
     if monitor not in modes:
@@ -287,6 +385,15 @@ def evaluate(targets, scores, labels):
 
     Raises:
         ValueError: if a shape or a value is not as above.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1], [1, 0]])
+        >>> scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]])
+        >>> report = metrics.evaluate(targets, scores, ["dog", "rain"])
+        >>> report["mAP"], report["per_class"]["dog"]["positives"]
+        (1.0, 2)
     """
     targets, scores = _validated(targets, scores)
     labels = [str(label) for label in labels]
@@ -329,6 +436,15 @@ def format_report(report):
     Returns:
         String of one line per figure, names and numbers aligned, then one
         line on the classes without positives, if there are any.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1], [1, 0]])
+        >>> scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]])
+        >>> report = metrics.evaluate(targets, scores, ["dog", "rain"])
+        >>> print(metrics.format_report(report).splitlines()[0])
+        mAP           1.0000
     """
     rows = [
         (name, "n/a" if report[name] is None else f"{report[name]:.4f}")

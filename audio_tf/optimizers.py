@@ -65,6 +65,12 @@ def norm(x, axis=None):
 
     Returns:
         Tensor of the rank of `x`, of size 1 along all other axes.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import optimizers
+        >>> float(optimizers.norm(np.array([3.0, 4.0], "float32"))[0])
+        5.0
     """
     others = [each for each in range(len(x.shape)) if each != axis]
     return ops.sqrt(ops.sum(ops.square(x), axis=others, keepdims=True))
@@ -127,6 +133,16 @@ class Lamb(compat.OwnWeightDecay, keras.optimizers.Optimizer):
         TypeError: if there is an unknown argument; it names the closest.
         ValueError: if an argument is out of range, or there is a rate for a
             variable that is not there.
+
+    Examples:
+        >>> import numpy as np
+        >>> import keras
+        >>> from audio_tf import optimizers
+        >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+        >>> model.compile(optimizers.Lamb(5e-4, weight_decay=0.0), "mse")
+        >>> history = model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
+        >>> int(model.optimizer.iterations.numpy())
+        1
     """
 
     def __init__(

@@ -14,6 +14,13 @@ MOST_TICKS = 9
 def draw_explanation(found, samples=None, sample_rate_hz=None):
     """Draws the weights of a clip's patches over time and frequency.
 
+    ```python
+    found = classifier.explain("dog.wav", "dog_bark")
+    samples = audio_tf.audio.load_audio("dog.wav", 16_000)
+    figure = audio_tf.analysis.draw_explanation(found, samples, 16_000)
+    figure.savefig("why.png")
+    ```
+
     Below them stand their sums over the bands, and on the right those over
     time. Bands are drawn with equal heights.
 

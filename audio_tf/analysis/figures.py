@@ -161,6 +161,13 @@ def draw_patterns(initial, learned, title, names=("initial", "learned")):
         learned: floating array `(heads, frames, frames)`.
         title: str, the title of the figure.
         names: pair of str, the names of the two rows.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> initial = np.stack([np.eye(12), np.eye(12, k=1)])
+        >>> figure = analysis.draw_patterns(initial, 0.5 * initial, "Patterns")
+        >>> figure.savefig("patterns.png")
     """
     heads = len(learned)
     columns = min(heads, COLUMNS)
@@ -193,6 +200,13 @@ def draw_kinds(examples, title):
         examples: dict from a kind to a pair of a map, floating array
             `(frames, frames)`, and its caption. A kind may be missing.
         title: str, the title of the figure.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> examples = {"diagonal": (np.eye(12), "layer 1, head 2")}
+        >>> figure = analysis.draw_kinds(examples, "Kinds of maps")
+        >>> figure.savefig("kinds.png")
     """
     figure = new_figure(2.4 * len(KINDS) + 1.0, 3.6)
     panels = figure.subplots(1, len(KINDS))
@@ -224,6 +238,14 @@ def draw_projection(projection, heads, title, names=None):
         heads: integers `(maps,)`, the head of each map, counted from 0.
         title: str, the first line of the title.
         names: list of str, what the legend adds to each head, or `None`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> maps = np.random.default_rng(0).random((8, 5, 5))
+        >>> projection = analysis.project(maps, components=4)
+        >>> figure = analysis.draw_projection(projection, [0, 1] * 4, "Heads")
+        >>> figure.savefig("projection.png")
     """
     heads = np.asarray(heads)
     count = int(heads.max()) + 1
@@ -272,6 +294,13 @@ def draw_heads(maps, titles, title):
         maps: floating array `(heads, frames, frames)`.
         titles: list of str, the title of each head.
         title: str, the title of the figure.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> maps = np.stack([np.eye(12), np.full((12, 12), 1 / 12)])
+        >>> figure = analysis.draw_heads(maps, ["diagonal", "even"], "Layer 1")
+        >>> figure.savefig("heads.png")
     """
     heads = len(maps)
     columns = min(heads, 4 if heads <= 12 else 6)
@@ -298,6 +327,13 @@ def draw_importance(importance, layers, title):
         importance: floating array `(layers, dim)` in [0, 1].
         layers: list of int, the numbers of the layers in the encoder.
         title: str, the title of the figure.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> importance = np.random.default_rng(0).random((3, 16))
+        >>> figure = analysis.draw_importance(importance, [1, 2, 3], "Layers")
+        >>> figure.savefig("importance.png")
     """
     figure = new_figure(9.0, max(0.22 * len(layers) + 1.6, 2.8))
     panel = figure.subplots()
@@ -327,6 +363,13 @@ def draw_contributions(shares, layers, title):
         shares: floating array `(layers,)`, in percent.
         layers: list of int, the numbers of the layers in the encoder.
         title: str, the title of the figure.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> shares = np.array([10.0, 60.0, 30.0])
+        >>> figure = analysis.draw_contributions(shares, [1, 2, 3], "Layers")
+        >>> figure.savefig("contributions.png")
     """
     figure = new_figure(max(0.34 * len(layers) + 1.6, 5.0), 3.8)
     panel = figure.subplots()

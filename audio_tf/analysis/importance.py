@@ -22,6 +22,14 @@ def mean_map(decoder, embeddings, batch_size=64):
 
     Raises:
         ValueError: if the module has no such map, or there is no clip.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis, models
+        >>> decoder = models.GaussianAdaptiveDecoder(8, 16, num_classes=4)
+        >>> embeddings = np.random.default_rng(0).normal(size=(3, 8, 16))
+        >>> analysis.mean_map(decoder, embeddings).shape
+        (8, 16)
     """
     check_sizes(batch_size=batch_size)
     if not len(embeddings):
@@ -59,6 +67,15 @@ def importance_factor(decoder, embeddings, batch_size=64):
 
     Returns:
         Float64 array `(layers, dim)`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis, models
+        >>> decoder = models.GaussianAdaptiveDecoder(8, 16, num_classes=4)
+        >>> embeddings = np.random.default_rng(0).normal(size=(3, 8, 16))
+        >>> importance = analysis.importance_factor(decoder, embeddings)
+        >>> importance.shape, float(importance.min()), float(importance.max())
+        ((8, 16), 0.0, 1.0)
     """
     return scaled(mean_map(decoder, embeddings, batch_size))
 
@@ -72,6 +89,12 @@ def contributions(weights):
 
     Returns:
         Float64 array `(layers,)` that sums to 100.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> analysis.contributions(np.array([[1.0, 2.0], [0.0, 1.0]])).tolist()
+        [75.0, 25.0]
     """
     by_layer = np.asarray(weights, "float64").sum(axis=1)
     return 100.0 * by_layer / by_layer.sum()
@@ -91,6 +114,13 @@ def select_layers(importance, count=1):
 
     Raises:
         ValueError: if there are not twice as many layers.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> importance = np.array([[0.5, 0.5], [1.0, 0.8], [0.0, 0.1]])
+        >>> analysis.select_layers(importance)
+        {'high': [1], 'low': [2]}
     """
     check_sizes(count=count)
     if 2 * count > len(importance):

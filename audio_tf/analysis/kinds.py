@@ -50,6 +50,13 @@ class MapKind:
             variation distance to a uniform row.
         uniform: bool, whether `distance` is so small that the map hardly does
             more than average.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> found = analysis.sort_map(np.eye(20, k=1) + np.eye(20, k=-19))
+        >>> found.kind, found.offset, found.frames
+        ('diagonal', 1, 20)
     """
 
     kind: str
@@ -250,6 +257,15 @@ def sort_head(found):
         `KINDS`); `agreement`, the share of maps of that kind; and over the
         maps of that kind `frames` of the first, the means of `FIGURES`, the
         most frequent `offset`, and `uniform`, whether most are uniform.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> maps = [np.eye(20), np.eye(30), np.full((20, 20), 0.05)]
+        >>> found = [analysis.sort_map(each) for each in maps]
+        >>> head = analysis.sort_head(found)
+        >>> head["kind"], round(head["agreement"], 2)
+        ('diagonal', 0.67)
     """
     votes = [sum(one.kind == kind for one in found) for kind in KINDS]
     winner = KINDS[int(np.argmax(votes))] if any(votes) else UNSORTED

@@ -17,6 +17,12 @@ def transformer_blocks(model):
 
     Raises:
         ValueError: if the model has no blocks.
+
+    Examples:
+        >>> from audio_tf import analysis, models
+        >>> backbone = models.AudioTransformerBackbone(num_layers=2)
+        >>> len(analysis.transformer_blocks(backbone))
+        2
     """
     return model.audio_backbone().attention_blocks()
 
@@ -80,6 +86,18 @@ def iterate_maps(model, waveforms, lengths=None, batch_size=1):
     Raises:
         ValueError: if the model has no blocks, its attention does not weight
             pairs of frames, or a clip is longer than the model takes.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis, models
+        >>> backbone = models.AudioTransformerBackbone(
+        ...     num_layers=1, num_heads=2
+        ... )
+        >>> clips = np.zeros((3, 4_000), "float32")
+        >>> for maps in analysis.iterate_maps(backbone, clips, batch_size=2):
+        ...     print(maps[0].shape)
+        (2, 2, 10, 10)
+        (1, 2, 10, 10)
     """
     blocks = transformer_blocks(model)
     for block in blocks:
@@ -113,6 +131,17 @@ def attention_maps(model, waveforms, lengths=None, batch_size=1):
     Returns:
         List with one float32 array `(clips, heads, frames, frames)` for each
         layer.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis, models
+        >>> backbone = models.AudioTransformerBackbone(
+        ...     num_layers=1, num_heads=2
+        ... )
+        >>> clips = np.zeros((3, 4_000), "float32")
+        >>> maps = analysis.attention_maps(backbone, clips)
+        >>> [each.shape for each in maps]
+        [(3, 2, 10, 10)]
     """
     parts = iterate_maps(model, waveforms, lengths, batch_size)
     return [np.concatenate(layer) for layer in zip(*parts, strict=True)]

@@ -21,6 +21,14 @@ class Projection:
         explained: float array `(components,)`, the share of the variance that
             each component explains.
         perplexity: float, the perplexity of t-SNE.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> maps = np.random.default_rng(0).random((7, 5, 5))
+        >>> projection = analysis.project(maps, components=4)
+        >>> projection.distinct, projection.components, projection.wanted
+        (7, 4, 4)
     """
 
     points: np.ndarray
@@ -54,6 +62,13 @@ def project(maps, components=900, perplexity=30.0, seed=0):
 
     Raises:
         ValueError: if fewer than 4 of the maps differ.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import analysis
+        >>> maps = np.random.default_rng(0).random((7, 5, 5))
+        >>> analysis.project(maps, components=4).points.shape
+        (7, 2)
     """
     from sklearn.decomposition import KernelPCA
     from sklearn.manifold import TSNE

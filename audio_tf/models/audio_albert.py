@@ -23,6 +23,13 @@ class WeightedSum(Layer):
             logits; if False, they are learned themselves, from
             `1 / layers`, and need not sum to one.
         **kwargs: arguments of `keras.layers.Layer`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import models
+        >>> states = np.array([1.0, 3.0], "float32").reshape(1, 2, 1, 1)
+        >>> round(float(models.WeightedSum()(states)[0, 0, 0]), 2)
+        2.0
     """
 
     def __init__(self, normalize=True, **kwargs):

@@ -77,6 +77,14 @@ class AudioBackbone(
         TypeError: if there is an unknown argument; it names the closest.
         ValueError: if what is given is no floating tensor, or longer than
             `max_samples`.
+
+    Examples:
+        >>> from audio_tf import models
+        >>> backbone = models.AudioBackbone.from_preset(
+        ...     "audio_transformer_small", load_weights=False
+        ... )
+        >>> backbone.sample_rate_hz, backbone.frame_size, len(backbone.blocks)
+        (16000, 400, 3)
     """
 
     sample_rate_hz = None

@@ -28,6 +28,14 @@ class CRNNBackbone(ConvolutionalBackbone):
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import models
+        >>> backbone = models.CRNNBackbone(filters=4, units=8)
+        >>> outputs = backbone(np.zeros((1, 22_050), "float32"))
+        >>> tuple(outputs["sequence_output"].shape)
+        (1, 13, 16)
     """
 
     head = {"pooling": "last_states"}

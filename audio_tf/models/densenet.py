@@ -32,6 +32,14 @@ class DenseNet121Backbone(ConvolutionalBackbone):
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import models
+        >>> backbone = models.DenseNet121Backbone(depths=(1, 1), stem_filters=8)
+        >>> outputs = backbone(np.zeros((1, 22_050), "float32"))
+        >>> tuple(outputs["sequence_output"].shape)
+        (1, 13, 52)
     """
 
     def __init__(

@@ -38,6 +38,14 @@ class MelResNetBackbone(AugmentedBackbone):
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import models
+        >>> backbone = models.MelResNetBackbone(filters=(4, 8), num_mel_bins=40)
+        >>> outputs = backbone(np.zeros((1, 16_000), "float32"))
+        >>> tuple(outputs["sequence_output"].shape)
+        (1, 25, 8)
     """
 
     def __init__(

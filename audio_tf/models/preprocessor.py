@@ -54,6 +54,14 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
         TypeError: if there is an unknown argument; it names the closest.
         ValueError: if an argument does not fit, at the first file that is no
             audio, or if what is no file is no waveform either.
+
+    Examples:
+        >>> import soundfile
+        >>> from audio_tf import models
+        >>> soundfile.write("two_seconds.wav", [[0.5, 0.5]] * 16_000, 8_000)
+        >>> converter = models.WaveformConverter(16_000, chunk_s=1.0)
+        >>> tuple(converter("two_seconds.wav").shape)
+        (2, 16000)
     """
 
     def __init__(

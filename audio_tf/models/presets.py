@@ -60,6 +60,11 @@ def register_sizes(family, sizes):
 def register_released(root):
     """Makes the presets of a folder known by name, to KerasHub too.
 
+    ```python
+    audio_tf.models.register_released("released")  # by `audio-tf release`
+    audio_tf.models.AudioClassifier.from_preset("the_name_of_one")
+    ```
+
     Args:
         root: folder with `index.json`, as `audio-tf release` writes it.
 
@@ -107,7 +112,13 @@ def list_released():
 
 
 def list_sizes():
-    """Lists all sizes: a dict by name of the class of the backbone."""
+    """Lists all sizes: a dict by name of the class of the backbone.
+
+    Examples:
+        >>> from audio_tf import models
+        >>> models.list_sizes()["audio_transformer_small"].__name__
+        'AudioTransformerBackbone'
+    """
     return {
         name: loader.check_backbone_class()
         for name, loader in compat.SIZE_LOADERS.items()

@@ -27,6 +27,14 @@ class ResNet18Backbone(ConvolutionalBackbone):
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import models
+        >>> backbone = models.ResNet18Backbone(filters=(4, 8), depth=1)
+        >>> outputs = backbone(np.zeros((1, 22_050), "float32"))
+        >>> tuple(outputs["sequence_output"].shape)
+        (1, 13, 8)
     """
 
     def __init__(self, filters=(64, 128, 256, 512), depth=2, **kwargs):

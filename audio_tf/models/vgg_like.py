@@ -26,6 +26,14 @@ class VGGLikeBackbone(ConvolutionalBackbone):
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
         ValueError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import models
+        >>> backbone = models.VGGLikeBackbone(filters=(4, 8), depths=(1, 1))
+        >>> outputs = backbone(np.zeros((1, 22_050), "float32"))
+        >>> tuple(outputs["sequence_output"].shape)
+        (1, 26, 16)
     """
 
     head = {"pooling": "max_mean", "hidden_dim": 256}

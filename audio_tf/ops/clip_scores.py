@@ -18,6 +18,14 @@ def clip_scores(scores, clip_index, num_clips):
     Raises:
         ValueError: if a shape or a value is not as above, or a clip has no
             chunk.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> scores = np.array([[0.5, 0.0], [1.0, 0.5], [0.25, 0.25]])
+        >>> chunk_of = np.array([0, 0, 1])
+        >>> metrics.clip_scores(scores, chunk_of, num_clips=2).tolist()
+        [[0.75, 0.25], [0.25, 0.25]]
     """
     scores = validated_scores(scores)
     clip_index = np.asarray(clip_index)
