@@ -23,6 +23,15 @@ def audio_below(data_dir):
 
     Raises:
         FileNotFoundError: if there is no such folder.
+
+    Examples:
+        >>> import pathlib
+        >>> from audio_tf import corpora
+        >>> pathlib.Path("sounds/dog").mkdir(parents=True)
+        >>> pathlib.Path("sounds/dog/a.wav").touch()
+        >>> pathlib.Path("sounds/readme.txt").touch()
+        >>> [file.as_posix() for file in corpora.audio_below("sounds")]
+        ['sounds/dog/a.wav']
     """
     data_dir = pathlib.Path(data_dir)
     # A build has lists of its corpus as files, and its clips packed.
@@ -60,6 +69,14 @@ def list_files(paths):
     Raises:
         FileNotFoundError: if a folder holds no audio, or a pattern matches
             none.
+
+    Examples:
+        >>> import pathlib
+        >>> from audio_tf import corpora
+        >>> for name in ["b.wav", "a.wav", "c.flac"]:
+        ...     pathlib.Path(name).touch()
+        >>> [str(file) for file in corpora.list_files(["c.flac", "*.wav"])]
+        ['c.flac', 'a.wav', 'b.wav']
     """
     files = []
     for path in paths:

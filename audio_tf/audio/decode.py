@@ -45,6 +45,14 @@ class AudioError(ValueError):
     Args:
         path: path of the file.
         reason: str, what is wrong with the file.
+
+    Examples:
+        >>> from audio_tf import audio
+        >>> try:
+        ...     audio.load_audio("missing.wav", 16_000)
+        ... except audio.AudioError as error:
+        ...     print("missing.wav" in str(error))
+        True
     """
 
     def __init__(self, path, reason):
@@ -74,6 +82,14 @@ def read_audio(path, content=None, max_samples=None):
         AudioError: if the file is missing, empty, not audio, cut off, longer
             than `max_samples`, or has no samples, or samples that are not
             finite or beyond `MAX_PEAK`.
+
+    Examples:
+        >>> import soundfile
+        >>> from audio_tf import audio
+        >>> soundfile.write("stereo.wav", [[0.5, -0.5]] * 8_000, 8_000)
+        >>> samples, rate_hz = audio.read_audio("stereo.wav")
+        >>> samples.shape, rate_hz
+        ((8000,), 8000)
     """
     path = os.fspath(path)
     if max_samples is None:

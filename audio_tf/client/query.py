@@ -50,6 +50,12 @@ class Result(typing.NamedTuple):
             `valid`.
         valid: bool, whether the clip was scored.
         error: str, why the clip was not scored, or `None`.
+
+    Examples:
+        >>> from audio_tf import client
+        >>> result = client.Result("a.mp3", None, False, "no WAV")
+        >>> result.error if not result.valid else result.scores.argmax()
+        'no WAV'
     """
 
     file: str
@@ -60,6 +66,12 @@ class Result(typing.NamedTuple):
 
 class Client:
     """Scores audio files on a server.
+
+    ```python
+    with audio_tf.client.Client("http://localhost:8501") as client:
+        for result in client.query(["dog.wav", "rain.flac"], batch_size=2):
+            print(result.file, result.scores if result.valid else result.error)
+    ```
 
     A request that fails for a reason that may pass (no connection, too slow,
     status 429, 502, 503 or 504, `UNAVAILABLE`, `DEADLINE_EXCEEDED`,
@@ -417,6 +429,14 @@ def read_labels(path):
     Raises:
         ValueError: if the file holds no labels, or one of them is empty or
             there twice. The message names the file.
+
+    Examples:
+        >>> from audio_tf import client
+        >>> with open("labels.txt", "w") as file:
+        ...     print("dog", file=file)
+        ...     print("rain", file=file)
+        >>> client.read_labels("labels.txt")
+        (['dog', 'rain'], None)
     """
     path = pathlib.Path(path)
     try:

@@ -42,6 +42,13 @@ PROTO_BYTES = 10
 class ServerError(RuntimeError):
     """A request that failed as a whole.
 
+    ```python
+    try:
+        scores = client.predict([contents])
+    except audio_tf.client.ServerError as error:
+        print(error, "try again" if error.transient else "", error.status)
+    ```
+
     Args:
         message: str, what went wrong; it names the URL.
         transient: bool, whether the same request may succeed later.

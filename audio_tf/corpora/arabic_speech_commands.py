@@ -10,6 +10,11 @@ from audio_tf.ops.checks import closest
 def read_arabic_speech_commands(data_dir):
     """Reads Arabic Speech Commands (Zenodo 4662481) from its released folders.
 
+    ```python
+    splits = read_arabic_speech_commands("arabic-speech-commands")
+    splits["test"].files
+    ```
+
     They are `train.csv`, `val.csv`, `test.csv` with the columns `file` and
     `class`, and the clips `dataset/{word}/{speaker}_NO_{round}.wav` of any
     suffix that the lists name. The lists are the official splits, and no

@@ -30,6 +30,17 @@ def read_folders(data_dir, seed=0):
             in a split.
         ValueError: if audio lies in no folder of a class, or some folders
             look like splits and others like classes.
+
+    Examples:
+        >>> import pathlib
+        >>> from audio_tf import corpora
+        >>> for name in ["dog/a.wav", "rain/b.wav"]:
+        ...     for split in ["train", "test"]:
+        ...         path = pathlib.Path("sounds", split, name)
+        ...         path.parent.mkdir(parents=True)
+        ...         path.touch()
+        >>> corpora.read_folders("sounds")["test"].labels
+        [['dog'], ['rain']]
     """
     data_dir = pathlib.Path(data_dir)
     depths = {}

@@ -23,6 +23,10 @@ EMOTIONS = {
 def read_emodb(data_dir, val_speakers=(), test_speakers=()):
     """Reads the Berlin Database of Emotional Speech (EmoDB) by its file names.
 
+    ```python
+    splits = read_emodb("EmoDB", val_speakers=["14"], test_speakers=["15"])
+    ```
+
     A clip is `wav/{speaker}{text}{emotion}{version}.wav`, or of another
     suffix of audio: `03a01Fa` is speaker 03 with text a01, happy (Freude), in
     version a. There is no official split. The usual protocol leaves one

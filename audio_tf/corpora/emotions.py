@@ -31,6 +31,10 @@ CREMA_D = {
 def read_ravdess(data_dir, val_speakers=(), test_speakers=()):
     """Reads the speech of RAVDESS by its file names.
 
+    ```python
+    splits = read_ravdess("RAVDESS", val_speakers=["11"], test_speakers=["12"])
+    ```
+
     A clip is `Actor_12/03-01-06-01-02-01-12.wav`: audio alone, speech,
     fearful, normal, statement 2, repetition 1, actor 12. Recordings of song
     (`03-02-...`) are left out, they have other emotions. There is no official
@@ -71,6 +75,12 @@ def is_song(file):
 
 def read_crema_d(data_dir, val_speakers=(), test_speakers=()):
     """Reads CREMA-D by its file names, labelled with what was acted.
+
+    ```python
+    splits = read_crema_d(
+        "CREMA-D", val_speakers=["1001"], test_speakers=["1002", "1003"]
+    )
+    ```
 
     A clip is `AudioWAV/1001_DFA_ANG_XX.wav`: actor 1001, sentence DFA, angry,
     of unspecified intensity. There is no official split.

@@ -27,6 +27,12 @@ def read_esc50(data_dir, folds=ESC_FOLDS):
 def read_esc(data_dir, folds, only_esc10=False):
     """Reads ESC-50, or its subset ESC-10, by fold.
 
+    ```python
+    splits = read_esc(
+        "ESC-50-master", {"train": [1, 2, 3], "val": [4], "test": [5]}
+    )
+    ```
+
     It takes the release (`meta/esc50.csv` beside `audio/`) and any folder
     with `esc10.csv` or `esc50.csv` beside `audio/`. All clips of one
     recording are in one fold, but of the recordings 131943 and 134049, which

@@ -18,6 +18,11 @@ CLIPS_INFO = {
 def read_fsd50k(data_dir):
     """Reads FSD50K from its released folders (Zenodo 4060432).
 
+    ```python
+    splits = read_fsd50k("FSD50K")
+    splits["train"].labels[0]
+    ```
+
     They are `FSD50K.dev_audio`, `FSD50K.eval_audio` and
     `FSD50K.ground_truth`. The release's own column of train and val splits
     dev; eval is the test split. Labels are already propagated to their

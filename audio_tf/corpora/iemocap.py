@@ -28,6 +28,12 @@ NAME = re.compile(r"Ses0([1-5])[FM]_(impro|script)\w+_([FM])[0-9X]+")
 def read_iemocap(data_dir, folds=IEMOCAP_FOLDS):
     """Reads the four usual emotions of IEMOCAP (Busso et al. 2008) by session.
 
+    ```python
+    splits = read_iemocap(
+        "IEMOCAP_full_release", {"train": [1, 2, 3], "val": [4], "test": [5]}
+    )
+    ```
+
     A clip is `Session1/sentences/wav/{dialog}/{utterance}.wav`, and its
     emotion is what the judges' majority says in
     `Session1/dialog/EmoEvaluation/{dialog}.txt`. Other emotions than

@@ -29,6 +29,14 @@ class Layout:
             has this layout; empty if none does.
         protocol: `Protocol`, the official splits, or `None` of a corpus whose
             authors have not split it.
+
+    Examples:
+        >>> from audio_tf import corpora
+        >>> layout = corpora.CORPORA["fsd50k"]
+        >>> layout.meaning
+        'FSD50K as released, its folders or their archives'
+        >>> layout.marks
+        ('FSD50K.ground_truth',)
     """
 
     read: typing.Callable

@@ -184,6 +184,14 @@ def read_librispeech_speakers(path):
 
     Raises:
         ValueError: if a line has too few fields or a speaker occurs twice.
+
+    Examples:
+        >>> from audio_tf import corpora
+        >>> with open("SPEAKERS.TXT", "w") as file:
+        ...     print("; id | sex | subset | minutes | name", file=file)
+        ...     print("5 | F | dev-clean | 8.5 | Ann | Lee", file=file)
+        >>> corpora.read_librispeech_speakers("SPEAKERS.TXT")["5"]["name"]
+        'Ann | Lee'
     """
     speakers = {}
     # Only names have letters beyond ASCII, and nothing depends on those.

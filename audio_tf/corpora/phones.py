@@ -32,6 +32,13 @@ def read_phones(path, num_classes=None):
         ValueError: if a line has no labels or one that is no integer, is
             negative or too large, or if an utterance occurs twice; it names
             file and line.
+
+    Examples:
+        >>> from audio_tf import corpora
+        >>> with open("phones.txt", "w") as file:
+        ...     print("5-11-0000 0 0 40 40 7", file=file)
+        >>> corpora.read_phones("phones.txt")["5-11-0000"].tolist()
+        [0, 0, 40, 40, 7]
     """
     phones, lines = {}, {}
     for number, (name, *fields) in read_lines(path):
@@ -71,6 +78,14 @@ def read_phone_names(path):
 
     Raises:
         ValueError: if the labels are not 0, 1, 2 and so on, each once.
+
+    Examples:
+        >>> from audio_tf import corpora
+        >>> with open("phones.txt", "w") as file:
+        ...     print("SIL 0", file=file)
+        ...     print("AA 1", file=file)
+        >>> corpora.read_phone_names("phones.txt")
+        ['SIL', 'AA']
     """
     names = {}
     for number, fields in read_lines(path):
@@ -104,6 +119,14 @@ def read_utterance_list(path):
     Raises:
         ValueError: if a line has more than one field, or an utterance occurs
             twice.
+
+    Examples:
+        >>> from audio_tf import corpora
+        >>> with open("train_split.txt", "w") as file:
+        ...     print("5-11-0000", file=file)
+        ...     print("13-17-0000", file=file)
+        >>> corpora.read_utterance_list("train_split.txt")
+        ['5-11-0000', '13-17-0000']
     """
     lines = {}
     for number, fields in read_lines(path):

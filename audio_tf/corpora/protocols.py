@@ -19,6 +19,12 @@ class Protocol:
             if they do not.
         leaves_one_out: bool, whether each group of the corpus (a session, for
             example) is to be left out in turn.
+
+    Examples:
+        >>> from audio_tf import corpora
+        >>> protocol = corpora.CORPORA["iemocap"].protocol
+        >>> protocol.leaves_one_out
+        True
     """
 
     meaning: str

@@ -24,6 +24,11 @@ LISTS = {"val": "validation_list.txt", "test": "testing_list.txt"}
 def read_speech_commands(data_dir):
     """Reads Google Speech Commands, version 0.01 or 0.02, as released.
 
+    ```python
+    splits = read_speech_commands("speech_commands_v0.02")
+    splits["test"].vocabulary
+    ```
+
     There is a folder for each word (arXiv 1804.03209); `validation_list.txt`
     and `testing_list.txt` name the clips `{word}/{file}` of these splits, and
     all others are for training. Each word is a class. Clips are never taken

@@ -32,6 +32,17 @@ class SpeechCorpus(Corpus):
         report: dict of lists of names (of utterances or files) by a text that
             says what did not fit when the corpus was read. All splits of one
             corpus share it.
+
+    Examples:
+        >>> from audio_tf import corpora
+        >>> corpus = corpora.SpeechCorpus(
+        ...     files=["5/a.flac", "7/b.flac"],
+        ...     labels=[["5"], ["7"]],
+        ...     vocabulary=["5", "7"],
+        ...     utterances=["5-a", "7-b"],
+        ... )
+        >>> corpus.select([1]).utterances
+        ['7-b']
     """
 
     utterances: list

@@ -36,6 +36,17 @@ def read_speech_folder(
         FileNotFoundError: if there is no such folder or no audio in it.
         ValueError: if two files are one utterance, or lists contradict each
             other.
+
+    Examples:
+        >>> import pathlib
+        >>> from audio_tf import corpora
+        >>> for number in range(10):
+        ...     path = pathlib.Path("speech", "anna", f"{number}.wav")
+        ...     path.parent.mkdir(parents=True, exist_ok=True)
+        ...     path.touch()
+        >>> splits = corpora.read_speech_folder("speech")
+        >>> {split: len(corpus.files) for split, corpus in splits.items()}
+        {'train': 8, 'val': 1, 'test': 1}
     """
     data_dir = pathlib.Path(data_dir)
     found = []

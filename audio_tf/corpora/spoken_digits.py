@@ -81,6 +81,11 @@ def find_recordings(data_dir):
 def read_fsdd(data_dir, splits=None, strict=False):
     """Reads the Free Spoken Digit Dataset, split by index.
 
+    ```python
+    splits = read_fsdd("free-spoken-digit-dataset", FSDD_OFFICIAL_SPLITS)
+    splits["train"].speakers
+    ```
+
     An utterance is `recordings/{digit}_{speaker}_{index}.wav`. If
     `converted_aligned_phones.txt` and `phones.txt` are beside `recordings`,
     utterances have phones. An audio file of another name is left out and is
@@ -146,6 +151,12 @@ def read_fsdd_clips(
     data_dir, classes="digits", val_speakers=(), test_speakers=()
 ):
     """Reads the Free Spoken Digit Dataset as clips to classify.
+
+    ```python
+    splits = read_fsdd_clips(
+        "free-spoken-digit-dataset", "digits", test_speakers=["theo"]
+    )
+    ```
 
     Without speakers it is split by index, as `FSDD_OFFICIAL_SPLITS` says: the
     test is the official one, recordings 0 to 4, and validation is cut from

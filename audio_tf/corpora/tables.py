@@ -127,6 +127,11 @@ SPEECH = {
 def load_corpus(dataset, data_dir, **options):
     """Reads a corpus of clips by the name of its layout.
 
+    ```python
+    splits = audio_tf.corpora.load_corpus("fsd50k", "FSD50K")
+    splits["train"].vocabulary
+    ```
+
     Args:
         dataset: str, a key of `CORPORA`.
         data_dir: path of the folder; for `"csv"` of the file.
@@ -148,6 +153,11 @@ def load_corpus(dataset, data_dir, **options):
 
 def load_speech(dataset, data_dir, **options):
     """Reads a corpus of speech by the name of its layout.
+
+    ```python
+    splits = audio_tf.corpora.load_speech("fsdd", "free-spoken-digit-dataset")
+    splits["train"].speakers
+    ```
 
     Args:
         dataset: str, a key of `SPEECH`.

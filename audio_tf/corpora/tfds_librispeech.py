@@ -22,6 +22,12 @@ def read_tfds_librispeech(
 ):
     """Reads LibriSpeech that TFDS has prepared, by way of files.
 
+    ```python
+    splits = read_tfds_librispeech(
+        "tensorflow_datasets", "LibriSpeech", subsets=["dev-clean"]
+    )
+    ```
+
     `export_librispeech` writes the utterances, `read_librispeech` reads them.
 
     Args:

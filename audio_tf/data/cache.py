@@ -31,7 +31,13 @@ BLOCK = 2**20  # Bytes that are checked at a time.
 
 
 def default_cache_dir():
-    """Returns `$AUDIO_TF_CACHE`, or `audio_tf` in the user's cache folder."""
+    """Returns `$AUDIO_TF_CACHE`, or `audio_tf` in the user's cache folder.
+
+    ```python
+    cache_dir = audio_tf.data.default_cache_dir()
+    clips = audio_tf.data.prepare(corpus, 16_000, cache_dir)
+    ```
+    """
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return os.environ.get("AUDIO_TF_CACHE") or os.path.join(base, "audio_tf")
 
@@ -69,6 +75,14 @@ class AudioCache:
         directory: path of the cache's folder, made if missing.
         sample_rate_hz: int, the rate of the samples in the entries.
         decoder: str, name of the decoder that makes them.
+
+    Examples:
+        >>> import soundfile
+        >>> from audio_tf import audio, data
+        >>> soundfile.write("a.wav", [0.5] * 8_000, 8_000)
+        >>> cache = data.AudioCache("cache", sample_rate_hz=16_000)
+        >>> cache.put("a.wav", audio.load_audio("a.wav", 16_000)).length
+        16000
     """
 
     def __init__(self, directory, sample_rate_hz, decoder="soundfile"):

@@ -43,6 +43,17 @@ class Chunks:
         starts: int64 `(chunks,)`, the sample of its clip that each begins at.
         targets: float32 `(clips, classes)`, multi-hot labels.
         silent: int, how many chunks were left out.
+
+    Examples:
+        >>> import soundfile
+        >>> from audio_tf import corpora, data
+        >>> soundfile.write("a.wav", [0.5] * 20_000, 8_000)
+        >>> corpus = corpora.Corpus(["a.wav"], [["dog"]], ["dog", "rain"])
+        >>> clips = data.prepare(corpus, 8_000, "cache", progress=False)
+        >>> chunks = data.Chunks(clips, chunk_s=1.0)
+        >>> for waveform, targets in chunks.dataset(batch_size=4):
+        ...     print(waveform.shape, targets.shape)
+        (3, 8000) (3, 2)
     """
 
     def __init__(self, clips, chunk_s=1.0, hop_s=None, silence_db=None):
@@ -394,6 +405,18 @@ def score_clips(
 
     Raises:
         ValueError: if `strict` and a score is not finite; it names the file.
+
+    Examples:
+        >>> import keras
+        >>> import soundfile
+        >>> from audio_tf import corpora, data
+        >>> soundfile.write("a.wav", [0.5] * 20_000, 8_000)
+        >>> corpus = corpora.Corpus(["a.wav"], [["dog"]], ["dog", "rain"])
+        >>> clips = data.prepare(corpus, 8_000, "cache", progress=False)
+        >>> inputs = keras.Input((8_000,))
+        >>> model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+        >>> data.score_clips(model, data.Chunks(clips), verbose=0).shape
+        (1, 2)
     """
     scores = model.predict(
         chunks.dataset(batch_size, share=share), verbose=verbose

@@ -47,6 +47,15 @@ class Clips:
             for samples.
         in_shards: dict by entry of the `shards.Found` of those clips that are
             in shards.
+
+    Examples:
+        >>> import soundfile
+        >>> from audio_tf import corpora, data
+        >>> soundfile.write("a.wav", [0.5] * 8_000, 8_000)
+        >>> corpus = corpora.Corpus(["a.wav"], [["dog"]], ["dog"])
+        >>> clips = data.prepare(corpus, 16_000, "cache", progress=False)
+        >>> clips.lengths.tolist(), clips.read(0).shape
+        ([16000], (16000,))
     """
 
     corpus: object
@@ -152,6 +161,16 @@ def prepare(
         ValueError: if no file is usable.
         OSError: if the cache cannot be written, a full disk included; it says
             how many files are in it and stay there.
+
+    Examples:
+        >>> import soundfile
+        >>> from audio_tf import corpora, data
+        >>> soundfile.write("a.wav", [0.5] * 8_000, 8_000)
+        >>> files, labels = ["a.wav", "gone.wav"], [["dog"], ["rain"]]
+        >>> corpus = corpora.Corpus(files, labels, ["dog", "rain"])
+        >>> clips = data.prepare(corpus, 16_000, "cache", progress=False)
+        >>> clips.lengths.tolist(), list(clips.failures)
+        ([16000], ['gone.wav'])
     """
     check_sizes(sample_rate_hz=sample_rate_hz)
     cache = AudioCache(cache_dir, sample_rate_hz, decoder)
@@ -236,6 +255,17 @@ def limit_lengths(clips, min_s=0.0, max_s=np.inf):
 
     Raises:
         ValueError: if none is left, or the limits are not in order.
+
+    Examples:
+        >>> import soundfile
+        >>> from audio_tf import corpora, data
+        >>> soundfile.write("short.wav", [0.5] * 800, 8_000)
+        >>> soundfile.write("long.wav", [0.5] * 8_000, 8_000)
+        >>> files = ["short.wav", "long.wav"]
+        >>> corpus = corpora.Corpus(files, [["dog"], ["dog"]], ["dog"])
+        >>> clips = data.prepare(corpus, 8_000, "cache", progress=False)
+        >>> data.limit_lengths(clips, min_s=0.5).lengths.tolist()
+        [8000]
     """
     if not 0 <= min_s <= max_s:
         raise ValueError(

@@ -27,6 +27,14 @@ def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
     Raises:
         ValueError: if there is no such decoder.
         ImportError: if the decoder's package is not installed.
+
+    Examples:
+        >>> import soundfile
+        >>> from audio_tf import data
+        >>> soundfile.write("a.wav", [0.5] * 8_000, 8_000)
+        >>> for row, audio, error in data.decode_dataset(["a.wav"], 16_000):
+        ...     print(int(row), audio.shape, error.numpy())
+        0 (16000,) b''
     """
     if decoder not in DECODERS:
         raise ValueError(

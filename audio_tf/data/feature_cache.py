@@ -82,6 +82,18 @@ def cache_features(clips, features, cache_dir, batch_size=16, progress=True):
         ValueError: if the rates differ.
         OSError: if the disk has no room for the features; those that are
             written are kept.
+
+    Examples:
+        >>> import soundfile
+        >>> from audio_tf import corpora, data, layers
+        >>> soundfile.write("a.wav", [0.5] * 16_000, 16_000)
+        >>> corpus = corpora.Corpus(["a.wav"], [["dog"]], ["dog"])
+        >>> clips = data.prepare(corpus, 16_000, "cache", progress=False)
+        >>> clips = data.cache_features(
+        ...     clips, layers.SpeechFeatures("paper"), "cache", progress=False
+        ... )
+        >>> clips.dim, clips.lengths.tolist()
+        (480, [27])
     """
     check_sizes(batch_size=batch_size)
     cache = cache_of(features, clips.sample_rate_hz, cache_dir)

@@ -24,6 +24,12 @@ class Frames:
         count: function from the samples of clips, int array `(clips,)`, to
             the number of their frames; `None` for
             `1 + samples // frame_size`, as a centred spectrogram has.
+
+    Examples:
+        >>> from audio_tf import data
+        >>> frames = data.Frames(sample_rate_hz=16_000, frame_size=160)
+        >>> frames.rate_hz, frames.lengths([16_000]).tolist()
+        (100.0, [101])
     """
 
     sample_rate_hz: int
@@ -100,6 +106,13 @@ def align_labels(
     Raises:
         ValueError: if the rates do not fit, with both, or the ends do not,
             with the utterance and how many it has.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import data
+        >>> labels = np.repeat([0, 1, 2], 4)  # one per 10 ms
+        >>> data.align_labels(labels, 100, 50, frames=6).tolist()
+        [0, 0, 1, 1, 2, 2]
     """
     rates = (label_rate_hz, frame_rate_hz)
     if not all(0 < rate < math.inf for rate in rates):

@@ -9,6 +9,14 @@ from audio_tf.corpora import leaks
 def same_audio(clips):
     """Finds clips of two splits whose decoded samples are equal.
 
+    ```python
+    clips = {
+        split: prepare(corpus, 16_000, cache_dir)
+        for split, corpus in read_folders("sounds").items()
+    }
+    leaks = same_audio(clips)
+    ```
+
     Lengths and checksums are known of every entry of the cache. Samples are
     read of those clips alone that agree in both, to be sure. A clip that is
     digital silence, or empty, is the same as no other.
