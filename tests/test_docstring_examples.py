@@ -3,11 +3,14 @@
 import ast
 import doctest
 import importlib
+import inspect
 import re
 
 import keras
 import pytest
 from test_docstrings import FOUND, LIBRARY
+
+import audio_tf
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("some read files through tf.data", allow_module_level=True)
@@ -17,6 +20,12 @@ WITH_EXAMPLES = [
     tuple(place.split(": "))
     for place, _, _, text in FOUND
     if text and ">>>" in text
+]
+# Modules that the site has a page of; those of the export lack examples.
+PUBLIC = [
+    f"audio_tf.{name}"
+    for name in audio_tf.__all__
+    if name not in ("__version__", "export")
 ]
 FILES = sorted({file for file, _ in WITH_EXAMPLES})
 
@@ -34,7 +43,37 @@ def test_all_examples_are_found():
     parser = doctest.DocTestParser()
     found = [text for _, _, _, text in FOUND if text and ">>>" in text]
     assert sum(len(parser.get_examples(each)) for each in found) == written
-    assert len(found) >= 25
+
+
+def exported(module):
+    """The classes and functions of `__all__`; without it, those of the file."""
+    module = importlib.import_module(module)
+    own = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and getattr(value, "__module__", "") == module.__name__
+    ]
+    values = [getattr(module, name) for name in getattr(module, "__all__", own)]
+    return [
+        value
+        for value in values
+        if inspect.isclass(value) or inspect.isfunction(value)
+    ]
+
+
+def test_everything_public_has_an_example():
+    """Whoever looks up a name wants to see it in use."""
+    without = []
+    for module in PUBLIC:
+        names = exported(module)
+        assert names, module
+        without += [
+            f"{module}.{value.__name__}"
+            for value in names
+            if not re.search("^ *(>>> |```python$)", value.__doc__, re.M)
+        ]
+    assert not without, "\n".join(without)
 
 
 @pytest.mark.long
@@ -51,9 +90,41 @@ def test_the_examples_of_a_module(file, tmp_path, monkeypatch):
     assert runner.tries > 0 and runner.failures == 0
 
 
-def test_python_in_docstrings_is_python():
-    """Of lines that need files or servers, the syntax is all that is held."""
+def blocks():
+    """Yields place and tree of the Python that needs files or servers."""
     for place, _, _, text in FOUND:
         for block in re.findall(r"```python\n(.*?)```", text or "", re.S):
-            ast.parse(block)
-            assert place
+            yield place, ast.parse(block)
+
+
+def looked_up(place, node):
+    """What a name or `audio_tf.x.y` in a docstring means, `None` if unknown."""
+    if isinstance(node, ast.Name):
+        if node.id == "audio_tf":
+            return audio_tf
+        if place.startswith("builders/"):
+            return None  # TFDS may be missing.
+        module = module_of(place.split(": ")[0])
+        return getattr(module, node.id, None)
+    if isinstance(node, ast.Attribute):
+        owner = looked_up(place, node.value)
+        return None if owner is None else getattr(owner, node.attr)
+    return None
+
+
+def test_python_in_docstrings_is_python():
+    """Lines that need files or servers do not run: names are looked up."""
+    called, wrong = 0, []
+    for place, tree in blocks():
+        for node in ast.walk(tree):
+            function = looked_up(place, getattr(node, "func", node))
+            if isinstance(node, ast.Call) and callable(function):
+                names = [each.arg for each in node.keywords]
+                signature = inspect.signature(function)
+                called += 1
+                try:
+                    signature.bind(*node.args, **dict.fromkeys(names))
+                except TypeError as error:
+                    wrong.append(f"{place}: {error}")
+    assert called >= 15
+    assert not wrong, "\n".join(wrong)
