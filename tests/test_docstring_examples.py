@@ -21,11 +21,9 @@ WITH_EXAMPLES = [
     for place, _, _, text in FOUND
     if text and ">>>" in text
 ]
-# Modules that the site has a page of; those of the export lack examples.
+# Modules that the site has a page of.
 PUBLIC = [
-    f"audio_tf.{name}"
-    for name in audio_tf.__all__
-    if name not in ("__version__", "export")
+    f"audio_tf.{name}" for name in audio_tf.__all__ if name != "__version__"
 ]
 FILES = sorted({file for file, _ in WITH_EXAMPLES})
 

@@ -11,6 +11,11 @@ from audio_tf.ops.checks import closest
 def load_classifier(name):
     """Loads a classifier from a preset, or from what `audio-tf export` wrote.
 
+    ```python
+    classifier = audio_tf.export.load_classifier("audio_transformer_esc10")
+    classifier.classify("dog.wav", top=3)
+    ```
+
     Args:
         name: str, name of a released preset, folder or address of a preset,
             folder of a SavedModel, or file of another format.

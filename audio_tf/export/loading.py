@@ -28,6 +28,11 @@ def versions(path):
 def saved_model_folder(path):
     """Finds the folder with `saved_model.pb`: `path` or its highest version.
 
+    ```python
+    folder = audio_tf.export.saved_model_folder("exported/dog_or_rain")
+    model = tf.saved_model.load(str(folder))
+    ```
+
     Returns:
         `pathlib.Path`, or `None` if no folder has the file.
     """
@@ -42,6 +47,11 @@ def saved_model_folder(path):
 
 class ExportedClassifier(StoredClassifier):
     """A SavedModel written by `export`, loaded for scoring.
+
+    ```python
+    classifier = audio_tf.export.ExportedClassifier("exported/dog_or_rain")
+    classifier.classify("dog.wav")["scores"]
+    ```
 
     Args:
         path: the folder of the model or of one version.

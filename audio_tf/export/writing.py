@@ -41,6 +41,11 @@ def export(
 ):
     """Writes an `AudioClassifier` as a SavedModel that needs no audio_tf.
 
+    ```python
+    classifier = audio_tf.models.AudioClassifier.from_preset("trained")
+    audio_tf.export.export(classifier, "exported/dog_or_rain", version=1)
+    ```
+
     Batch and length are dynamic in all signatures, and all floats float32:
 
     | signature | takes | gives |
