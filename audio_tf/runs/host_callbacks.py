@@ -1,4 +1,4 @@
-"""What training over several hosts asks of callbacks and of scoring."""
+"""Callbacks and scoring as training over several hosts asks for them."""
 
 import keras
 

@@ -1,4 +1,4 @@
-"""Where a host of a training stands among the others, and how it is told."""
+"""The place of a training's host among the others, and how it is told."""
 
 import dataclasses
 import os
