@@ -101,7 +101,8 @@ test-beam: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[beam]"
 	$(BIN)/pytest tests/archives tests/runs/test_prepare.py
 
-# The wheel in a new environment, outside the repository.
+# The wheel in a new environment, outside the repository; with the page, if
+# there is Debian's package chromium.
 test-wheel:
 	$(PYTHON) tests/wheel.py
 

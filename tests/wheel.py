@@ -5,7 +5,9 @@
 builds the source distribution and the wheel, compares what is in them with
 the repository, installs the wheel with all that it asks for in a new virtual
 environment, and there, in an empty folder, trains, evaluates, exports,
-classifies, pre-trains and probes. `make test-wheel` runs it; most of its
+classifies, pre-trains and probes. Then it adds what the page needs, `[app]`,
+and runs copies of `tests/app` against the installed library: Chromium opens
+the page, drops files and records. `make test-wheel` runs it; most of its
 minutes are pip's.
 """
 
@@ -22,6 +24,21 @@ import tempfile
 import zipfile
 
 from repository import ROOT, tracked
+
+# What the page's tests need of the repository: no module of the library.
+PAGE_TESTS = ("pyproject.toml", "tests/conftest.py", "tests/tiny.py")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# The tests' process must have the installed library as well.
+INSTALLED = """
+import sys
+
+import audio_tf
+
+
+def test_the_library_is_the_installed_one():
+    assert audio_tf.__file__.startswith(f"{sys.prefix}/lib/")
+    assert not any("REPOSITORY" in path for path in sys.path)
+"""
 
 # A model that takes seconds to train.
 SIZES = {
@@ -107,6 +124,19 @@ def expect(holds, what):
     print(f"ok: {what}", flush=True)
 
 
+def check_installed(environment, folder):
+    """Looks up which library a process in a folder imports."""
+    where = call(
+        environment / "bin" / "python",
+        *("-c", "import audio_tf; print(audio_tf.__file__)"),
+        cwd=folder,
+    )
+    expect(
+        where.startswith(f"{environment}/lib/") and "site-packages" in where,
+        "audio_tf is the installed one",
+    )
+
+
 def use(environment, folder):
     """Does what a user does first, in an empty folder."""
 
@@ -118,12 +148,7 @@ def use(environment, folder):
             status=status,
         )
 
-    where = call(
-        environment / "bin" / "python",
-        *("-c", "import audio_tf; print(audio_tf.__file__)"),
-        cwd=folder,
-    )
-    expect(str(environment) in where, "audio_tf is the installed one")
+    check_installed(environment, folder)
     print(audio_tf("--version").strip())
 
     listed = call(
@@ -176,6 +201,33 @@ def use(environment, folder):
     )
 
 
+def use_page(environment, wheel, folder):
+    """Runs the tests of the page, copied beside no library.
+
+    They start `audio-tf app` of the environment, in a folder without
+    `audio_tf`, and drive it by the system's Chromium.
+    """
+    if CHROMIUM is None:
+        print("THE PAGE IS NOT TRIED: it needs apt-get install chromium")
+        return
+    python = environment / "bin" / "python"
+    needed = f"{wheel}[app,browser,test]"
+    call(python, "-m", "pip", "install", "--quiet", needed, cwd=folder)
+    tests = [name for name in tracked() if name.startswith("tests/app/")]
+    for name in (*tests, *PAGE_TESTS):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    installed = folder / "tests" / "app" / "test_installed.py"
+    installed.write_text(INSTALLED.replace("REPOSITORY", str(ROOT)))
+    check_installed(environment, folder)
+    said = call(python, "-m", "pytest", "-v", "tests/app", cwd=folder)
+    print(said, end="")
+    expect(
+        " passed" in said and " skipped" not in said,
+        "the page of the wheel passes its tests, and none is skipped",
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -203,6 +255,9 @@ def main():
         again = ("--force-reinstall", "--no-deps")
         call(*pip, "install", "--quiet", *again, wheel, cwd=top)
         use(environment.resolve(), folder)
+        page = top / "page"
+        page.mkdir()
+        use_page(environment.resolve(), wheel, page)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -11,6 +12,8 @@ import time
 import keras
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# As a user starts it, of the environment that the tests run in.
+COMMAND = pathlib.Path(sys.executable).with_name("audio-tf")
 WAIT_S = 500.0  # A busy machine, and no more than pytest waits.
 FLAGS = [
     "--no-sandbox",
@@ -24,14 +27,20 @@ class Served:
 
     Args:
         folder: path.
+
+    Attributes:
+        began_s: time.monotonic() at the start of the process.
+        page_s: seconds from there to the first page that a browser showed
+            whole, or `None` before.
     """
 
     def __init__(self, folder):
         self.folder = folder
         self.log = folder / "log"
+        self.began_s, self.page_s = time.monotonic(), None
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "audio_tf.cli", "app", "--port", "0"],
+                [COMMAND, "app", "--port", "0"],
                 env={**os.environ, "TMPDIR": str(folder)},
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -75,15 +84,16 @@ def missing():
 class Visit:
     """A visit of the page, and all that the browser asked and said."""
 
-    def __init__(self, context, url):
+    def __init__(self, context, served):
         self.requests, self.errors = [], []
         context.set_default_timeout(1000 * WAIT_S)
         self.page = context.new_page()
         context.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("dialog", lambda dialog: self.errors.append("dialog"))
-        self.page.goto(url)
+        self.page.goto(served.url)
         self.sample("bell").wait_for()
+        served.page_s = served.page_s or time.monotonic() - served.began_s
 
     def sample(self, name):
         return self.page.get_by_role("button", name=name, exact=True)

@@ -7,9 +7,11 @@ the system's Chromium; it has a microphone that plays a file.
 import contextlib
 import http.client
 import json
+import os
 import shutil
 import signal
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -35,7 +37,8 @@ OTHER = "audio_transformer_fsdd_digits"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def served(tmp_path_factory, chromium):
+    """The server; the browser is there before, so that it costs no time."""
     served = browsing.Served(tmp_path_factory.mktemp("served"))
     yield served
     served.process.terminate()
@@ -67,7 +70,7 @@ def visit(chromium, served):
                 **settings,
             )
             opened.callback(context.close)
-            return browsing.Visit(context, served.url)
+            return browsing.Visit(context, served)
 
         yield visit
 
@@ -94,8 +97,17 @@ def sounds(tmp_path_factory):
 @pytest.mark.parametrize("name", ["noise.wav", "a tone.flac"])
 def test_a_file_has_the_scores_of_classify(name, visit, sounds, served, capsys):
     visited = visit()
+    began_s = time.monotonic()
     visited.drop(sounds / name)
     visited.wait_for(name)
+    visited.page.locator(".atf-score").first.wait_for()
+    answer_s = time.monotonic() - began_s
+    with capsys.disabled():  # Printed alone: a busy machine takes longer.
+        print(
+            f"\n{name}: answer after {answer_s:.1f} s; first page "
+            f"{served.page_s:.1f} s after the server's start; "
+            f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+        )
     (line,), _ = classified(capsys, sounds / name, "--json")
     found, expected = json.loads(visited.text("--json")), json.loads(line)
     assert found["file"] == name
