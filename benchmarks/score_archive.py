@@ -36,6 +36,9 @@ from audio_tf.audio.audio_files import audio_below
 
 WINDOW_S = 60.0
 TOLERANCE = 1e-5
+# Until the first shards of a run are scored, about.
+STARTS_WITHIN_S = 15.0
+STEPS = ("clips", "whole", "service", "kills")
 RATES_HZ = (8_000, 16_000, 22_050, 44_100)
 KINDS = (("wav", "PCM_16"), ("flac", "PCM_16"), ("wav", "FLOAT"))
 COMMAND = [sys.executable, "-m", "audio_tf.cli"]
@@ -55,6 +58,13 @@ def parse():
     parser.add_argument("--recordings", type=int, default=2)
     parser.add_argument("--recording-s", type=float, default=3_600.0)
     parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument(
+        "--steps",
+        nargs="+",
+        choices=STEPS,
+        default=STEPS,
+        help="the timed ones want a quiet machine; kills need a whole run",
+    )
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
@@ -325,29 +335,44 @@ def timed(arguments, sources, out, *flags):
     return seconds
 
 
-def kill_and_resume(arguments, sources, out, seconds):
+def kill_and_resume(arguments, sources, out, shards):
     """Kills runs at random moments, then lets one end.
+
+    Each is killed after a random number of new shards, or as it starts, so
+    that every kill meets work that is left.
+
+    Args:
+        shards: int, how many there are in all.
 
     Returns:
         The shards that were there after each kill.
     """
     draw = random.Random(arguments.seed)
-    there = []
+    there = [0]
     for number in range(arguments.kills):
         process = start(arguments, sources, out)
-        try:
-            process.wait(draw.uniform(0.0, seconds))
-        except subprocess.TimeoutExpired:
-            # Every other time its workers stay, as when a machine is short of
-            # memory.
-            if number % 2:
-                os.kill(process.pid, signal.SIGKILL)
-            else:
-                os.killpg(process.pid, signal.SIGKILL)
+        goal = draw.randint(0, 2 * shards // (arguments.kills + 1))
+        wait = draw.uniform(0.0, 2.0 if goal else STARTS_WITHIN_S)
+        while process.poll() is None and written(out) < there[-1] + goal:
+            time.sleep(0.05)
+        time.sleep(wait)
+        if process.poll() is not None:
+            raise SystemExit(f"it has ended before kill {number + 1}")
+        # Every other time its workers stay, as when a machine is short of
+        # memory.
+        if number % 2:
+            os.kill(process.pid, signal.SIGKILL)
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        there.append(len(list(pathlib.Path(out).glob("scores/*.parquet"))))
+        there.append(written(out))
     print(finish(start(arguments, sources, out)), flush=True)
-    return there
+    return there[1:]
+
+
+def written(out):
+    """Returns how many shards there are in a folder of scores."""
+    return len(list(pathlib.Path(out).glob("scores/*.parquet")))
 
 
 def job_service(arguments, sources, out):
@@ -393,7 +418,6 @@ def main():
         (folder / "made.json").write_text(note)
     sources, must_fail = json.loads((folder / "made.json").read_text())
     must_fail = set(must_fail)
-    seconds_of_audio = arguments.recordings * arguments.recording_s
     clips, alone = classify(arguments, corpus / "clips")
     print(
         f"audio-tf classify, one thread on one core: {len(clips)} clips in "
@@ -401,26 +425,29 @@ def main():
         flush=True,
     )
     windows = windows_of(arguments, corpus) if arguments.recordings else {}
-    outs = [folder / name for name in ("local", "clips", "service", "killed")]
-    for out in outs:
-        shutil.rmtree(out, ignore_errors=True)
-    local, only_clips, service, killed = outs
-    short = [each for each in sources if not each.endswith("long")]
-    if seconds_of_audio:
+    only_clips, whole, service, killed = [folder / step for step in STEPS]
+    for step in arguments.steps:
+        shutil.rmtree(folder / step, ignore_errors=True)
+    if "clips" in arguments.steps:
+        short = [each for each in sources if not each.endswith("long")]
         seconds = timed(arguments, short, only_clips)
         print(f"  clips alone: {alone / seconds:.2f} times one thread")
-        alone = classify(arguments, corpus / "clips", corpus / "long")[1]
-        print(f"one thread, with the recordings: {alone:.0f} s", flush=True)
-    seconds = timed(arguments, sources, local)
-    print(f"  {alone / seconds:.2f} times one thread")
-    print(f"  differs by {compare(local, clips, windows, must_fail):.1e}")
-    job_service(arguments, sources, service)
-    print(f"  differs by {compare(service, clips, windows, must_fail):.1e}")
-    there = kill_and_resume(arguments, sources, killed, seconds)
-    print(f"  shards after each kill: {there}")
-    print(f"  differs by {compare(killed, clips, windows, must_fail):.1e}")
-    if read(killed)[1] != read(local)[1]:
-        raise SystemExit("what failed differs after the kills")
+    if "whole" in arguments.steps:
+        if arguments.recordings:
+            alone = classify(arguments, corpus / "clips", corpus / "long")[1]
+            print(f"one thread, with the recordings: {alone:.0f} s", flush=True)
+        seconds = timed(arguments, sources, whole)
+        print(f"  {alone / seconds:.2f} times one thread")
+        print(f"  differs by {compare(whole, clips, windows, must_fail):.1e}")
+    if "service" in arguments.steps:
+        job_service(arguments, sources, service)
+        print(f"  differs by {compare(service, clips, windows, must_fail):.1e}")
+    if "kills" in arguments.steps:
+        there = kill_and_resume(arguments, sources, killed, written(whole))
+        print(f"  shards after each kill: {there}")
+        print(f"  differs by {compare(killed, clips, windows, must_fail):.1e}")
+        if read(killed)[1] != read(whole)[1]:
+            raise SystemExit("what failed differs after the kills")
 
 
 if __name__ == "__main__":
