@@ -351,8 +351,9 @@ def kill_and_resume(arguments, sources, out, shards):
     there = [0]
     for number in range(arguments.kills):
         process = start(arguments, sources, out)
-        goal = draw.randint(0, 2 * shards // (arguments.kills + 1))
-        wait = draw.uniform(0.0, 2.0 if goal else STARTS_WITHIN_S)
+        kills_left = arguments.kills - number
+        goal = draw.randint(0, (shards - there[-1]) // (kills_left + 1))
+        wait = draw.uniform(0.0, 0.5 if goal else STARTS_WITHIN_S)
         while process.poll() is None and written(out) < there[-1] + goal:
             time.sleep(0.05)
         time.sleep(wait)
