@@ -21,6 +21,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import bad_clients
 import numpy as np
 import process
 import served
@@ -33,18 +34,6 @@ WARM_UP_S = 300.0
 MAX_GROWTH = 0.05
 MAX_DIFFERENCE = 1e-5
 SAMPLES_AT_A_TIME = 6  # Memory is the median of a minute's samples.
-
-BAD_REQUESTS = [
-    b"{",
-    b"\xff\xfe\x00",
-    b"[]",
-    b'{"instances": []}',
-    b'{"instances": [[0.1, 0.2], [0.1]]}',
-    b'{"inputs": {"waveform": [["high"]]}}',
-    b'{"signature_name": "sing", "instances": [[0.1]]}',
-    b'{"signature_name": "serving_audio_bytes",'
-    b' "inputs": {"audio_bytes": [{"b64": "?"}]}}',
-]
 
 
 def main():
@@ -247,8 +236,8 @@ class Soak:
 
     def bad_request(self, rng, asked):
         """One that gets 400, or a client that is gone before the answer."""
-        place = rng.integers(len(BAD_REQUESTS) + 1)
-        if place == len(BAD_REQUESTS):
+        place = rng.integers(len(bad_clients.BAD_REQUESTS) + 1)
+        if place == len(bad_clients.BAD_REQUESTS):
             parts = urllib.parse.urlsplit(self.url)
             with socket.create_connection((parts.hostname, parts.port)) as gone:
                 gone.sendall(
@@ -257,12 +246,14 @@ class Soak:
                 )
         else:
             try:
-                self.post(BAD_REQUESTS[place])
-                self.violate(f"200 for {BAD_REQUESTS[place]}")
+                self.post(bad_clients.BAD_REQUESTS[place])
+                self.violate(f"200 for {bad_clients.BAD_REQUESTS[place]}")
             except urllib.error.HTTPError as error:
                 error.read()
                 if error.code != 400:
-                    self.violate(f"{error.code} for {BAD_REQUESTS[place]}")
+                    self.violate(
+                        f"{error.code} for {bad_clients.BAD_REQUESTS[place]}"
+                    )
         with self.lock:
             self.counts["bad requests"] += 1
 
