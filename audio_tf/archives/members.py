@@ -195,13 +195,14 @@ class Reader:
     """
 
     def __init__(self, path):
+        self.path, self.version = path, places.version_of(path)
         self.stack = contextlib.ExitStack()
         file = self.stack.enter_context(places.opened(path))
-        self.zip = self.stream = None
+        self.zip, self.stream, self.packed = None, None, False
         if is_zip(path):
             self.zip = self.stack.enter_context(zipfile.ZipFile(file))
         else:
-            self.stream, _ = self.stack.enter_context(unpacked(file))
+            self.stream, self.packed = self.stack.enter_context(unpacked(file))
 
     def fetch(self, name, place, size):
         """Reads a member.
@@ -234,3 +235,36 @@ class Reader:
     def close(self):
         """Closes the archive."""
         self.stack.close()
+
+
+# The packed tar that was read last, by what tells it from others.
+LEFT_OPEN = {}
+
+
+def take(path):
+    """Returns a `Reader` of an archive, which may be one that was left open.
+
+    Args:
+        path: str.
+    """
+    # Taken out as long as it is in use: another thread opens its own.
+    return LEFT_OPEN.pop((path, places.version_of(path)), None) or Reader(path)
+
+
+def leave(reader):
+    """Leaves a packed tar open for who reads on in it, and closes others.
+
+    What is packed has to be unpacked from its beginning up to a member, and a
+    worker reads shard after shard of it.
+
+    Args:
+        reader: `Reader`, all of whose members so far could be read.
+    """
+    version = places.version_of(reader.path)
+    if not reader.packed or version != reader.version or None in version:
+        reader.close()
+        return
+    for key in list(LEFT_OPEN):
+        if other := LEFT_OPEN.pop(key, None):
+            other.close()
+    LEFT_OPEN[reader.path, version] = reader

@@ -118,20 +118,26 @@ def archive_of(clip):
 def fetch_members(archive, clips):
     """Reads members of an archive; see `fetch`."""
     try:
-        reader = members.Reader(archive)
+        reader = members.take(archive)
     except members.DAMAGED as error:
         reason = f"its archive is not readable ({places.first_line(error)})"
         yield from ((clip, None, reason) for clip in clips)
         return
+    done = damaged = False
     try:
         for clip in clips:
             try:
                 found = reader.fetch(clip.member, clip.place, clip.size)
                 yield clip, found, None
             except ValueError as error:
+                damaged = True
                 yield clip, None, str(error)
+        done = True
     finally:
-        reader.close()
+        if done and not damaged:
+            members.leave(reader)
+        else:
+            reader.close()
 
 
 def pieces_of(clip, fetched, reason, sample_rate_hz, window_s):

@@ -153,3 +153,36 @@ def test_a_member_larger_than_memory_should_hold(tmp_path, monkeypatch):
     fetched.close()
     assert not members.places.pathlib.Path(fetched.path).exists()
     reader.close()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_packed_tar_stays_open_for_the_next_shard(tmp_path, suffix):
+    path = write(tmp_path / f"sounds.{suffix}", CONTENTS.items())
+    found, _ = members.list_members(path)
+    first = members.take(path)
+    assert members.take(path) is not first, "one that is in use"
+    first.fetch(found[0].name, found[0].place, found[0].size)
+    members.leave(first)
+    then = members.take(path)
+    assert (then is first) == (".tar." in path)
+    # The members before are there, too.
+    for each in (found[2], found[0]):
+        fetched = then.fetch(each.name, each.place, each.size)
+        assert fetched.content == CONTENTS[each.name]
+    members.leave(then)
+
+
+def test_an_archive_that_has_changed_is_opened_anew(tmp_path):
+    path = write(tmp_path / "sounds.tar.gz", CONTENTS.items())
+    before = members.take(path)
+    members.leave(before)
+    changed = {"d/a.wav": b"other" * 5_000}
+    write(tmp_path / "sounds.tar.gz", changed.items())
+    (found,), _ = members.list_members(path)
+    after = members.take(path)
+    assert after is not before
+    assert (
+        after.fetch(found.name, found.place, found.size).content
+        == (changed["d/a.wav"])
+    )
+    after.close()
