@@ -6,11 +6,16 @@ is right both there and here.
 """
 
 import ast
+import functools
 import pathlib
 import posixpath
 import re
+import subprocess
+import sys
+import tempfile
 
 import jupytext
+import pictures
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
@@ -24,12 +29,19 @@ OTHERS = (
     "benchmarks/*.png",
     "audio_tf/saved_models/*/README.md",
 )
+# Where the site has what `pictures.py` draws.
+PICTURES = "pictures"
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 LINK = re.compile(r"(\]\()([^)\s:#]+)(#[^)\s]*)?\)")
 # `<!-- figures: HEADING -->` stands for a section of the figures.
 FIGURES = re.compile(r"<!-- figures: (.+?) -->")
 # `<!-- code: FILE NAME -->` stands for a class or function of a file.
 CODE = re.compile(r"<!-- code: (\S+) (\S+) -->")
+# `<!-- picture: NAME CAPTION -->` stands for one of `pictures.PICTURES`.
+PICTURE = re.compile(r"<!-- picture: (\S+) (.+?) -->", re.S)
+# Code within a line, and a word in it that has a hyphen and fits any screen.
+INLINE = re.compile(r"(<pre\b.*?</pre>)|<code>([^<]+)</code>", re.S)
+HYPHENED = re.compile(r"(?<!\S)(?=\S*-)\S{1,28}(?!\S)")
 # What a browser would load from another host as soon as it opens a page.
 LOADED = re.compile(
     r"<(?:script|img|iframe|source|link\b[^>]*rel=\"?(?:stylesheet|preconnect|"
@@ -48,7 +60,48 @@ def on_files(files, config):
             config, f"examples/{path.stem}.md", content=example(path)
         )
         files.append(page)
+    for name, content in drawn().items():
+        picture = f"{PICTURES}/{name}.png"
+        files.append(File.generated(config, picture, content=content))
     return files
+
+
+@functools.cache
+def drawn():
+    """Returns the content of each picture by name, drawn once a process.
+
+    Another process draws them: TensorFlow has no place in that of MkDocs.
+
+    Raises:
+        PluginError: if that fails; it has what was printed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, ROOT / DOCS / "pictures.py", folder],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if done.returncode:
+            raise PluginError(f"pictures.py failed: {done.stdout[-3000:]}")
+        files = pathlib.Path(folder).glob("*.png")
+        return {path.stem: path.read_bytes() for path in sorted(files)}
+
+
+def picture(name, caption):
+    """Returns a picture as Markdown, with its caption and its command.
+
+    Raises:
+        PluginError: if there is no such picture.
+    """
+    if name not in pictures.PICTURES:
+        raise PluginError(f"pictures.py has no picture {name!r}")
+    caption, file = " ".join(caption.split()), f"{PICTURES}/{name}.png"
+    command = pictures.PICTURES[name].command
+    return (
+        f"[![{caption}]({file})]({file})\n\n"
+        f"*{caption}* `{command}`\n{{ .caption }}"
+    )
 
 
 def example(path):
@@ -113,8 +166,21 @@ def on_page_markdown(markdown, page, **_):
         return f"{found[1]}{link}{found[3] or ''})"
 
     markdown = CODE.sub(lambda found: code(found[1], found[2]), markdown)
+    markdown = PICTURE.sub(lambda found: picture(*found.groups()), markdown)
     markdown = FIGURES.sub(lambda found: section(found[1]), markdown)
     return LINK.sub(turned, markdown)
+
+
+def on_page_content(html, **_):
+    """Keeps flags whole, which browsers would break behind each hyphen."""
+
+    def kept(found):
+        if found[1]:
+            return found[1]
+        text = HYPHENED.sub(r'<span class="whole">\g<0></span>', found[2])
+        return f"<code>{text}</code>"
+
+    return INLINE.sub(kept, html)
 
 
 def on_post_page(output, page, **_):

@@ -5,7 +5,10 @@ import configparser
 import contextlib
 import importlib
 import re
+import runpy
+import shlex
 
+import numpy as np
 import pages
 import pytest
 from repository import ROOT
@@ -75,6 +78,36 @@ def test_links_lead_to_files_and_headings():
             assert file.exists(), (name, target)
             known = pages.anchors(file) if anchor else set()
             assert not anchor or anchor in known, (name, target, anchor)
+
+
+def test_pictures_are_drawn_and_shown(parsers, capsys):
+    """Each picture stands on a page, and its command has known flags."""
+    drawn = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["PICTURES"]
+    shown = [
+        name
+        for page in PAGES.values()
+        for name in re.findall(r"<!-- picture: (\S+) ", page.read_text())
+    ]
+    assert sorted(shown) == sorted(drawn)
+    for picture in drawn.values():
+        program, *arguments = shlex.split(picture.command)
+        assert program == "audio-tf"
+        try:
+            check(parsers, arguments)
+        except SystemExit:
+            pytest.fail(capsys.readouterr().err)
+
+
+@pytest.mark.long
+def test_pictures_show_something(tmp_path):
+    """All commands run, and what they draw is no empty canvas."""
+    runpy.run_path(str(ROOT / "docs" / "pictures.py"))["draw"](tmp_path)
+    image = pytest.importorskip("matplotlib.image")
+    found = {path.stem: path for path in tmp_path.glob("*.png")}
+    assert len(found) == 6
+    for name, path in found.items():
+        colours = np.unique(image.imread(path)[..., :3].reshape(-1, 3), axis=0)
+        assert len(colours) > 50, name
 
 
 def test_blocks_are_python_commands_or_text():
