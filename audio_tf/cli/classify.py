@@ -28,15 +28,12 @@ def add(parser):
 
 def run(arguments):
     """Classifies the files and returns the exit status."""
-    files = sources.find_files(arguments.files)
-    contents = sources.read_stdin(files)
+    named = sources.find_sources(arguments.files)
     with console.quiet_tensorflow():
         # They load TensorFlow, here where it is quiet.
         import audio_tf.models  # noqa: F401
-        from audio_tf.audio.sources import Source
         from audio_tf.export import classifiers
     classifier = classifiers.load_classifier(arguments.model)
-    named = [Source(file, content=contents.get(file)) for file in files]
     failures = {}
     for found in classifier.classify_sources(
         named, arguments.top, arguments.strict

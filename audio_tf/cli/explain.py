@@ -74,17 +74,14 @@ def add(parser):
 
 def run(arguments):
     """Explains the files and returns the exit status."""
-    files = sources.find_files(arguments.files)
-    contents = sources.read_stdin(files)
+    named = sources.find_sources(arguments.files)
     with console.quiet_tensorflow():
-        # They load TensorFlow, here where it is quiet.
-        from audio_tf.audio.sources import Source
+        # It loads TensorFlow, here where it is quiet.
         from audio_tf.export import classifiers
     classifier = classifiers.load_trained(arguments.model)
     draw = None
     if arguments.pictures is not None:
         draw = Pictures(arguments.pictures, classifier.sample_rate_hz)
-    named = [Source(file, content=contents.get(file)) for file in files]
     failures = {}
     for source, found in classifier.explain_sources(
         named,

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from audio_tf import console
+
 STDIN = "-"
 
 
@@ -33,6 +35,26 @@ def find_files(paths):
         more = len(files) - len(once)
         print(f"{more} files were given twice, taken once", file=sys.stderr)
     return list(once.values())
+
+
+def find_sources(paths):
+    """Finds what a command is given, as the library takes it.
+
+    Args:
+        paths: as `find_files` takes them.
+
+    Returns:
+        List of `audio.sources.Source`.
+
+    Raises:
+        FileNotFoundError: as `find_files`.
+    """
+    files = find_files(paths)
+    contents = read_stdin(files)
+    with console.quiet_tensorflow():
+        # It loads TensorFlow, here where it is quiet.
+        from audio_tf.audio.sources import Source
+    return [Source(file, content=contents.get(file)) for file in files]
 
 
 def read_stdin(files):

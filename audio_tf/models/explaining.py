@@ -1,7 +1,8 @@
 """Explanations of labels: a weight for every patch of a clip's sound.
 
-Each method of `METHODS` is judged by benchmarks/explanations.py on clips of
-the released models; one that fails is not here.
+Each method of `METHODS` is measured by benchmarks/explanations.py on clips of
+the released models. One that says the same of a model before training, or is
+behind random order, is not here.
 """
 
 import numpy as np

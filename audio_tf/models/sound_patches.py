@@ -170,11 +170,12 @@ class SoundPatches:
             chunk: `Chunk`.
         """
         bands = np.stack(list(self.bands_of(chunk.audio)))
-        times = np.unique(chunk.patch)
-        slopes = self.slopes(chunk, np.eye(self.shape[0])[times])
 
         def mix(gains):
-            rows = [(bands * (each[times].T @ slopes)).sum(0) for each in gains]
+            # One row after the other: long clips have many samples and times.
+            rows = [
+                (bands * self.slopes(chunk, each.T)).sum(0) for each in gains
+            ]
             return np.stack(rows).astype("float32")
 
         return mix
