@@ -208,6 +208,15 @@ def read_list(out, part):
     return Listing(shards, [tuple(each) for each in note["failed"]])
 
 
+def largest_first(found):
+    """Sorts shards: runners that deal them out in turn give each the same.
+
+    Those of about one size keep their order, in which a packed archive is
+    best read.
+    """
+    return sorted(found, key=lambda shard: -shard.size.bit_length())
+
+
 def read_clips(out, shard):
     """Returns the clips of a shard, list of `Clip`, by its name."""
     part, number = Shard(shard, 0, 0).place

@@ -6,6 +6,11 @@ machines would have to meet, and a kill costs no more than the shards that are
 being scored. Within a shard the classifier has batches of its own.
 """
 
+import dataclasses
+import threading
+import typing
+from concurrent.futures import ThreadPoolExecutor
+
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
@@ -13,7 +18,7 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from audio_tf import console
-from audio_tf.archives import lists, planning, shards, tables
+from audio_tf.archives import lists, planning, settling, shards, tables
 from audio_tf.archives.lists import Part
 from audio_tf.archives.tables import Settings
 
@@ -24,6 +29,19 @@ COUNTERS = ("shards", "rows", "clips_failed", "archives")
 def count(name, number=1):
     """Adds to a counter of this run, which the runner shows."""
     Metrics.counter(NAMESPACE, name).inc(number)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ready:
+    """A classifier, and the settings as it has completed them.
+
+    Attributes:
+        classifier: `audio.scoring.ClipClassifier`.
+        settings: `tables.Settings`.
+    """
+
+    classifier: typing.Any
+    settings: Settings
 
 
 class ShardHandler(ModelHandler):
@@ -42,24 +60,34 @@ class ShardHandler(ModelHandler):
         self.options = options
 
     def load_model(self):
-        """Returns the classifier."""
+        """Returns the `Ready` model.
+
+        Raises:
+            ValueError: if it does not fit the settings or the folder; see
+                `settling.settle`. `run` raises the same.
+        """
         use(self.options)
-        return load_classifier(self.settings.model)
+        given = Settings(*self.settings)
+        with settling.telling(self.out):
+            classifier = loaded(given.model)
+            settings = settling.settle(self.out, given, classifier)
+        return Ready(classifier, settings)
 
     def run_inference(self, batch, model, inference_args=None):
         """Scores shards.
 
         Args:
             batch: names of shards, one of them.
-            model: the classifier.
+            model: `Ready`.
             inference_args: nothing.
 
         Yields:
             Pairs of the name of a shard and its `pyarrow.Table`.
         """
-        settings = Settings(*self.settings)
         for shard in batch:
-            table = shards.score_task(model, self.out, shard, settings)
+            table = shards.score_task(
+                model.classifier, self.out, shard, model.settings
+            )
             yield shard, table
 
     def get_num_bytes(self, batch):
@@ -92,6 +120,34 @@ def load_classifier(name):
     return classifiers.load_classifier(name)
 
 
+# Classifiers that a thread of this process loads, futures by name.
+LOADING = {}
+ONE_AT_A_TIME = threading.Lock()
+
+
+def begin_loading(name):
+    """Begins to load a classifier, and returns its future at once.
+
+    Archives are listed before anything is scored, and the seconds that
+    TensorFlow takes to be imported pass meanwhile.
+    """
+    with ONE_AT_A_TIME:
+        if name not in LOADING:
+            thread = ThreadPoolExecutor(1)
+            LOADING[name] = thread.submit(load_classifier, name)
+            thread.shutdown(wait=False)
+        return LOADING[name]
+
+
+def loaded(name):
+    """Returns a classifier, which is not held on to."""
+    future = begin_loading(name)
+    try:
+        return future.result()
+    finally:
+        LOADING.pop(name, None)
+
+
 def write_shard(scored, out):
     """Writes what a shard has come to.
 
@@ -106,27 +162,20 @@ def write_shard(scored, out):
     count("clips_failed", len(tables.failed_of(table.schema)))
 
 
-def list_part(part, out, options):
+def list_part(part, out, model, options):
     """Lists an archive, and returns the names of its shards.
 
     Args:
         part: fields of a `lists.Part`.
         out: str, the folder of the results.
+        model: str, what the shards will be scored by.
         options: list of str, Beam's own flags.
     """
     use(options)
+    begin_loading(model)
     count("archives")
     found = lists.list_archive(out, Part(*part))
-    return [shard.name for shard in largest_first(found.shards)]
-
-
-def largest_first(found):
-    """Sorts shards: runners that deal them out in turn give each the same.
-
-    Those of about one size keep their order, in which a packed archive is
-    best read.
-    """
-    return sorted(found, key=lambda shard: -shard.size.bit_length())
+    return [shard.name for shard in lists.largest_first(found.shards)]
 
 
 def run(names, unlisted, out, settings, options):
@@ -136,19 +185,23 @@ def run(names, unlisted, out, settings, options):
         names: list of str, the shards to be scored.
         unlisted: list of `lists.Part`, archives to be listed and scored.
         out: str, the folder of the results.
-        settings: `tables.Settings`.
+        settings: `tables.Settings` as they are given.
         options: list of str, Beam's own flags.
 
     Returns:
         Dict of the counters of `COUNTERS`, those that the runner tells.
     """
+    LOADING.clear()
     pipeline = beam.Pipeline(options=PipelineOptions(options))
     known = pipeline | "shards" >> beam.Create(names)
     listed = (
         pipeline
         | "archives" >> beam.Create([tuple(part) for part in unlisted])
         | "spread archives" >> beam.Reshuffle()
-        | "list" >> beam.FlatMap(list_part, out=out, options=options)
+        | "list"
+        >> beam.FlatMap(
+            list_part, out=out, model=settings.model, options=options
+        )
     )
     _ = (
         (known, listed)

@@ -3,22 +3,16 @@
 import contextlib
 import dataclasses
 import fcntl
-import json
 import os
 
-import numpy as np
 import tqdm
 
 from audio_tf import pipelines
 from audio_tf.ahead import map_ahead
-from audio_tf.archives import listing, places, planning, tables
+from audio_tf.archives import listing, lists, places, planning, settling, tables
 from audio_tf.ops.checks import check_positive, check_sizes
 
-RUN, LOG = "run.json", "run.log"
-# Samples of noise that tell one model from another of the same name.
-PROBE = 8_000
-# What scores of one model may differ by from machine to machine.
-SAME = 1e-3
+LOG = "run.log"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,17 +118,25 @@ def score(
         out = os.path.abspath(out)
     if not places.is_remote(model) and os.path.exists(model):
         model = os.path.abspath(model)
+    settings = tables.Settings(model, labels, window_s, top, embeddings)
     with locked(out):
-        settings = settle(
-            out,
-            tables.Settings(model, labels, window_s, top, embeddings),
-            pipeline.load_classifier(model),
-        )
+        settling.check(out, settings)
         plan = planning.Plan(out)
         retried = failed_shards(plan) if retry_failed else ()
         plan.extend(listing.find(sources, column), retried)
         plan.clear()
-        counted = work(plan, settings, flags, pipeline, runner is None)
+        names, unlisted = missing(plan)
+        counted = {}
+        if names or unlisted:
+            with (
+                logged(plan.out, runner is None) as terminal,
+                progress(plan, terminal),
+                settling.refusals(out),
+            ):
+                counted = pipeline.run(names, unlisted, out, settings, flags)
+        else:
+            # No worker looks whether the model is that of the folder.
+            settling.settle(out, settings, pipeline.load_classifier(model))
         return finish(plan, counted)
 
 
@@ -159,85 +161,6 @@ def locked(out):
         yield
 
 
-def settle(out, settings, classifier):
-    """Completes settings by the model, and compares them with the folder's.
-
-    Args:
-        out: str, the folder of the results.
-        settings: `tables.Settings`.
-        classifier: `audio.scoring.ClipClassifier`.
-
-    Returns:
-        `tables.Settings`.
-
-    Raises:
-        ValueError: if the model knows no labels and none are given, gives no
-            embeddings, or the folder holds scores of other settings.
-    """
-    settings = settings._replace(labels=labels_of(settings, classifier))
-    if settings.embeddings and not classifier.embeds:
-        raise ValueError(
-            "`embeddings` needs a preset or a SavedModel; files of other "
-            f"formats have scores alone. Received: model={settings.model}"
-        )
-    window = settings.window_s
-    if None not in (window, classifier.chunk_s) and window < classifier.chunk_s:
-        raise ValueError(
-            "`window_s` must be at least the chunk that the model takes, "
-            f"{classifier.chunk_s} s. Received: window_s={window}"
-        )
-    noise = np.random.default_rng(7).normal(0, 0.1, PROBE)
-    audio = np.resize(noise, round((classifier.chunk_s or 1) * 16_000))
-    audio = audio.astype("float32")[None]
-    probe = np.asarray(classifier.score_batch(audio))[0].tolist()
-    path = places.join(out, RUN)
-    try:
-        there = json.loads(places.read(path))
-    except FileNotFoundError:
-        text = {**settings._asdict(), "probe": probe}
-        places.write(path, json.dumps(text, indent=1).encode())
-        return settings
-    for name, value in settings._asdict().items():
-        # Its place may be another one on another machine.
-        if name != "model" and there[name] != value:
-            raise ValueError(
-                f"{out} has scores with {name}={there[name]!r}; another "
-                f"`out` takes others. Received: {name}={value!r}"
-            )
-    if not np.allclose(there["probe"], probe, rtol=0, atol=SAME):
-        raise ValueError(
-            f"{out} has scores of another model, {there['model']}, or of "
-            f"other weights. Received: {settings.model}"
-        )
-    return settings
-
-
-def labels_of(settings, classifier):
-    """Returns the names of a model's classes.
-
-    Raises:
-        ValueError: if there are none, or others than it has classes.
-    """
-    given, own = settings.labels, classifier.labels
-    if given is not None and own is not None:
-        raise ValueError(
-            "`labels` are for a model that knows none. Received: labels for "
-            f"{settings.model}, which has {list(own)[:3]}..."
-        )
-    labels = own if given is None else given
-    if labels is None:
-        raise ValueError(
-            f"{settings.model} knows no names of its {classifier.num_classes} "
-            "classes: `labels` must name them. Received: none"
-        )
-    if len(labels) != classifier.num_classes:
-        raise ValueError(
-            f"`labels` must name the {classifier.num_classes} classes of "
-            f"{settings.model}. Received: {len(labels)} names"
-        )
-    return list(labels)
-
-
 def logged(out, local):
     """Keeps what workers of this machine say in a file beside the results.
 
@@ -252,35 +175,28 @@ def logged(out, local):
     return pipelines.logged(os.path.join(out, LOG) if here else None)
 
 
-def work(plan, settings, flags, pipeline, local):
-    """Scores the shards of a plan that have no file.
+def missing(plan):
+    """Returns what of a plan is to be done.
 
     Args:
         plan: `planning.Plan`.
-        settings: `tables.Settings`.
-        flags: list of str, Beam's.
-        pipeline: the module.
-        local: bool, whether the workers are of this machine.
 
     Returns:
-        Dict of counters.
+        Pair of the names of the shards that have no file, the largest first,
+        and of a list of the `lists.Part` of archives that are not listed.
     """
-    done, missing, unlisted = plan.done(), [], []
+    done, shards, unlisted = plan.done(), [], []
     listings = plan.listings()
     for part in plan.parts:
         if listings[part.name] is None:
             unlisted.append(part)
         else:
-            missing += [
+            shards += [
                 shard
                 for shard in listings[part.name].shards
                 if shard.name not in done
             ]
-    if not missing and not unlisted:
-        return {}
-    names = [shard.name for shard in pipeline.largest_first(missing)]
-    with logged(plan.out, local) as terminal, progress(plan, terminal):
-        return pipeline.run(names, unlisted, plan.out, settings, flags)
+    return [shard.name for shard in lists.largest_first(shards)], unlisted
 
 
 def read_ended(plan):

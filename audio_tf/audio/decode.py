@@ -92,11 +92,29 @@ def read_audio(path, content=None, max_samples=None):
         ((8000,), 8000)
     """
     path = os.fspath(path)
+    with open_audio(path, content) as (file, complete):
+        return read_opened(path, file, complete, max_samples)
+
+
+def read_opened(path, file, complete, max_samples=None):
+    """Reads a whole file that `open_audio` has opened.
+
+    Args:
+        path: str, path of the file, for messages.
+        file: `soundfile.SoundFile`.
+        complete: bool, whether all that the file promises is there.
+        max_samples: int or `None`, see `read_audio`.
+
+    Returns:
+        Pair of samples and rate, as `read_audio` returns it.
+
+    Raises:
+        AudioError: as `read_audio`.
+    """
+    rate_hz = file.samplerate
     if max_samples is None:
         max_samples = MAX_SAMPLES
-    with open_audio(path, content) as (file, complete):
-        rate_hz = file.samplerate
-        pieces = list(read_blocks(path, file, complete, max_samples))
+    pieces = list(read_blocks(path, file, complete, max_samples))
     audio = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
     check_rate(path, rate_hz)
     if not len(audio):

@@ -5,15 +5,17 @@ grow with its length.
 """
 
 import math
+import os
 import typing
 
 import numpy as np
 
 from audio_tf.audio.decode import (
+    at_rate,
     check_rate,
-    load_audio,
     open_audio,
     read_blocks,
+    read_opened,
 )
 from audio_tf.audio.resampling import REACH, resample
 
@@ -53,27 +55,25 @@ def read_windows(path, sample_rate_hz, window_s=None, content=None):
         AudioError: as `load_audio`. A recording that is cut off is found out
             at its end, after its windows: they must not be used then.
     """
-    if window_s is None or not is_longer(path, window_s, content):
-        audio = load_audio(path, sample_rate_hz, content)
-        yield Window(0.0, len(audio) / sample_rate_hz, audio)
-        return
-    size = round(window_s * sample_rate_hz)
+    path = os.fspath(path)
     with open_audio(path, content) as (file, complete):
         check_rate(path, file.samplerate)
-        # Not by the file's promise: its blocks end where its samples do.
-        blocks = read_blocks(path, file, complete, math.inf)
-        for start, audio in cut_stream(
-            blocks, file.samplerate, sample_rate_hz, size
-        ):
-            end = start + len(audio)
-            yield Window(start / sample_rate_hz, end / sample_rate_hz, audio)
-
-
-def is_longer(path, window_s, content=None):
-    """Returns whether a file promises more than some seconds."""
-    with open_audio(path, content) as (file, _):
-        check_rate(path, file.samplerate)
-        return file.frames > window_s * file.samplerate
+        # To open a clip costs as much as to read it: once must do.
+        if window_s is None or file.frames <= window_s * file.samplerate:
+            found = read_opened(path, file, complete)
+        else:
+            found = None
+            size = round(window_s * sample_rate_hz)
+            # Not by the file's promise: its blocks end where its samples do.
+            blocks = read_blocks(path, file, complete, math.inf)
+            for start, audio in cut_stream(
+                blocks, file.samplerate, sample_rate_hz, size
+            ):
+                end = (start + len(audio)) / sample_rate_hz
+                yield Window(start / sample_rate_hz, end, audio)
+    if found is not None:
+        audio = at_rate(path, *found, sample_rate_hz)
+        yield Window(0.0, len(audio) / sample_rate_hz, audio)
 
 
 def cut_stream(blocks, rate_hz, sample_rate_hz, size):

@@ -124,8 +124,6 @@ def run(arguments):
     # Beam warns of what it could not import, too.
     logging.getLogger().setLevel(logging.ERROR)
     places.need_beam()
-    with console.quiet_tensorflow():
-        import audio_tf.models  # noqa: F401
     result = scoring.score(
         arguments.sources,
         arguments.model,

@@ -1,9 +1,11 @@
 """Whole runs of `score`, against the classifier itself; Beam is needed."""
 
+import contextlib
 import csv
 import io
 import json
 import tarfile
+import threading
 
 import keras
 import numpy as np
@@ -22,7 +24,14 @@ from apache_beam.io.filesystem import (
 )
 
 from audio_tf import cli
-from audio_tf.archives import lists, pipeline, planning, scoring, tables
+from audio_tf.archives import (
+    lists,
+    pipeline,
+    planning,
+    scoring,
+    settling,
+    tables,
+)
 from audio_tf.export import formats
 from audio_tf.models import AudioClassifier
 
@@ -434,5 +443,60 @@ def test_only_models_that_embed_give_embeddings(preset, classifier):
     stub = type("Alone", (), {"embeds": False, "labels": LABELS})()
     stub.num_classes = 7
     with pytest.raises(ValueError, match="needs a preset or a SavedModel"):
-        scoring.settle("out", settings, stub)
+        settling.settle("out", settings, stub)
     assert keras.backend.backend() and classifier.embeds
+
+
+def test_settings_that_clash_are_found_before_a_model_is_loaded(
+    sounds, preset, tmp_path, monkeypatch
+):
+    out, clip = tmp_path / "out", sounds / "1.wav"
+    score([clip], preset, out)
+    monkeypatch.setattr(pipeline, "load_classifier", None)
+    with pytest.raises(ValueError, match="Received: top=2"):
+        score([clip, sounds / "2.wav"], preset, out, top=2)
+    # Names are the folder's, unless others are given.
+    with pytest.raises(ValueError, match="Received: labels="):
+        score([clip], preset, out, labels=["x"])
+
+
+def test_a_model_is_loaded_while_archives_are_listed(
+    sounds, preset, classifier, tmp_path, monkeypatch
+):
+    begun = threading.Event()
+
+    def load(name):
+        begun.set()
+        return classifier
+
+    listed = lists.list_archive
+
+    def list_archive(out, part):
+        assert begun.wait(60)
+        return listed(out, part)
+
+    monkeypatch.setattr(pipeline, "load_classifier", load)
+    monkeypatch.setattr(lists, "list_archive", list_archive)
+    score([f"{sounds}.tar.gz"], preset, tmp_path / "out")
+    assert pipeline.LOADING == {}
+
+
+class Odd(FileNotFoundError):
+    """An error of a library, which others need not have."""
+
+
+def test_an_error_of_a_worker_is_raised_where_it_was_started(tmp_path):
+    out = str(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no weights") as raised:
+        with settling.refusals(out):
+            with settling.telling(out):
+                raise Odd("no weights")
+    assert type(raised.value) is FileNotFoundError
+    assert raised.value.__cause__ is None
+    # What another run has left is none of this one's.
+    with contextlib.suppress(ValueError), settling.telling(out):
+        raise ValueError("of yesterday")
+    with pytest.raises(RuntimeError, match="worker was lost"):
+        with settling.refusals(out):
+            raise RuntimeError("worker was lost")
+    assert list(tmp_path.iterdir()) == []
