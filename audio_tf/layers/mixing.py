@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.layers import augment
-from audio_tf.ops import masks
+from audio_tf.ops import blocks, masks
 
 WEIGHTINGS = (None, "a")
 # The reference code takes no window for quieter than this.
@@ -291,7 +291,7 @@ class BetweenClassMixing(PairMixing):
             lengths: int32 `(batch,)`.
         """
         samples, half = ops.shape(waveform)[1], self.half
-        count = ops.maximum((samples + half - 1) // half, 2)
+        count = blocks.at_least(blocks.count(samples, half), 2)
         x = ops.pad(waveform, [[0, 0], [0, count * half - samples]])
         x = ops.reshape(x, (-1, count, half))
         x = ops.concatenate([x[:, :-1], x[:, 1:]], axis=-1)  # (B, N, 2 half)

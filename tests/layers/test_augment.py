@@ -168,6 +168,28 @@ def test_augmentation_runs_in_a_dataset_of_unknown_shapes(names, rng):
         assert moves_on(lambda: next(draws), first), name
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="shapes are fixed by JAX alone"
+)
+@pytest.mark.parametrize("name", EVERY)
+def test_augmentation_is_compiled_by_jax(name, rng):
+    """Training compiles all that it calls: no shape may follow from a value."""
+    import jax
+
+    layer, given = EVERY[name](seed=5), arguments(name, rng)
+    layer(**given)
+    state = [v.value for v in layer.non_trainable_variables]
+
+    @jax.jit
+    def call(state, given):
+        return layer.stateless_call([], state, **given, training=True)
+
+    found, _ = call(state, given)
+    expected = EVERY[name](seed=5)(**given, training=True)
+    for one, other in zip(arrays(found), arrays(expected), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+
+
 def test_draws_are_saved_with_a_model(tmp_path, rng):
     x = waves(rng, 4)
     model = keras.Sequential([keras.layers.Input((N,)), Noisy(seed=11)])
