@@ -138,13 +138,6 @@ define train
 	    --data-dir $(DATA)/$(2) --out $(ZOO)/$(1) $(3)
 
 endef
-# The same on folds 1-4, of which no clip is left for a test.
-define train_whole
-	$(BIN)/audio-tf train --config training/configs/$(1).py \
-	    --data-dir $(DATA)/$(2) --train-folds 1 2 3 4 --test-folds \
-	    --out $(ZOO)/$(1)_whole $(3)
-
-endef
 # $(1) the config, $(2) the corpus' folder in DATA, $(3) the split that is
 # scored, $(4) the corpus for the baseline, $(5) its licence, $(6) the use,
 # $(7) further flags of the training.
@@ -168,11 +161,10 @@ zoo: $(VENV)/.installed
 	    "It names one of 40 Arabic command words in a second of speech.",\
 	    --model $(ZOO)/arabic_base/preset \
 	    --teachers $(ZOO)/arabic_teacher/preset)
-	$(call train,esc10_teacher,esc10)
-	$(call train,esc10,esc10,--teachers $(ZOO)/esc10_teacher/preset)
-	$(call train_whole,esc10_teacher,esc10)
-	$(call train_whole,esc10,esc10,\
-	    --teachers $(ZOO)/esc10_teacher_whole/preset)
+	$(call train,esc10,esc10)
+	$(BIN)/audio-tf train --config training/configs/esc10.py \
+	    --data-dir $(DATA)/esc10 --train-folds 1 2 3 4 --test-folds \
+	    --out $(ZOO)/esc10_whole
 	$(BIN)/audio-tf baseline --dataset esc10 --data-dir $(DATA)/esc10 \
 	    --train-folds 1 2 3 --val-folds --test-folds 4 --other-splits \
 	    --split test --report $(ZOO)/esc10/baseline.json

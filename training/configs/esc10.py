@@ -3,10 +3,7 @@
     python training/train.py --config training/configs/esc10.py \\
         --data-dir ESC-50-master --out runs/esc10
 
-A transformer without convolution, which learns from a convolutional network
-that was trained on the same clips by `esc10_teacher.py`, and from their mixes.
-The released `audio_transformer_esc10` comes from it; what it reaches is in
-benchmarks/RESULTS.md.
+The recipe `strong`. The accuracy it reaches is in benchmarks/RESULTS.md.
 """
 
 
@@ -19,11 +16,7 @@ def get_config():
         # Without fold 5, and for one of five tests alone.
         "other_splits": True,
         "recipe": "strong",
-        "model": "audio_transformer_mel_base",
-        "mixing": "between_class",
-        "teachers": ["runs/esc10_teacher/preset"],
-        "teacher_share": 0.9,
         "silence_db": -60.0,
         "jitter": True,
-        "epochs": 150,
+        "epochs": 90,
     }
