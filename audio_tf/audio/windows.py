@@ -57,12 +57,12 @@ def read_windows(path, sample_rate_hz, window_s=None, content=None):
     """
     path = os.fspath(path)
     with open_audio(path, content) as (file, complete):
-        check_rate(path, file.samplerate)
         # To open a clip costs as much as to read it: once must do.
         if window_s is None or file.frames <= window_s * file.samplerate:
             found = read_opened(path, file, complete)
         else:
             found = None
+            check_rate(path, file.samplerate)
             size = round(window_s * sample_rate_hz)
             # Not by the file's promise: its blocks end where its samples do.
             blocks = read_blocks(path, file, complete, math.inf)
