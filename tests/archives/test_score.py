@@ -1,13 +1,11 @@
 """Whole runs of `score`, against the classifier itself; Beam is needed."""
 
-import contextlib
 import csv
 import io
 import json
 import tarfile
 import threading
 
-import keras
 import numpy as np
 import pytest
 import soundfile
@@ -29,10 +27,7 @@ from audio_tf.archives import (
     pipeline,
     planning,
     scoring,
-    settling,
-    tables,
 )
-from audio_tf.export import formats
 from audio_tf.models import AudioClassifier
 
 # No part of it is of a backend.
@@ -435,18 +430,6 @@ def test_the_command_says_what_it_has_done(sounds, preset, tmp_path, capsys):
     assert json.loads((out / "run.json").read_text())["labels"] == LABELS
 
 
-def test_only_models_that_embed_give_embeddings(preset, classifier):
-    settings = tables.Settings("m", None, embeddings=True)
-    # A runtime that has scores alone.
-    alone = formats.FORMATS["onnx"].runtime
-    assert not alone.embeds
-    stub = type("Alone", (), {"embeds": False, "labels": LABELS})()
-    stub.num_classes = 7
-    with pytest.raises(ValueError, match="needs a preset or a SavedModel"):
-        settling.settle("out", settings, stub)
-    assert keras.backend.backend() and classifier.embeds
-
-
 def test_settings_that_clash_are_found_before_a_model_is_loaded(
     sounds, preset, tmp_path, monkeypatch
 ):
@@ -479,24 +462,3 @@ def test_a_model_is_loaded_while_archives_are_listed(
     monkeypatch.setattr(lists, "list_archive", list_archive)
     score([f"{sounds}.tar.gz"], preset, tmp_path / "out")
     assert pipeline.LOADING == {}
-
-
-class Odd(FileNotFoundError):
-    """An error of a library, which others need not have."""
-
-
-def test_an_error_of_a_worker_is_raised_where_it_was_started(tmp_path):
-    out = str(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no weights") as raised:
-        with settling.refusals(out):
-            with settling.telling(out):
-                raise Odd("no weights")
-    assert type(raised.value) is FileNotFoundError
-    assert raised.value.__cause__ is None
-    # What another run has left is none of this one's.
-    with contextlib.suppress(ValueError), settling.telling(out):
-        raise ValueError("of yesterday")
-    with pytest.raises(RuntimeError, match="worker was lost"):
-        with settling.refusals(out):
-            raise RuntimeError("worker was lost")
-    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,114 @@
+"""Settings of a folder of scores: what completes them, and what clashes."""
+
+import contextlib
+import json
+import types
+
+import numpy as np
+import pytest
+
+from audio_tf.archives import settling, tables
+from audio_tf.export import formats
+
+LABELS = ["dog", "rain"]
+
+
+class Model(types.SimpleNamespace):
+    """A classifier of two labels, by the loudness of what it hears."""
+
+    def __init__(self, gain=1.0, **attributes):
+        super().__init__(
+            **{
+                "gain": gain,
+                "labels": LABELS,
+                "num_classes": 2,
+                "embeds": True,
+                "chunk_s": 0.5,
+                **attributes,
+            }
+        )
+
+    def score_batch(self, inputs):
+        loud = self.gain * np.abs(inputs).mean(axis=1)
+        return np.stack([loud, 1 - loud], axis=1)
+
+
+def settle(out, classifier=None, **settings):
+    given = tables.Settings("m", settings.pop("labels", None), **settings)
+    return settling.settle(str(out), given, classifier or Model())
+
+
+def test_the_model_completes_settings_and_the_folder_keeps_them(tmp_path):
+    assert settle(tmp_path).labels == LABELS
+    kept = json.loads((tmp_path / "run.json").read_text())
+    assert kept["labels"] == LABELS and len(kept["probe"]) == 2
+    # Again, by a worker on another machine.
+    noise = 1.0 + settling.SAME / 10
+    assert settle(tmp_path, Model(gain=noise)).labels == LABELS
+    assert settle(tmp_path / "b", Model(labels=None), labels=["x", "y"])
+
+
+def test_a_folder_has_scores_of_one_model_and_of_one_kind(tmp_path):
+    settle(tmp_path)
+    with pytest.raises(ValueError, match="scores of another model, m"):
+        settle(tmp_path, Model(gain=0.5))
+    with pytest.raises(ValueError, match="top=5.* Received: top=2"):
+        settle(tmp_path, top=2)
+    with pytest.raises(ValueError, match=r"labels=\['dog'"):
+        settle(tmp_path, Model(labels=["cat", "rain"]))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "settings", "words"),
+    [
+        ({"embeds": False}, {"embeddings": True}, "a preset or a SavedModel"),
+        ({"chunk_s": 2.0}, {"window_s": 1.0}, "at least .* 2.0 s"),
+        ({}, {"labels": ["x", "y"]}, "labels for m"),
+        ({"labels": None}, {}, "`labels` must name them"),
+        ({"labels": None}, {"labels": ["x"]}, "2 classes of m.*1 names"),
+    ],
+)
+def test_settings_that_do_not_fit_the_model(
+    attributes, settings, words, tmp_path
+):
+    with pytest.raises(ValueError, match=words):
+        settle(tmp_path, Model(**attributes), **settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_other_formats_have_scores_alone():
+    assert not formats.FORMATS["onnx"].runtime.embeds
+
+
+def test_settings_are_compared_before_a_model_is_loaded(tmp_path):
+    settling.check(str(tmp_path), tables.Settings("m", None, top=2))
+    settle(tmp_path)
+    # Labels are the model's, which is not known yet; its place may be another.
+    settling.check(str(tmp_path), tables.Settings("elsewhere", None))
+    for settings in (
+        tables.Settings("m", None, window_s=9.0),
+        tables.Settings("m", ["x", "y"]),
+    ):
+        with pytest.raises(ValueError, match="another `out` takes others"):
+            settling.check(str(tmp_path), settings)
+
+
+class Odd(FileNotFoundError):
+    """An error of a library, which others need not have."""
+
+
+def test_an_error_of_a_worker_is_raised_where_it_was_started(tmp_path):
+    out = str(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no weights") as raised:
+        with settling.refusals(out):
+            with settling.telling(out):
+                raise Odd("no weights")
+    assert type(raised.value) is FileNotFoundError
+    assert raised.value.__cause__ is None
+    # What another run has left is none of this one's.
+    with contextlib.suppress(ValueError), settling.telling(out):
+        raise ValueError("of yesterday")
+    with pytest.raises(RuntimeError, match="worker was lost"):
+        with settling.refusals(out):
+            raise RuntimeError("worker was lost")
+    assert list(tmp_path.iterdir()) == []
