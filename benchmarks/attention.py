@@ -13,8 +13,9 @@ clips, 4000 frames at most, for training. `sublayer` is the attention alone,
 with its projections. A training step is forward, backward and Adam, without
 dropout.
 
-Each case runs in a process of its own, so that peaks are true: first the
-mechanism alone, for the peak, then in turn with `full`, for the times: a ratio
+Each case runs in a process of its own, so that peaks are true, a fork of this
+one, which has imported TensorFlow and computed nothing: first the mechanism
+alone, for the peak, then in turn with `full`, for the times: a ratio
 is the median over pairs of calls, and a table has the median of the rounds.
 Peak memory is what the training step adds to the resident size of the process
 before the model is built. Random Synthesizers are folded for inference, as
@@ -27,12 +28,11 @@ are then measured one by one.
 import argparse
 import gc
 import json
+import multiprocessing
 import os
 import pathlib
 import resource
 import statistics
-import subprocess
-import sys
 import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -72,9 +72,7 @@ def clips(batch, length):
 
 
 def in_turn(runs, budget_s, least):
-    """Returns the seconds of functions called in turn, after one call each."""
-    for run in runs.values():
-        run()
+    """Returns the seconds of functions called in turn."""
     taken = {name: [] for name in runs}
     begin, repeats = time.perf_counter(), 0
     while repeats < least or time.perf_counter() - begin < budget_s:
@@ -171,6 +169,7 @@ def measure(case):
         blocks["full"].build(x.shape)
         if steps:
             steps["full"] = training_step(blocks["full"], x, mask, xla)
+            steps["full"]()
     if steps:
         compare("training", steps)
     del steps
@@ -184,6 +183,8 @@ def measure(case):
                 name: inference(block, part, x, mask, xla)
                 for name, block in blocks.items()
             }
+            for run in runs.values():
+                run()
             compare(part, runs)
     result["peak_mib"] = peak_mib() - before
     return result
@@ -198,18 +199,26 @@ def cost_of(block, length):
 
 
 def run_case(case):
-    """Runs `measure` in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, __file__, "--case", json.dumps(case)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:]
-        return {"failed": f"exit {done.returncode}: {' '.join(last)[:200]}"}
-    return json.loads(done.stdout.splitlines()[-1])
+    """Runs `measure` in a fork of this process."""
+    fork = multiprocessing.get_context("fork")
+    here, there = fork.Pipe(duplex=False)
+    process = fork.Process(target=measure_there, args=[case, there])
+    process.start()
+    there.close()
+    try:
+        row = here.recv()
+    except EOFError:
+        row = None
+    process.join()
+    return row or {"failed": f"exit {process.exitcode}"}
+
+
+def measure_there(case, pipe):
+    limit_memory()
+    try:
+        pipe.send(measure(case))
+    except Exception as error:
+        pipe.send({"failed": f"{type(error).__name__}: {error}"[:200]})
 
 
 def run_parts(case):
@@ -299,7 +308,6 @@ def main():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--case", help=argparse.SUPPRESS)
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     parser.add_argument("--mechanisms", nargs="+")
     parser.add_argument("--rounds", type=int, default=1)
@@ -316,11 +324,6 @@ def main():
     )
     parser.add_argument("--out", default="runs/attention.jsonl")
     arguments = parser.parse_args()
-    if arguments.case:
-        case = json.loads(arguments.case)
-        limit_memory()
-        print(json.dumps(measure(case)))
-        return
     run_all(arguments)
 
 
