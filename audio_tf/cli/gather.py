@@ -6,11 +6,14 @@
 
 FOLDER/DATASET/ gets a link to each file of the split train. Clips of the other
 splits are left out, so that an encoder has heard nothing of what it is tested
-on.
+on. Files that are missing are named at the end; the exit status is 1 then.
 """
 
 import os
 import pathlib
+
+from audio_tf.cli import flags
+from audio_tf.cli.output import report
 
 
 def add(parser):
@@ -24,12 +27,14 @@ def add(parser):
         metavar="DATASET=DIR",
         help="a layout, as audio-tf train --dataset has it, and its folder",
     )
+    flags.add_strict(parser)
 
 
 def run(arguments):
     """Makes the links and returns the exit status."""
-    from audio_tf import corpora
+    from audio_tf import audio, corpora
 
+    failures = {}
     for given in arguments.corpora:
         dataset, equals, data_dir = given.partition("=")
         if not (dataset and equals and data_dir):
@@ -37,10 +42,20 @@ def run(arguments):
         files = corpora.load_corpus(dataset, data_dir)["train"].files
         place = pathlib.Path(arguments.folder, dataset)
         place.mkdir(parents=True, exist_ok=True)
+        missing = {}
         for file in files:
-            link_to(file, data_dir, place)
-        print(f"{place}: {len(files)} clips of the split train")
-    return 0
+            try:
+                link_to(file, data_dir, place)
+            except FileNotFoundError as error:
+                reason = str(error)
+                # With none at all it is the folder that is wrong.
+                if arguments.strict or len(missing) + 1 == len(files):
+                    raise audio.AudioError(file, reason) from None
+                missing[str(file)] = reason
+        count = len(files) - len(missing)
+        print(f"{place}: {count} clips of the split train")
+        failures.update(missing)
+    return report(failures)
 
 
 def link_to(file, data_dir, place):
@@ -58,8 +73,7 @@ def link_to(file, data_dir, place):
         return
     if not file.is_file():
         raise FileNotFoundError(
-            f"{file}: no file of its own, so nothing to link to; unpack the "
-            "release"
+            "no file of its own, so nothing to link to; unpack the release"
         )
     if link.exists() or link.is_symlink():
         raise FileExistsError(

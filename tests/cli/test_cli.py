@@ -526,6 +526,22 @@ def test_gather_links_what_is_trained_on(tmp_path, clip, capsys):
     assert "is there and is no link to" in capsys.readouterr().err
 
 
+def test_gather_names_what_is_missing(tmp_path, clip, capsys):
+    (tmp_path / "a.wav").write_bytes(clip.read_bytes())
+    listed = tmp_path / "list.csv"
+    rows = ["filename,labels,split", "a.wav,dog,train", "b.wav,dog,train"]
+    listed.write_text("\n".join(rows) + "\n")
+    command = ["gather", tmp_path / "all", f"csv={listed}"]
+    assert cli.main(command) == 1
+    printed = capsys.readouterr()
+    assert "csv: 1 clips of the split train" in printed.out
+    assert "b.wav" in printed.err and "no file of its own" in printed.err
+    assert len(audio_below(tmp_path / "all")) == 1
+    assert cli.main([*command, "--strict"]) == 2
+    (tmp_path / "a.wav").unlink()
+    assert cli.main(["gather", tmp_path / "none", f"csv={listed}"]) == 2
+
+
 def test_attentions_are_listed_with_their_cost(capsys):
     assert cli.main(["attentions"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
