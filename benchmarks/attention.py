@@ -15,8 +15,8 @@ dropout.
 
 Each case runs in a process of its own, so that peaks are true, a fork of this
 one, which has imported TensorFlow and computed nothing: first the mechanism
-alone, for the peak, then in turn with `full`, for the times: a ratio
-is the median over pairs of calls, and a table has the median of the rounds.
+alone, for the peak, then in turn with `full`, for the times: a ratio is the
+median over pairs of calls, and a table has the median of the rounds.
 Peak memory is what the training step adds to the resident size of the process
 before the model is built. Random Synthesizers are folded for inference, as
 they are deployed. Results go to --out as JSON lines, from which a stopped run
@@ -242,7 +242,10 @@ def run_parts(case):
 
 def run_all(arguments):
     from audio_tf import attention
+    from audio_tf.ops.checks import check_choice
 
+    for mechanism in arguments.mechanisms or ():
+        check_choice("mechanisms", mechanism, attention.ATTENTIONS)
     out = pathlib.Path(arguments.out)
     out.parent.mkdir(parents=True, exist_ok=True)
     rows = read_rows(out)

@@ -1,7 +1,7 @@
 """Archives scored on Beam: same scores, throughput, memory, and kills.
 
     pip install -e ".[beam]"
-    python benchmarks/score_archive.py --source sounds/ --work /tmp/score \\
+    python benchmarks/score_archive.py --source sounds/ --work runs/score \\
         --clips 20000 --broken 200 --recordings 10 --kills 20
 
 It makes clips of 1 to 3 s from the audio of a folder, a quarter each as files,

@@ -46,12 +46,13 @@ def run(arguments):
         for file in files:
             try:
                 link_to(file, data_dir, place)
-            except FileNotFoundError as error:
-                reason = str(error)
-                # With none at all it is the folder that is wrong.
-                if arguments.strict or len(missing) + 1 == len(files):
-                    raise audio.AudioError(file, reason) from None
-                missing[str(file)] = reason
+            except audio.AudioError as error:
+                if arguments.strict:
+                    raise
+                missing[error.path] = error.reason
+        if missing and len(missing) == len(files):
+            # Then it is the folder that is wrong.
+            raise audio.AudioError(*next(iter(missing.items())))
         count = len(files) - len(missing)
         print(f"{place}: {count} clips of the split train")
         failures.update(missing)
@@ -62,9 +63,11 @@ def link_to(file, data_dir, place):
     """Links a file, under a name that holds the folders it lies in.
 
     Raises:
-        FileNotFoundError: if the file is missing, or lies within another.
+        AudioError: if the file is missing, or lies within another.
         FileExistsError: if something else has the name.
     """
+    from audio_tf.audio import AudioError
+
     file = pathlib.Path(file).resolve()
     root = pathlib.Path(data_dir).resolve()
     name = "_".join(pathlib.Path(os.path.relpath(file, root)).parts)
@@ -72,8 +75,9 @@ def link_to(file, data_dir, place):
     if link.is_symlink() and link.resolve() == file:
         return
     if not file.is_file():
-        raise FileNotFoundError(
-            "no file of its own, so nothing to link to; unpack the release"
+        raise AudioError(
+            file,
+            "no file of its own, so nothing to link to; unpack the release",
         )
     if link.exists() or link.is_symlink():
         raise FileExistsError(

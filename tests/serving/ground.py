@@ -170,10 +170,9 @@ def told(title, found):
     return (
         f"{title:34s} {found.offered_per_s:7.1f}/s  good "
         f"{found.good_per_s:7.1f}/s  p50 {1e3 * found.p50_s:8.1f}  p99 "
-        f"{1e3 * found.p99_s:8.1f}  p99 of good {1e3 * found.good_p99_s:8.1f} "
-        f"ms  unsent p99 {1e3 * found.unsent_p99_s:8.1f}  refused "
-        f"{found.refused}  failed {found.failed}  wrong "
-        f"{found.wrong}"
+        f"{1e3 * found.p99_s:8.1f}  p99 of good {1e3 * found.good_p99_s:8.1f}  "
+        f"unsent p99 {1e3 * found.unsent_p99_s:8.1f} ms  refused "
+        f"{found.refused}  failed {found.failed}  wrong {found.wrong}"
     )
 
 
