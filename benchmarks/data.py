@@ -126,9 +126,7 @@ def decode_pass(files, decoder):
 
     samples = 0
     start = time.perf_counter()
-    for _, audio, _ in data.decode_dataset(
-        files, SAMPLE_RATE_HZ, decoder
-    ).as_numpy_iterator():
+    for _, audio, _ in data.decode_files(files, SAMPLE_RATE_HZ, decoder):
         starts = chunk_starts(len(audio), SAMPLE_RATE_HZ, SAMPLE_RATE_HZ)
         for begin in starts:
             np.resize(audio[begin : begin + SAMPLE_RATE_HZ], SAMPLE_RATE_HZ)

@@ -26,11 +26,10 @@ def load(path, sample_rate_hz):
         sample_rate_hz: int, the rate wanted.
 
     Returns:
-        Pair of float32 samples `(samples,)` and an empty string: a bad file
-        raises when the graph runs.
+        Float32 samples `(samples,)`; a bad file raises when the graph runs.
     """
     audio, rate_hz = decode_bytes(tf.io.read_file(path))
-    audio = tf.numpy_function(
+    return tf.numpy_function(
         lambda audio, rate_hz: decode.resample(
             audio, int(rate_hz), sample_rate_hz
         ),
@@ -38,7 +37,6 @@ def load(path, sample_rate_hz):
         tf.float32,
         stateful=False,
     )
-    return audio, tf.constant("")
 
 
 @tf.autograph.experimental.do_not_convert

@@ -4,7 +4,7 @@ from audio_tf.audio.decoders import DECODERS
 from audio_tf.data.cache import AudioCache, default_cache_dir
 from audio_tf.data.chunks import Chunks, score_clips
 from audio_tf.data.clips import Clips, limit_lengths, prepare
-from audio_tf.data.decoding import decode_dataset
+from audio_tf.data.decoding import decode_files
 from audio_tf.data.feature_cache import cache_features
 from audio_tf.data.frame_labels import PADDING_LABEL, Frames, align_labels
 from audio_tf.data.loading import TASKS, load
@@ -22,7 +22,7 @@ __all__ = [
     "Utterances",
     "align_labels",
     "cache_features",
-    "decode_dataset",
+    "decode_files",
     "default_cache_dir",
     "limit_lengths",
     "load",

@@ -1,7 +1,6 @@
 """The clips of a corpus: decoded into the cache, bad files named."""
 
 import dataclasses
-import os
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -16,7 +15,7 @@ from audio_tf.data.cache import (
     source_size,
     write_error,
 )
-from audio_tf.data.decoding import decode_dataset
+from audio_tf.data.decoding import decode_files
 from audio_tf.ops.checks import check_sizes
 from audio_tf.terminal import describe_failures
 
@@ -199,11 +198,11 @@ def prepare(
         if entry in in_shards:
             facts[row] = in_shards[entry].facts
     todo = [row for row in facts if facts[row] is None]
-    decoded = decode_dataset(
+    decoded = decode_files(
         [corpus.files[row] for row in todo], sample_rate_hz, decoder
     )
     for index, audio, error in tqdm(
-        decoded.as_numpy_iterator(),
+        decoded,
         desc=f"decoding {name}".strip(),
         total=len(todo),
         unit="file",
@@ -211,7 +210,7 @@ def prepare(
     ):
         row = todo[index]
         if error:
-            fail(row, os.fsdecode(error))
+            fail(row, error)
             continue
         try:
             facts[row] = cache.put(corpus.files[row], audio, entries[row])

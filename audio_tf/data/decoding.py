@@ -1,16 +1,14 @@
-"""Audio files to samples, many at once, through tf.data."""
-
-import os
-
-import numpy as np
-import tensorflow as tf
+"""Audio files to samples, many at once."""
 
 from audio_tf.audio.decoders import DECODERS
 from audio_tf.ops.checks import closest
 
 
-def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
+def decode_files(files, sample_rate_hz, decoder="soundfile"):
     """Decodes and resamples files in parallel, and keeps their order.
+
+    Memory does not grow with the number of files: a few are decoded ahead of
+    what is asked for.
 
     Args:
         files: list of paths.
@@ -18,11 +16,10 @@ def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
         decoder: str, a key of `DECODERS`; `"tfio"` needs the extra `tfio`.
 
     Returns:
-        `tf.data.Dataset` of `(row, audio, error)`: the index in `files`,
-        int64; float32 samples `(samples,)`; and a string that says why a file
-        has none, empty if it has. A bad file never stops the others: of
-        soundfile's it is an element with its error, of tensorflow-io's it is
-        left out.
+        Iterator of `(row, audio, error)`: the index in `files`, an int;
+        float32 samples `(samples,)`; and a str that says why a file has none,
+        empty if it has. A bad file never stops the others: of soundfile's it
+        is an element with its error, of tensorflow-io's it is left out.
 
     Raises:
         ValueError: if there is no such decoder.
@@ -32,28 +29,13 @@ def decode_dataset(files, sample_rate_hz, decoder="soundfile"):
         >>> import soundfile
         >>> from audio_tf import data
         >>> soundfile.write("a.wav", [0.5] * 8_000, 8_000)
-        >>> for row, audio, error in data.decode_dataset(["a.wav"], 16_000):
-        ...     print(int(row), audio.shape, error.numpy())
-        0 (16000,) b''
+        >>> for row, audio, error in data.decode_files(["a.wav"], 16_000):
+        ...     print(row, audio.shape, repr(error))
+        0 (16000,) ''
     """
     if decoder not in DECODERS:
         raise ValueError(
             f"`decoder` must be one of {list(DECODERS)}"
             f"{closest(decoder, DECODERS)}. Received: decoder={decoder!r}"
         )
-    chosen = DECODERS[decoder]
-
-    @tf.autograph.experimental.do_not_convert
-    def load(row, path):
-        audio, error = chosen.load(path, sample_rate_hz)
-        audio = tf.ensure_shape(audio, (None,))
-        return row, audio, tf.ensure_shape(error, ())
-
-    paths = [os.fsencode(file) for file in files]
-    dataset = tf.data.Dataset.from_tensor_slices(
-        (np.arange(len(paths)), tf.constant(paths, tf.string))
-    )
-    dataset = dataset.map(load, tf.data.AUTOTUNE)
-    if chosen.raises:
-        dataset = dataset.ignore_errors()
-    return dataset.prefetch(tf.data.AUTOTUNE)
+    return DECODERS[decoder](files, sample_rate_hz)

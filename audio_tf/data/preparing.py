@@ -23,7 +23,7 @@ from audio_tf.audio import packed
 from audio_tf.data import feature_cache, shards
 from audio_tf.data.cache import AudioCache, source_size
 from audio_tf.data.clips import Clips
-from audio_tf.data.decoding import decode_dataset
+from audio_tf.data.decoding import decode_files
 from audio_tf.data.frame_labels import Frames
 
 # To be raised when sets of the same clips are to be other sets.
@@ -197,13 +197,11 @@ def write_audio(shard, cache_dir, sample_rate_hz, decoder):
 
     def records():
         missing = set(range(len(sources)))
-        for row, audio, error in decode_dataset(
-            sources, sample_rate_hz, decoder
-        ).as_numpy_iterator():
+        for row, audio, error in decode_files(sources, sample_rate_hz, decoder):
             missing.remove(row)
             name = entries[row].name
             if error:
-                failures[name] = sources[row], os.fsdecode(error)
+                failures[name] = sources[row], error
                 continue
             try:
                 digest = shards.digest_of(sources[row])
