@@ -214,7 +214,12 @@ def largest_first(found):
     Those of about one size keep their order, in which a packed archive is
     best read.
     """
-    return sorted(found, key=lambda shard: -shard.size.bit_length())
+    return sorted(found, key=by_size)
+
+
+def by_size(shard):
+    """Returns by what shards are sorted; see `largest_first`."""
+    return -shard.size.bit_length(), shard.name
 
 
 def read_clips(out, shard):

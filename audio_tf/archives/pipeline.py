@@ -7,9 +7,9 @@ being scored. Within a shard the classifier has batches of its own.
 """
 
 import dataclasses
-import threading
+import os
+import tempfile
 import typing
-from concurrent.futures import ThreadPoolExecutor
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
@@ -17,8 +17,8 @@ from apache_beam.metrics import Metrics
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from audio_tf import console
-from audio_tf.archives import lists, planning, settling, shards, tables
+from audio_tf import console, pipelines
+from audio_tf.archives import lists, planning, settling, shards, tables, turns
 from audio_tf.archives.lists import Part
 from audio_tf.archives.tables import Settings
 
@@ -51,13 +51,16 @@ class ShardHandler(ModelHandler):
         out: str, the folder of the results.
         settings: `tables.Settings`.
         options: list of str, Beam's own flags.
+        parent: int, the process that runs the pipeline on this machine, or
+            `None` if another runner does.
     """
 
-    def __init__(self, out, settings, options):
+    def __init__(self, out, settings, options, parent):
         super().__init__()
         self.out = out
         self.settings = settings
         self.options = options
+        self.parent = parent
 
     def load_model(self):
         """Returns the `Ready` model.
@@ -67,9 +70,11 @@ class ShardHandler(ModelHandler):
                 `settling.settle`. `run` raises the same.
         """
         use(self.options)
+        if self.parent is not None:
+            pipelines.leave_at_once(self.parent)
         given = Settings(*self.settings)
         with settling.telling(self.out):
-            classifier = loaded(given.model)
+            classifier = load_classifier(given.model)
             settings = settling.settle(self.out, given, classifier)
         return Ready(classifier, settings)
 
@@ -120,34 +125,6 @@ def load_classifier(name):
     return classifiers.load_classifier(name)
 
 
-# Classifiers that a thread of this process loads, futures by name.
-LOADING = {}
-ONE_AT_A_TIME = threading.Lock()
-
-
-def begin_loading(name):
-    """Begins to load a classifier, and returns its future at once.
-
-    Archives are listed before anything is scored, and the seconds that
-    TensorFlow takes to be imported pass meanwhile.
-    """
-    with ONE_AT_A_TIME:
-        if name not in LOADING:
-            thread = ThreadPoolExecutor(1)
-            LOADING[name] = thread.submit(load_classifier, name)
-            thread.shutdown(wait=False)
-        return LOADING[name]
-
-
-def loaded(name):
-    """Returns a classifier, which is not held on to."""
-    future = begin_loading(name)
-    try:
-        return future.result()
-    finally:
-        LOADING.pop(name, None)
-
-
 def write_shard(scored, out):
     """Writes what a shard has come to.
 
@@ -162,56 +139,94 @@ def write_shard(scored, out):
     count("clips_failed", len(tables.failed_of(table.schema)))
 
 
-def list_part(part, out, model, options):
+def list_part(part, out, options):
     """Lists an archive, and returns the names of its shards.
 
     Args:
         part: fields of a `lists.Part`.
         out: str, the folder of the results.
-        model: str, what the shards will be scored by.
         options: list of str, Beam's own flags.
     """
     use(options)
-    begin_loading(model)
     count("archives")
     found = lists.list_archive(out, Part(*part))
     return [shard.name for shard in lists.largest_first(found.shards)]
 
 
-def run(names, unlisted, out, settings, options):
+def dealt(pipeline, todo, out, options):
+    """Lists archives wherever there is a worker, and deals shards out.
+
+    Args:
+        pipeline: `beam.Pipeline`.
+        todo: `planning.Todo`.
+        out: str, the folder of the results.
+        options: list of str, Beam's own flags.
+
+    Returns:
+        `beam.PCollection` of the names of shards.
+    """
+    names = [shard.name for shard in todo.shards]
+    known = pipeline | "shards" >> beam.Create(names)
+    listed = (
+        pipeline
+        | "archives" >> beam.Create([tuple(part) for part in todo.unlisted])
+        | "spread archives" >> beam.Reshuffle()
+        | "list" >> beam.FlatMap(list_part, out=out, options=options)
+    )
+    return (known, listed) | beam.Flatten() | "spread" >> beam.Reshuffle()
+
+
+def in_turn(pipeline, todo, out, claims, workers):
+    """Has the workers of this machine take shards in turn.
+
+    Args:
+        pipeline: `beam.Pipeline`.
+        todo: `planning.Todo`.
+        out: str, the folder of the results.
+        claims: str, an empty folder of this machine.
+        workers: int, how many there are.
+
+    Returns:
+        `beam.PCollection` of the names of shards.
+    """
+    left = turns.Turns(out, claims, todo)
+    return (
+        pipeline
+        | "workers" >> beam.Create(range(workers))
+        | "spread" >> beam.Reshuffle()
+        | "take" >> beam.FlatMap(lambda _: left.take(count))
+    )
+
+
+def run(todo, out, settings, options, workers=None):
     """Runs the pipeline to its end.
 
     Args:
-        names: list of str, the shards to be scored.
-        unlisted: list of `lists.Part`, archives to be listed and scored.
+        todo: `planning.Todo`.
         out: str, the folder of the results.
         settings: `tables.Settings` as they are given.
         options: list of str, Beam's own flags.
+        workers: int, the processes of Beam's runner of this machine, or
+            `None` if another runner is asked for.
 
     Returns:
         Dict of the counters of `COUNTERS`, those that the runner tells.
     """
-    LOADING.clear()
+    parent = None if workers is None else os.getpid()
+    handler = ShardHandler(out, settings, options, parent)
     pipeline = beam.Pipeline(options=PipelineOptions(options))
-    known = pipeline | "shards" >> beam.Create(names)
-    listed = (
-        pipeline
-        | "archives" >> beam.Create([tuple(part) for part in unlisted])
-        | "spread archives" >> beam.Reshuffle()
-        | "list"
-        >> beam.FlatMap(
-            list_part, out=out, model=settings.model, options=options
+    with tempfile.TemporaryDirectory(prefix="audio_tf_") as claims:
+        if workers is None:
+            names = dealt(pipeline, todo, out, options)
+        else:
+            names = in_turn(pipeline, todo, out, claims, workers)
+        _ = (
+            names
+            | "score" >> RunInference(handler)
+            | "write" >> beam.Map(write_shard, out=out)
         )
-    )
-    _ = (
-        (known, listed)
-        | beam.Flatten()
-        | "spread" >> beam.Reshuffle()
-        | "score" >> RunInference(ShardHandler(out, settings, options))
-        | "write" >> beam.Map(write_shard, out=out)
-    )
-    result = pipeline.run()
-    state = result.wait_until_finish()
+        result = pipeline.run()
+        state = result.wait_until_finish()
     if state not in (None, "DONE"):
         raise RuntimeError(f"the pipeline has ended as {state}")
     return counters(result)

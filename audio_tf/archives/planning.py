@@ -14,11 +14,30 @@ date and removed.
 
 import json
 import os
+import typing
 
 from audio_tf.archives import lists, members, places
 from audio_tf.archives.lists import Clip, Part
 
 PLAN, SCORES = "plan.json", "scores"
+
+
+class Todo(typing.NamedTuple):
+    """What of a plan is to be done.
+
+    Attributes:
+        shards: list of the `lists.Shard` that have no file, the largest first.
+        unlisted: list of the `lists.Part` of archives that are not listed.
+        packed: set of the names of parts whose archive can be read from its
+            beginning alone.
+    """
+
+    shards: list
+    unlisted: list
+    packed: set
+
+    def __bool__(self):
+        return bool(self.shards or self.unlisted)
 
 
 def shard_path(out, shard):
@@ -175,3 +194,23 @@ class Plan:
             for name in names
             if not name.startswith(".")
         }
+
+    def todo(self):
+        """Returns what is to be done, a `Todo`."""
+        done, shards, unlisted = self.done(), [], []
+        listings = self.listings()
+        for part in self.parts:
+            if listings[part.name] is None:
+                unlisted.append(part)
+            else:
+                shards += [
+                    shard
+                    for shard in listings[part.name].shards
+                    if shard.name not in done
+                ]
+        packed = {
+            part.name
+            for part in self.parts
+            if part.archive and members.is_packed(part.archive)
+        }
+        return Todo(lists.largest_first(shards), unlisted, packed)

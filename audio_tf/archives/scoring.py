@@ -9,7 +9,7 @@ import tqdm
 
 from audio_tf import pipelines
 from audio_tf.ahead import map_ahead
-from audio_tf.archives import listing, lists, places, planning, settling, tables
+from audio_tf.archives import listing, places, planning, settling, tables
 from audio_tf.ops.checks import check_positive, check_sizes
 
 LOG = "run.log"
@@ -112,6 +112,7 @@ def score(
         check_sizes(workers=workers)
         flags = [*pipelines.local_options(workers), *options]
     else:
+        workers = None
         flags = pipelines.remote_options(runner, list(options))
     pipelines.check_options(flags, local=runner is None)
     if not places.is_remote(out):
@@ -125,15 +126,15 @@ def score(
         retried = failed_shards(plan) if retry_failed else ()
         plan.extend(listing.find(sources, column), retried)
         plan.clear()
-        names, unlisted = missing(plan)
+        todo = plan.todo()
         counted = {}
-        if names or unlisted:
+        if todo:
             with (
                 logged(plan.out, runner is None) as terminal,
                 progress(plan, terminal),
                 settling.refusals(out),
             ):
-                counted = pipeline.run(names, unlisted, out, settings, flags)
+                counted = pipeline.run(todo, out, settings, flags, workers)
         else:
             # No worker looks whether the model is that of the folder.
             settling.settle(out, settings, pipeline.load_classifier(model))
@@ -173,30 +174,6 @@ def logged(out, local):
     """
     here = local and not places.is_remote(out)
     return pipelines.logged(os.path.join(out, LOG) if here else None)
-
-
-def missing(plan):
-    """Returns what of a plan is to be done.
-
-    Args:
-        plan: `planning.Plan`.
-
-    Returns:
-        Pair of the names of the shards that have no file, the largest first,
-        and of a list of the `lists.Part` of archives that are not listed.
-    """
-    done, shards, unlisted = plan.done(), [], []
-    listings = plan.listings()
-    for part in plan.parts:
-        if listings[part.name] is None:
-            unlisted.append(part)
-        else:
-            shards += [
-                shard
-                for shard in listings[part.name].shards
-                if shard.name not in done
-            ]
-    return [shard.name for shard in lists.largest_first(shards)], unlisted
 
 
 def read_ended(plan):

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import tarfile
-import threading
 
 import numpy as np
 import pytest
@@ -441,24 +440,3 @@ def test_settings_that_clash_are_found_before_a_model_is_loaded(
     # Names are the folder's, unless others are given.
     with pytest.raises(ValueError, match="Received: labels="):
         score([clip], preset, out, labels=["x"])
-
-
-def test_a_model_is_loaded_while_archives_are_listed(
-    sounds, preset, classifier, tmp_path, monkeypatch
-):
-    begun = threading.Event()
-
-    def load(name):
-        begun.set()
-        return classifier
-
-    listed = lists.list_archive
-
-    def list_archive(out, part):
-        assert begun.wait(60)
-        return listed(out, part)
-
-    monkeypatch.setattr(pipeline, "load_classifier", load)
-    monkeypatch.setattr(lists, "list_archive", list_archive)
-    score([f"{sounds}.tar.gz"], preset, tmp_path / "out")
-    assert pipeline.LOADING == {}
