@@ -52,19 +52,20 @@ def leave_at_once(parent):
     """Has a worker of this machine end without its imports being taken apart.
 
     That takes a process with TensorFlow nearly two seconds, and Beam ends its
-    workers one after the other. A process that ends by an error takes its
-    time, so that its status is told.
+    workers one after the other. It takes for ever where a thread reads Parquet
+    as the interpreter ends, which is so when whoever runs the pipeline is
+    killed.
 
     Args:
         parent: int, the process that runs the pipeline, which is left alone.
     """
 
     def leave():
-        if not hasattr(sys, "last_value"):
-            logging.shutdown()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(0)
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Set by an error that nothing has caught.
+        os._exit(int(hasattr(sys, "last_value")))
 
     if os.getpid() != parent:
         atexit.register(leave)

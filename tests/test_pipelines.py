@@ -1,6 +1,8 @@
 """What is common to the commands that run on Apache Beam, without it."""
 
 import io
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -34,3 +36,25 @@ def test_a_bar_shows_what_others_have_done(every_s):
     else:
         # The last look failed, which is no reason to fail.
         assert len(seen) == 2 and bar.n == 3
+
+
+@pytest.mark.parametrize(
+    ("ends", "code", "later"),
+    [
+        ("leave_at_once(0)", 0, False),
+        ("leave_at_once(0); 1 / 0", 1, False),
+        # The process that runs the pipeline itself.
+        ("leave_at_once(os.getpid())", 0, True),
+    ],
+)
+def test_a_worker_ends_at_once_with_its_status(ends, code, later):
+    script = (
+        "import atexit, os; from audio_tf.pipelines import leave_at_once; "
+        "atexit.register(print, 'taken apart'); print('done'); "
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script + ends], capture_output=True, text=True
+    )
+    assert done.returncode == code
+    assert done.stdout.split("\n")[:-1] == ["done", "taken apart"][: 1 + later]
+    assert ("ZeroDivisionError" in done.stderr) == bool(code)

@@ -8,7 +8,6 @@ being scored. Within a shard the classifier has batches of its own.
 
 import dataclasses
 import os
-import tempfile
 import typing
 
 import apache_beam as beam
@@ -215,7 +214,7 @@ def run(todo, out, settings, options, workers=None):
     parent = None if workers is None else os.getpid()
     handler = ShardHandler(out, settings, options, parent)
     pipeline = beam.Pipeline(options=PipelineOptions(options))
-    with tempfile.TemporaryDirectory(prefix="audio_tf_") as claims:
+    with turns.claims_in(out) as claims:
         if workers is None:
             names = dealt(pipeline, todo, out, options)
         else:

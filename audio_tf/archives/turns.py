@@ -9,6 +9,8 @@ import contextlib
 import dataclasses
 import fcntl
 import os
+import shutil
+import tempfile
 import time
 
 from audio_tf.archives import lists, places
@@ -16,6 +18,27 @@ from audio_tf.archives.planning import Todo
 
 # Between two looks at what another worker lists.
 LOOK_S = 0.1
+CLAIMS = ".claims-"
+
+
+def claims_in(out):
+    """Makes the folder of a run's `Turns.claims`.
+
+    It removes those that killed runs have left: a worker that outlived one
+    takes no shard any more.
+
+    Args:
+        out: str, the folder of the results, which no other run works in.
+
+    Returns:
+        Context of its path.
+    """
+    if places.is_remote(out):
+        return tempfile.TemporaryDirectory(prefix="audio_tf_")
+    for name in os.listdir(out):
+        if name.startswith(CLAIMS):
+            shutil.rmtree(os.path.join(out, name), ignore_errors=True)
+    return tempfile.TemporaryDirectory(prefix=CLAIMS, dir=out)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Workers of one machine take shards in turn; no Beam is needed."""
 
+import pathlib
+
 import pytest
 
 pytest.importorskip("pyarrow", reason="ARCHIVES ARE NOT TESTED")
@@ -112,3 +114,16 @@ def test_a_worker_that_ends_leaves_its_archive_to_others(workers, listing):
     with pytest.raises(RuntimeError, match="killed"):
         next(other)
     assert listing == ["0009", "0009"]
+
+
+def test_a_worker_of_a_killed_run_takes_nothing_more(tmp_path):
+    out, todo = str(tmp_path), Todo(shards("0000", 1, 1, 1), [], set())
+    killed = turns.claims_in(out)
+    orphan = turns.Turns(out, killed.name, todo).take(None)
+    assert next(orphan) == "0000-00000"
+    with turns.claims_in(out) as claims:
+        assert [*tmp_path.iterdir()] == [pathlib.Path(claims)]
+        assert len([*turns.Turns(out, claims, todo).take(None)]) == 3
+        with pytest.raises(FileNotFoundError):
+            next(orphan)
+    assert not [*tmp_path.iterdir()]
