@@ -161,10 +161,14 @@ zoo: $(VENV)/.installed
 	    "It names one of 40 Arabic command words in a second of speech.",\
 	    --model $(ZOO)/arabic_base/preset \
 	    --teachers $(ZOO)/arabic_teacher/preset)
-	$(call train,esc10,esc10)
+	$(call train,esc10_teacher,esc10)
+	$(call train,esc10,esc10,--teachers $(ZOO)/esc10_teacher/preset)
+	$(BIN)/audio-tf train --config training/configs/esc10_teacher.py \
+	    --data-dir $(DATA)/esc10 --train-folds 1 2 3 4 --test-folds \
+	    --out $(ZOO)/esc10_teacher_whole
 	$(BIN)/audio-tf train --config training/configs/esc10.py \
 	    --data-dir $(DATA)/esc10 --train-folds 1 2 3 4 --test-folds \
-	    --out $(ZOO)/esc10_whole
+	    --teachers $(ZOO)/esc10_teacher_whole/preset --out $(ZOO)/esc10_whole
 	$(BIN)/audio-tf baseline --dataset esc10 --data-dir $(DATA)/esc10 \
 	    --train-folds 1 2 3 --val-folds --test-folds 4 --other-splits \
 	    --split test --report $(ZOO)/esc10/baseline.json

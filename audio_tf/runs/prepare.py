@@ -1,9 +1,9 @@
 """Fill the cache ahead of a training, by all cores or many machines.
 
-    audio-tf prepare train --config training/configs/esc10.py \\
+    audio-tf prepare train --config training/configs/esc10_teacher.py \\
         --data-dir ESC-50-master --cache-dir cache
-    audio-tf train --config training/configs/esc10.py \\
-        --data-dir ESC-50-master --cache-dir cache --out runs/esc10
+    audio-tf train --config training/configs/esc10_teacher.py \\
+        --data-dir ESC-50-master --cache-dir cache --out runs/esc10_teacher
 
 `prepare` takes the command that is to follow, with its flags: what that would
 decode, and the features that it would compute, are written to shards in the

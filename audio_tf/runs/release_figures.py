@@ -114,7 +114,9 @@ def check_alike(run, measured):
         ours, theirs = (
             getattr(each.settings, field.name) for each in (run, measured)
         )
-        if ours != theirs and field.name not in splits | ASIDE:
+        if field.name == "teachers":
+            check_teachers(ours, theirs)
+        elif ours != theirs and field.name not in splits | ASIDE:
             raise ValueError(
                 f"{measured.folder} must be trained as {run.folder}, but for "
                 f"the splits. Received: {field.name}={theirs!r}, "
@@ -136,6 +138,27 @@ def check_alike(run, measured):
             f"{measured.folder}. Received: {len(others)} others, the first "
             f"{others[0]}"
         )
+
+
+def check_teachers(ours, theirs):
+    """Checks that the teachers of two runs are alike, as `check_alike` does.
+
+    Args:
+        ours: list of paths of the presets that taught the run.
+        theirs: list of those that taught the one whose figures are told.
+
+    Raises:
+        ValueError: if they are not as many, one is not in the folder of its
+            training, or two were not trained alike.
+    """
+    if len(ours) != len(theirs):
+        raise ValueError(
+            f"Both runs must have as many teachers. Received: {ours} and "
+            f"{theirs}"
+        )
+    for pair in zip(ours, theirs, strict=True):
+        if pair[0] != pair[1]:
+            check_alike(*(finished_run(pathlib.Path(p).parent) for p in pair))
 
 
 def of_classifier(settings, scored, classifier):

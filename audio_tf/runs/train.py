@@ -41,6 +41,7 @@ from audio_tf.runs.recipes import AUGMENTATIONS
 from audio_tf.runs.settings import flag
 from audio_tf.runs.teaching import (
     check_teachers,
+    check_unheard,
     load_teachers,
     make_training,
     teacher_facts,
@@ -452,6 +453,7 @@ def train(settings, out, share):
     teachers = load_teachers(settings, classifier)
     taught_by = teacher_facts(settings, teachers)
     check_teachers(out, taught_by)
+    check_unheard(settings, record)
     chunks, failures = load_chunks(settings, corpora, classifier, share)
     same = data.same_audio({split: chunks[split].clips for split in chunks})
     settings.check_leaks(same)

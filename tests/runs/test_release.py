@@ -250,6 +250,26 @@ def test_a_run_on_all_clips_has_the_figures_of_one_on_fewer(
         release.run(release.ReleaseSettings(**asked, replace=True))
 
 
+def test_teachers_of_both_runs_are_trained_alike(finished, tmp_path):
+    whole = tmp_path / "whole"
+    shutil.copytree(finished, whole)
+    more_clips(whole)
+    ours, theirs = str(whole / "preset"), str(finished / "preset")
+    release_figures.check_teachers([ours, theirs], [theirs, theirs])
+    with pytest.raises(ValueError, match="as many teachers"):
+        release_figures.check_teachers([ours], [])
+    with pytest.raises(ValueError, match="all clips of .*: 1 others"):
+        release_figures.check_teachers([theirs], [ours])
+    rewrite(
+        whole / "config.json",
+        lambda content: content["settings"].update(mixing="mixup"),
+    )
+    with pytest.raises(ValueError, match="but for the splits.*mixing='none'"):
+        release_figures.check_teachers([ours], [theirs])
+    with pytest.raises(ValueError, match="A finished run is needed"):
+        release_figures.check_teachers([ours], [str(tmp_path / "x" / "preset")])
+
+
 @pytest.mark.parametrize(
     "change, message",
     [

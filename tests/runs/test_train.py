@@ -26,8 +26,16 @@ from audio_tf import layers, models
 from audio_tf.corpora import read_fsd50k
 from audio_tf.models import AudioClassifier
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import callbacks, history, recipes, teaching, train
+from audio_tf.runs import (
+    callbacks,
+    history,
+    provenance,
+    recipes,
+    teaching,
+    train,
+)
 from audio_tf.runs.flags import read_config
+from audio_tf.runs.train_settings import TrainSettings
 
 TINY = json.dumps(
     {
@@ -421,6 +429,35 @@ def test_teachers_are_checked_before_clips_are_decoded(
     assert "--teachers audio_transformer_esc1: " in line and "esc10'" in line
     line = refusal(*training, "--teacher-share", 0.5)
     assert "--teacher-share applies to --teachers" in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_a_teacher_has_not_learned_from_what_is_scored(
+    split, refusal, corpus, tmp_path
+):
+    settings = TrainSettings(dataset="csv", data_dir=str(corpus))
+    record = provenance.corpus_record(settings.load(), settings.file_root())
+    splits = record["splits"]
+    # The name of a clip that is not scored, or with other content, is nothing.
+    name, (size, *labels) = next(iter(splits[split].items()))
+    train = {**splits["train"], name: [size + 1, *labels]}
+    heard = {**record, "splits": {"train": train}}
+    teacher = tmp_path / "heard" / "preset"
+    teacher.parent.mkdir()
+    settings = TrainSettings(teachers=[str(teacher)])
+    for part, fails in (({}, False), ({name: splits[split][name]}, True)):
+        train.update(part)
+        (teacher.parent / "corpus.json").write_text(json.dumps(heard))
+        if not fails:
+            teaching.check_unheard(settings, record)
+    AudioClassifier(
+        tiny.backbone(sample_rate_hz=8_000), labels=["low", "high"], chunk_s=0.1
+    ).save_to_preset(str(teacher))
+    training = ["train", "--dataset", "csv", "--data-dir", corpus, *COMMON]
+    line = refusal(*training, "--out", tmp_path / "run", "--teachers", teacher)
+    assert f"--teachers {teacher} must not have learned from clips" in line
+    assert f"Received: 1 of them, such as {name}" in line
     assert not (tmp_path / "run").exists()
 
 
