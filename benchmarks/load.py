@@ -74,7 +74,7 @@ def measured(arguments):
 
         def measure(rate_per_s, seconds=arguments.seconds):
             due = load.poisson(rate_per_s, seconds, rng)
-            return load.figures(load.send_at(due, send, 512), seconds)
+            return load.figures(send.send_at(due, 512), seconds)
 
         # Threads, connections and graphs of the first batches.
         measure(arguments.first, min(5.0, arguments.seconds))

@@ -6,6 +6,7 @@ the times are drawn before the first request, and latency is counted from the
 time at which a request was due, whether or not it could be sent then.
 """
 
+import asyncio
 import concurrent.futures
 import itertools
 import math
@@ -177,32 +178,106 @@ class Sender:
         for client in self.clients:
             client.close()
 
+    def client(self):
+        """Returns the `Client` of this thread."""
+        client = self.own.__dict__.get("client")
+        if client is None:
+            client = self.own.client = Client(self.url, **self.kwargs)
+            with self.lock:
+                self.clients.append(client)
+        return client
+
     def ask(self, clip):
         """Returns the scores `(classes,)` of one clip.
 
         Raises:
             ServerError: if there is no answer, or the clip is refused.
         """
-        client = self.own.__dict__.get("client")
-        if client is None:
-            client = self.own.client = Client(self.url, **self.kwargs)
-            with self.lock:
-                self.clients.append(client)
-        ((scores, error),) = client.outcomes([clip], SIGNATURE)
+        return self.scores_of(self.client().outcomes([clip], SIGNATURE))
+
+    def scores_of(self, outcomes):
+        """Returns the scores of the one clip that `Client.outcomes` is of."""
+        ((scores, error),) = outcomes
         if scores is None:
             raise ServerError(f"{self.url}: {error}")
         return scores
 
     def __call__(self, number):
         """Sends one request and returns one of `VERDICTS`."""
-        place = number % len(self.clips)
         try:
-            scores = self.ask(self.clips[place])
+            scores = self.ask(self.clips[number % len(self.clips)])
         except ServerError as error:
-            with self.lock:
-                text = str(error).removeprefix(self.url)
-                self.errors[text] = self.errors.get(text, 0) + 1
-            return REFUSED if error.status in BUSY else FAILED
+            return self.without_scores(error)
+        return self.verdict(number, scores)
+
+    def send_at(self, due_s, workers=256):
+        """Sends requests when they are due, as the function `send_at` does.
+
+        By REST, and without retries, one thread sends them all, whose bytes
+        were made before: threads that each make their own take a multiple of
+        a processor's time, and are late where the server is not.
+
+        Args:
+            due_s: sequence of float, times in seconds from now, in order.
+            workers: int, the requests that may be waiting for an answer at a
+                time.
+
+        Returns:
+            List of `Outcome`, one for each time.
+        """
+        client = self.client()
+        if client.retries or client.transport.prepare is None:
+            return send_at(due_s, self, workers)
+        check_sizes(workers=workers)
+        return asyncio.run(self.send_by_one_thread(due_s, workers))
+
+    async def send_by_one_thread(self, due_s, workers):
+        """Sends requests by one thread; see the method `send_at`."""
+        client = self.client()
+        requests = [
+            client.transport.prepare(SIGNATURE, {"audio_bytes": [clip]})
+            for clip in self.clips
+        ]
+        clock = asyncio.get_running_loop()
+        free = asyncio.Semaphore(workers)
+        begin = clock.time()
+
+        async def send(number, due):
+            async with free:
+                sent = clock.time() - begin
+                numbers = client.numbers(1)
+                try:
+                    received = await client.transport.exchange(
+                        requests[number % len(requests)],
+                        client.timeout_s,
+                        numbers,
+                    )
+                    outputs = client.transport.read(received, numbers)
+                    scores = self.scores_of(client.judged(outputs, 1))
+                except ServerError as error:
+                    verdict = self.without_scores(error)
+                else:
+                    verdict = self.verdict(number, scores)
+                return Outcome(due, sent, clock.time() - begin, verdict)
+
+        sending = []
+        for number, due in enumerate(map(float, due_s)):
+            early = due - (clock.time() - begin)
+            if early > 0.0:
+                await asyncio.sleep(early)
+            sending.append(asyncio.ensure_future(send(number, due)))
+        return list(await asyncio.gather(*sending))
+
+    def without_scores(self, error):
+        """Returns the verdict of a request that failed with a `ServerError`."""
+        with self.lock:
+            text = str(error).removeprefix(self.url)
+            self.errors[text] = self.errors.get(text, 0) + 1
+        return REFUSED if error.status in BUSY else FAILED
+
+    def verdict(self, number, scores):
+        """Returns the verdict of a request that was answered with scores."""
+        place = number % len(self.clips)
         for answer, right in enumerate(self.known[place]):
             if (
                 scores.shape == right.shape

@@ -177,8 +177,7 @@ class Client:
                 refused the request.
         """
         end = self.clock.monotonic() + self.deadline_s
-        # Beside the scores, whether a clip was scored and why not.
-        numbers = len(contents) * ((self.num_classes or MAX_CLASSES) + 2)
+        numbers = self.numbers(len(contents))
         for attempt in range(self.retries + 1):
             left_s = max(1e-3, end - self.clock.monotonic())
             left_s = min(self.timeout_s, left_s)
@@ -202,6 +201,11 @@ class Client:
                         raise
                     raise ServerError(f"{error}{hint}") from error
             self.clock.sleep(pause_s)
+
+    def numbers(self, count):
+        """Returns how many numbers an answer for some clips may hold."""
+        # Beside the scores, whether a clip was scored and why not.
+        return count * ((self.num_classes or MAX_CLASSES) + 2)
 
     def query(self, files, signature=SIGNATURE, batch_size=8, contents=None):
         """Scores files, one batch after the other.
@@ -267,8 +271,18 @@ class Client:
             ValueError: if the model has another number of classes than
                 `num_classes`.
         """
-        outputs = self.predict(contents, signature)
-        count = len(contents)
+        return self.judged(self.predict(contents, signature), len(contents))
+
+    def judged(self, outputs, count):
+        """Returns what `outcomes` does of the outputs for some clips.
+
+        Args:
+            outputs: dict of arrays by name, as `predict` returns it.
+            count: int, how many clips.
+
+        Raises:
+            ServerError, ValueError: as `outcomes`.
+        """
         names = {
             printable(name, MAX_NAME): (rows.dtype.name, rows.shape)
             for name, rows in itertools.islice(outputs.items(), MAX_NAMES)

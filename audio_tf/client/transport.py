@@ -1,5 +1,6 @@
 """Sends requests to a server, by REST or gRPC of TensorFlow Serving."""
 
+import asyncio
 import base64
 import dataclasses
 import functools
@@ -8,6 +9,7 @@ import io
 import json
 import math
 import re
+import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -30,6 +32,7 @@ BUSY = {429, 503, "UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 
 MAX_ERROR_CHARACTERS = 500
 MAX_ERROR_BYTES = 2**16
+HEAD_BYTES = 2**16  # Of an answer, without its body.
 MAX_VERSION = 2**63 - 1  # An int64 in TensorFlow Serving's protos.
 
 # The bytes that an answer may have: for names and white space, and for each
@@ -300,35 +303,78 @@ class Rest:
         Raises:
             ServerError: if there is no usable answer.
         """
-        limit = ANSWER_BYTES + JSON_BYTES * numbers
+        request = urllib.request.Request(
+            f"{self.url}:predict",
+            self.body(signature, inputs),
+            self.headers(),
+        )
+        try:
+            with self.opener.open(request, timeout=timeout_s) as response:
+                answer = read_at_most(response, self.limit(numbers))
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self.refusal(error.code, explain(error)) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise self.no_answer(error) from error
+        return self.outputs(response, answer, numbers)
+
+    def body(self, signature, inputs):
+        """Returns the JSON of a request as bytes; see `predict`."""
         columns = {
             name: [{"b64": base64.b64encode(row).decode()} for row in rows]
             for name, rows in inputs.items()
         }
         body = json.dumps({"signature_name": signature, "inputs": columns})
+        return body.encode()
+
+    def headers(self):
+        """Returns the headers of a request, a dict."""
         headers = {"Content-Type": "application/json"}
         if self.address.token:
             headers["Authorization"] = f"Basic {self.address.token}"
-        request = urllib.request.Request(
-            f"{self.url}:predict", body.encode(), headers
+        return headers
+
+    @staticmethod
+    def limit(numbers):
+        """Returns the bytes that an answer of some numbers may have."""
+        return ANSWER_BYTES + JSON_BYTES * numbers
+
+    def refusal(self, status, words):
+        """Makes the `ServerError` of a status that is none of success.
+
+        Args:
+            status: int.
+            words: str, the server's own.
+        """
+        return ServerError(
+            f"{self.url}: status {status}, {self.address.clean(words)}",
+            transient=status in TRANSIENT_STATUSES,
+            status=status,
         )
-        try:
-            with self.opener.open(request, timeout=timeout_s) as response:
-                answer = read_at_most(response, limit)
-        except urllib.error.HTTPError as error:
-            with error:
-                words = self.address.clean(explain(error))
-            raise ServerError(
-                f"{self.url}: status {error.code}, {words}",
-                transient=error.code in TRANSIENT_STATUSES,
-                status=error.code,
-            ) from error
-        except (OSError, http.client.HTTPException) as error:
-            reason = getattr(error, "reason", None) or error
-            reason = str(reason) or type(reason).__name__
-            raise ServerError(
-                f"{self.url}: {self.address.clean(reason)}", transient=True
-            ) from error
+
+    def no_answer(self, error):
+        """Makes the `ServerError` of an exception of a connection."""
+        reason = getattr(error, "reason", None) or error
+        reason = str(reason) or type(reason).__name__
+        return ServerError(
+            f"{self.url}: {self.address.clean(reason)}", transient=True
+        )
+
+    def outputs(self, response, answer, numbers):
+        """Reads the body of an answer.
+
+        Args:
+            response: `http.client.HTTPResponse` that it has come with.
+            answer: bytes, as `read_at_most` returns them.
+            numbers: int, see `predict`.
+
+        Returns:
+            Dict of arrays by the names of the outputs.
+
+        Raises:
+            ServerError: if it is too long, or no answer of a model.
+        """
+        limit = self.limit(numbers)
         if len(answer) > limit:
             raise ServerError(
                 f"{self.url}: the answer is longer than the {limit} bytes that "
@@ -348,8 +394,105 @@ class Rest:
                 transient=may_be_cut(response, answer),
             ) from error
 
+    def prepare(self, signature, inputs):
+        """Returns all bytes of a request, for who sends it many times.
+
+        Args:
+            signature: str, the name of a signature.
+            inputs: dict of lists of bytes, by the names of the inputs.
+        """
+        parts = urllib.parse.urlsplit(f"{self.url}:predict")
+        body = self.body(signature, inputs)
+        headers = {
+            "Host": self.address.host,
+            "Content-Length": len(body),
+            "Connection": "close",
+            **self.headers(),
+        }
+        lines = [f"POST {parts.path} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        return "\r\n".join([*lines, "", ""]).encode() + body
+
+    async def exchange(self, request, timeout_s, numbers):
+        """Sends the bytes of a request over a connection of its own.
+
+        Args:
+            request: bytes, as `prepare` returns them.
+            timeout_s: float, the seconds that the answer may take.
+            numbers: int, see `predict`.
+
+        Returns:
+            Bytes of the answer with its headers, for `read`.
+
+        Raises:
+            ServerError: if there is no connection, or the time is over.
+        """
+        try:
+            return await asyncio.wait_for(
+                self.sent(request, numbers), timeout_s
+            )
+        except asyncio.TimeoutError:
+            raise self.no_answer("timed out") from None
+        except OSError as error:
+            raise self.no_answer(error) from error
+
+    async def sent(self, request, numbers):
+        """Sends a request and reads all bytes that come; see `exchange`."""
+        parts = urllib.parse.urlsplit(self.url)
+        secure = parts.scheme == "https"
+        reader, writer = await asyncio.open_connection(
+            parts.hostname,
+            parts.port or (443 if secure else 80),
+            ssl=ssl.create_default_context() if secure else None,
+        )
+        try:
+            writer.write(request)
+            received, most = bytearray(), HEAD_BYTES + self.limit(numbers)
+            while len(received) <= most:
+                part = await reader.read(2**16)
+                if not part:
+                    break
+                received += part
+            return bytes(received)
+        finally:
+            writer.close()
+
+    def read(self, received, numbers):
+        """Reads an answer of which all bytes are there.
+
+        Args:
+            received: bytes, the headers and the body.
+            numbers: int, see `predict`.
+
+        Returns:
+            Dict of arrays by the names of the outputs.
+
+        Raises:
+            ServerError: if it is no usable answer.
+        """
+        response = http.client.HTTPResponse(Received(received))
+        try:
+            response.begin()
+            if not 200 <= response.status < 300:
+                raise self.refusal(response.status, explain(response))
+            answer = read_at_most(response, self.limit(numbers))
+        except (OSError, http.client.HTTPException) as error:
+            raise self.no_answer(error) from error
+        return self.outputs(response, answer, numbers)
+
     def close(self):
         """Does nothing: there is no connection between requests."""
+
+
+class Received:
+    """Bytes that `http.client` reads as if they came from a socket."""
+
+    def __init__(self, content):
+        self.content = content
+
+    def makefile(self, mode):
+        """Returns a file of the bytes."""
+        return io.BytesIO(self.content)
 
 
 def read_at_most(response, limit):
@@ -381,16 +524,16 @@ def may_be_cut(response, answer):
     )
 
 
-def explain(error):
-    """Returns the server's own words in an `HTTPError`."""
+def explain(refused):
+    """Returns the server's own words in an `HTTPError` or an `HTTPResponse`."""
     try:
-        content = read_at_most(error.fp, MAX_ERROR_BYTES)
+        content = read_at_most(refused, MAX_ERROR_BYTES)
     except (OSError, http.client.HTTPException):
         content = b""
     try:
         return str(json.loads(content)["error"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        return content.decode(errors="replace") or str(error.reason)
+        return content.decode(errors="replace") or str(refused.reason)
 
 
 class Grpc:
@@ -400,9 +543,14 @@ class Grpc:
         address: `Address` of the server.
         clock: not used, since gRPC keeps the time of a request itself.
 
+    Attributes:
+        prepare: `None`: no bytes of a request are known before it is sent.
+
     Raises:
         ValueError: if the address has a path before `/v1/models`, or a user.
     """
+
+    prepare = None
 
     def __init__(self, address, clock):
         del clock

@@ -1,7 +1,9 @@
 """Load whose requests do not wait for answers, against queues known exactly."""
 
+import asyncio
 import math
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -175,25 +177,135 @@ def rest():
     server.stop()
 
 
-def test_answers_are_judged_by_scores_that_are_known(rest):
-    right = np.full(3, 0.25, "float32")
+RIGHT = np.full(3, 0.25, "float32")
+FULL = b'{"error": "full"}'
+
+
+def one_by_one(send, numbers):
+    """Verdicts of requests that are sent by threads, as `__call__` does."""
+    return [send(number) for number in numbers]
+
+
+def by_one_thread(send, numbers):
+    """The same, sent by one thread for all; numbers begin at 0."""
+    outcomes = send.send_at([0.0] * len(numbers), workers=1)
+    assert [outcome.due_s for outcome in outcomes] == [0.0] * len(numbers)
+    return [outcome.verdict for outcome in outcomes]
+
+
+@pytest.mark.parametrize("sent", [one_by_one, by_one_thread])
+def test_answers_are_judged_by_scores_that_are_known(sent, rest):
     with load.Sender(
-        rest.url, [b"a", b"b"], [[right], [right + 1, right]], retries=0
+        rest.url, [b"a", b"b"], [[RIGHT], [RIGHT + 1, RIGHT]], retries=0
     ) as send:
         rest.answers = [(503, b"full"), (400, b"no"), (200, b"{}")]
-        verdicts = [send(number) for number in range(3)]
-        assert verdicts == [REFUSED, FAILED, FAILED]
+        assert sent(send, range(3)) == [REFUSED, FAILED, FAILED]
         assert sum(send.errors.values()) == 3
         assert any("status 503, full" in text for text in send.errors)
-        assert send(4) == GOOD and send(5) == GOOD
-        assert send.matched == {4: 0, 5: 1}
+        assert sent(send, range(2)) == [GOOD, GOOD]
+        assert send.matched == {0: 0, 1: 1}
         off = b'{"outputs": [[0.25, 0.25, 0.26]]}'
         fewer = b'{"outputs": [[0.25, 0.25]]}'
         rest.answers = [(200, off)]
-        assert send(6) == WRONG
+        assert sent(send, range(1)) == [WRONG]
         send.own.client.num_classes = None
         rest.answers = [(200, fewer)]
-        assert send(7) == WRONG
+        assert sent(send, range(1)) == [WRONG]
+
+
+ANSWER = b'{"outputs": [[0.25, 0.25, 0.25]]}'
+HALF = {"Content-Length": str(len(ANSWER) + 9)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((429, FULL), "status 429, full"),
+        ((502, b""), "status 502, Bad Gateway"),
+        ((307, b"", {"Location": "http://127.0.0.1:9/"}), "status 307"),
+        ((200, ANSWER, HALF), "IncompleteRead"),
+        ((200, ANSWER[:-2], {"Content-Length": None}), "no answer of"),
+        ((200, b" " * 2**20), "longer than"),
+        ((200, b'{"outputs": {"scores": [[0, 0, 1e999]]}}'), "not finite"),
+        ((200, b'{"outputs": [[0]]}'), "another number of classes"),
+    ],
+)
+def test_one_thread_fails_as_many_do(answer, words, rest):
+    """What `Client` says of an answer is said of prepared requests, too."""
+    texts, verdicts = [], []
+    for sent in (one_by_one, by_one_thread):
+        with load.Sender(rest.url, [b"a"], retries=0) as send:
+            rest.answers = [answer]
+            verdicts += sent(send, range(1))
+            texts += send.errors
+    assert words in texts[0]
+    # A client says how often it has tried.
+    assert texts[0].removesuffix(" (1 attempts)") == texts[1]
+    assert verdicts[0] == verdicts[1] and verdicts[0] in (REFUSED, FAILED)
+
+
+def test_one_thread_sends_what_a_client_does(rest):
+    """The same path, headers and body, with a user, version and name."""
+    url = rest.url.replace("//", "//me:secret@") + "/v1/models/m/versions/3"
+    with load.Sender(url, [b"a", b"b"], [[RIGHT]] * 2, retries=0) as send:
+        assert one_by_one(send, range(2)) == by_one_thread(send, range(2))
+    assert rest.requests[:2] == rest.requests[2:]
+    assert rest.requests[0][0] == "/v1/models/m/versions/3:predict"
+    kept = [
+        {name: headers[name] for name in ("Content-Type", "Authorization")}
+        for headers in rest.headers
+    ]
+    assert kept[0] == kept[2] and kept[0]["Authorization"].startswith("Basic ")
+
+
+def test_one_thread_does_not_wait_for_answers(rest):
+    """One comes only as the server stops, after those that were due later."""
+    with load.Sender(rest.url, [b"a"], [[RIGHT]], retries=0) as send:
+        rest.answers = [None]
+
+        def stop():
+            while len(rest.requests) < 3 or len(send.matched) < 2:
+                time.sleep(0.01)
+            rest.stop()
+
+        stopping = threading.Thread(target=stop, daemon=True)
+        stopping.start()
+        outcomes = send.send_at([0.0] * 3, workers=2)
+        stopping.join()
+        assert sorted(o.verdict for o in outcomes) == [FAILED, GOOD, GOOD]
+        assert max(outcomes, key=lambda o: o.done_s).verdict == FAILED
+        # Nobody is there any more.
+        assert by_one_thread(send, range(1)) == [FAILED]
+        assert any("Connect" in text for text in send.errors)
+
+
+def test_one_thread_waits_as_long_as_a_client_may(rest, monkeypatch):
+    async def late(waited, seconds):
+        waited.close()
+        assert seconds == 7.0
+        raise asyncio.TimeoutError
+
+    with load.Sender(
+        rest.url, [b"a"], [[RIGHT]], retries=0, timeout_s=7.0
+    ) as send:
+        monkeypatch.setattr(transport.asyncio, "wait_for", late)
+        assert by_one_thread(send, range(1)) == [FAILED]
+        assert [text.endswith(": timed out") for text in send.errors] == [True]
+
+
+def test_retries_and_grpc_have_threads(rest, monkeypatch):
+    """One thread does not try again, and its requests are bytes of HTTP."""
+    used = []
+    monkeypatch.setattr(
+        load, "send_at", lambda due_s, send, workers: used.append(workers)
+    )
+    with load.Sender(rest.url, [b"a"], [[RIGHT]], retries=1) as send:
+        send.send_at([0.0], workers=3)
+    with load.Sender(
+        "grpc://127.0.0.1:9", [b"a"], [[RIGHT]], retries=0
+    ) as send:
+        send.send_at([0.0], workers=4)
+    assert used == [3, 4]
 
 
 def test_a_server_may_be_asked_first_what_is_right(rest):

@@ -62,7 +62,7 @@ def sweep(made, url, name, arguments):
 
         def measure(rate_per_s, seconds=arguments.seconds):
             due = load.poisson(rate_per_s, seconds, made.rng)
-            return load.figures(load.send_at(due, send, 512), seconds)
+            return load.figures(send.send_at(due, 512), seconds)
 
         # Threads, connections and graphs of the first batches.
         measure(arguments.rate, min(5.0, arguments.seconds))

@@ -44,7 +44,7 @@ def run(arguments):
                 begin += length
             watcher = watch.Watcher(fleet.pids)
             with watcher:
-                outcomes = load.send_at(np.concatenate(due), send, 1024)
+                outcomes = send.send_at(np.concatenate(due), 1024)
             grown = watcher.report()
             gone = [c.process.poll() for c in fleet.copies]
         errors = send.errors.items()
@@ -83,8 +83,8 @@ def run(arguments):
 def capacity(send, requests=300, workers=32):
     """Good answers a second to clients that are always waiting for one."""
     send_all = np.zeros(requests)
-    load.send_at(send_all[:workers], send, workers)
-    outcomes = load.send_at(send_all, send, workers)
+    send.send_at(send_all[:workers], workers)
+    outcomes = send.send_at(send_all, workers)
     good = sum(outcome.verdict == load.GOOD for outcome in outcomes)
     return good / max(outcome.done_s for outcome in outcomes)
 
