@@ -5,7 +5,7 @@ with Client("http://localhost:8501") as client:
         print(result.file, result.scores, result.error)
 """
 
+from audio_tf.client.address import ServerError
 from audio_tf.client.query import Client, Result, read_labels
-from audio_tf.client.transport import ServerError
 
 __all__ = ["Client", "Result", "ServerError", "read_labels"]

@@ -16,8 +16,9 @@ import typing
 
 import numpy as np
 
+from audio_tf.client.address import ServerError
 from audio_tf.client.query import SIGNATURE, Client
-from audio_tf.client.transport import BUSY, ServerError
+from audio_tf.client.transport import BUSY
 from audio_tf.ops.checks import check_sizes
 
 GOOD = "good"  # Answered, with the scores that the clip is known to have.

@@ -13,7 +13,8 @@ import typing
 
 import numpy as np
 
-from audio_tf.client.transport import TRANSPORTS, ServerError, parse_url
+from audio_tf.client.address import ServerError, parse_url
+from audio_tf.client.transport import TRANSPORTS
 from audio_tf.ops.checks import check_sizes, closest
 from audio_tf.terminal import printable
 
@@ -140,7 +141,7 @@ class Client:
             )
         if num_classes is not None:
             check_sizes(num_classes=num_classes)
-        address = parse_url(url, model_name)
+        address = parse_url(url, model_name, TRANSPORTS)
         self.url = address.url
         self.timeout_s = timeout_s
         self.retries = retries

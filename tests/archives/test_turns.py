@@ -1,6 +1,8 @@
 """Workers of one machine take shards in turn; no Beam is needed."""
 
+import os
 import pathlib
+import types
 
 import pytest
 
@@ -43,6 +45,15 @@ def test_who_is_faster_takes_more(workers):
     assert next(slow) == "0000-00001"  # The largest.
     assert [*fast] == ["0000-00000", "0000-00002", "0000-00003"]
     assert [*slow] == []
+
+
+def test_who_looks_at_the_same_moment_takes_another(workers, monkeypatch):
+    one, other = workers(Todo(shards("0000", 1, 1, 1), [], set()))
+    blind = types.SimpleNamespace(listdir=lambda folder: [], path=os.path)
+    monkeypatch.setattr(turns, "os", blind)
+    assert [next(one), next(other)] == ["0000-00000", "0000-00001"]
+    assert [*one] == ["0000-00002"]
+    assert [*other] == []
 
 
 def test_a_packed_archive_is_read_in_order_by_one(workers):

@@ -24,7 +24,8 @@ from tensorflow_serving.apis import predict_pb2
 
 from audio_tf import client
 from audio_tf.audio import read_audio, wav
-from audio_tf.client import query, transport
+from audio_tf.client import address, query, transport
+from audio_tf.client import rest as rest_transport
 from serving import grpc_server, rest_server, served
 
 LABELS = ["dog", "rain", "siren"]
@@ -47,7 +48,7 @@ def rest():
 def rpc():
     """A service, with its `url`."""
     service = grpc_server.PredictionService(
-        served.Constant(), transport.MODEL_NAME
+        served.Constant(), address.MODEL_NAME
     )
     server, port = grpc_server.start(service)
     service.url = f"grpc://127.0.0.1:{port}"
@@ -231,7 +232,7 @@ def test_long_clips_go_in_smaller_batches(rest, monkeypatch):
     assert sizes == [3, 2]
 
 
-@pytest.mark.parametrize("status", sorted(transport.TRANSIENT_STATUSES))
+@pytest.mark.parametrize("status", sorted(rest_transport.TRANSIENT_STATUSES))
 def test_a_busy_server_is_asked_again(status, rest, clock):
     rest.answers = [(status, b'{"error": "busy"}')] * 2
     (result,) = ask(rest.url, [wav_bytes(800)], clock=clock)
@@ -314,12 +315,12 @@ def test_a_dripping_server_times_out(sent):
         def makefile(self, mode):
             return io.BufferedReader(Drip())
 
-    response = transport.ResponseUntil(
+    response = rest_transport.ResponseUntil(
         Socket(), method="POST", clock=Clock(tick=1.0), end=100.0
     )
     with pytest.raises(TimeoutError):
         response.begin()
-        transport.read_at_most(response, limit=10**6)
+        rest_transport.read_at_most(response, limit=10**6)
     assert Socket.timeouts == [100.0 - n for n in range(1, 100)]
 
 
@@ -359,7 +360,7 @@ def test_an_endless_body_is_left():
             assert self.taken < 2**20
             return b"x" * size
 
-    body = transport.read_at_most(Endless(), limit=10**5)
+    body = rest_transport.read_at_most(Endless(), limit=10**5)
     assert 10**5 < len(body) <= 10**5 + 2**16
 
 

@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from audio_tf.client import load, transport
+from audio_tf.client import address, load
+from audio_tf.client import rest as rest_transport
 from audio_tf.client.load import FAILED, GOOD, REFUSED, WRONG, Outcome
 from serving import rest_server, served
 
@@ -288,7 +289,7 @@ def test_one_thread_waits_as_long_as_a_client_may(rest, monkeypatch):
     with load.Sender(
         rest.url, [b"a"], [[RIGHT]], retries=0, timeout_s=7.0
     ) as send:
-        monkeypatch.setattr(transport.asyncio, "wait_for", late)
+        monkeypatch.setattr(rest_transport.asyncio, "wait_for", late)
         assert by_one_thread(send, range(1)) == [FAILED]
         assert [text.endswith(": timed out") for text in send.errors] == [True]
 
@@ -315,5 +316,5 @@ def test_a_server_may_be_asked_first_what_is_right(rest):
         assert send(1) == WRONG
     bad = b'{"outputs": {"scores": [[0, 0, 0]], "valid": [false],'
     rest.answers = [(200, bad + b'"error": [1]}}')]
-    with pytest.raises(transport.ServerError, match="RIFF"):
+    with pytest.raises(address.ServerError, match="RIFF"):
         load.Sender(rest.url, [b"a"], retries=0)

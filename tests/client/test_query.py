@@ -14,7 +14,7 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("an export is TensorFlow's", allow_module_level=True)
 
 from audio_tf import cli
-from audio_tf.client import transport
+from audio_tf.client import address
 from serving import grpc_server, rest_server, served
 
 LABELS = ["dog", "rain", "siren"]
@@ -48,7 +48,7 @@ def clip(tmp_path, rng):
 @pytest.mark.long
 def test_query_prints_what_classify_prints(rest, folder, clip, capsys):
     """By REST and gRPC, with the labels of the export."""
-    service = grpc_server.PredictionService(rest.model, transport.MODEL_NAME)
+    service = grpc_server.PredictionService(rest.model, address.MODEL_NAME)
     server, port = grpc_server.start(service)
     lines = []
     labels = ["--labels", str(folder / "assets.extra" / "audio_tf.json")]

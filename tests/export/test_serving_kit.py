@@ -11,7 +11,7 @@ from google.protobuf import text_format
 from serving.kit import SERVING, parse
 from tensorflow_serving.config import model_server_config_pb2
 
-from audio_tf.client import transport
+from audio_tf.client import address
 from serving import fleet, kit
 
 
@@ -46,7 +46,7 @@ def model():
 
 
 def test_the_model_is_the_one_that_the_client_asks_for(model):
-    assert model.name == transport.MODEL_NAME
+    assert model.name == address.MODEL_NAME
     assert model.model_platform == "tensorflow"
     assert model.base_path == f"/models/{model.name}"
     assert model.model_version_policy.latest.num_versions == 1
