@@ -23,7 +23,7 @@ PLAN, SCORES = "plan.json", "scores"
 
 
 class Todo(typing.NamedTuple):
-    """What of a plan is to be done.
+    """The part of a plan that is to be done.
 
     Attributes:
         shards: list of the `lists.Shard` that have no file, the largest first.

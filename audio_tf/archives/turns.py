@@ -1,4 +1,4 @@
-"""What workers of one machine do next, each thing done by one of them.
+"""Workers of one machine take what they do next, each thing once.
 
 Beam's local runner deals all shards out before the first is scored, and then
 waits for the worker whose share takes longest. Here a worker takes a shard
@@ -43,7 +43,7 @@ def claims_in(out):
 
 @dataclasses.dataclass(frozen=True)
 class Turns:
-    """What is left to do, as the process that runs the pipeline has found it.
+    """The work that is left, as whoever runs the pipeline has found it.
 
     Attributes:
         out: str, the folder of the results.

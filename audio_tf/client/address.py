@@ -1,4 +1,4 @@
-"""Where a server is, and what is told of a request to it that failed."""
+"""The address of a server, and the error of a request that failed."""
 
 import base64
 import dataclasses
