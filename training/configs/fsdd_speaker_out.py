@@ -4,8 +4,8 @@
         --data-dir free-spoken-digit-dataset --test-speakers theo \\
         --out runs/fsdd_theo
 
-Once for each speaker; the other five train. The settings were chosen on theo and
-jackson. What it reaches is in benchmarks/RESULTS.md.
+Once for each speaker; the other five train. The settings were chosen on theo
+and jackson. What it reaches is in benchmarks/RESULTS.md.
 """
 
 
