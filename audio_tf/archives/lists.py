@@ -211,14 +211,14 @@ def read_list(out, part):
 def largest_first(found):
     """Sorts shards: runners that deal them out in turn give each the same.
 
-    Those of about one size keep their order, in which a packed archive is
-    best read.
+    Those of about one size are in the order of their names, in which a packed
+    archive is best read.
     """
     return sorted(found, key=by_size)
 
 
 def by_size(shard):
-    """Returns by what shards are sorted; see `largest_first`."""
+    """Returns what a shard is sorted by in `largest_first`."""
     return -shard.size.bit_length(), shard.name
 
 

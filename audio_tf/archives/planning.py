@@ -36,9 +36,6 @@ class Todo(typing.NamedTuple):
     unlisted: list
     packed: set
 
-    def __bool__(self):
-        return bool(self.shards or self.unlisted)
-
 
 def shard_path(out, shard):
     """Returns the path of the scores of a shard, by its name."""

@@ -111,8 +111,12 @@ def score(
         workers = workers or os.cpu_count()
         check_sizes(workers=workers)
         flags = [*pipelines.local_options(workers), *options]
+    elif workers is not None:
+        raise ValueError(
+            "`workers` is of the runner of this machine. "
+            f"Received: workers={workers}, runner={runner!r}"
+        )
     else:
-        workers = None
         flags = pipelines.remote_options(runner, list(options))
     pipelines.check_options(flags, local=runner is None)
     if not places.is_remote(out):
@@ -128,7 +132,7 @@ def score(
         plan.clear()
         todo = plan.todo()
         counted = {}
-        if todo:
+        if todo.shards or todo.unlisted:
             with (
                 logged(plan.out, runner is None) as terminal,
                 progress(plan, terminal),

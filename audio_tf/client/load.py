@@ -225,6 +225,10 @@ class Sender:
 
         Returns:
             List of `Outcome`, one for each time.
+
+        Raises:
+            Exception: the first that is no `ServerError`; no further request
+                is begun then.
         """
         client = self.client()
         if client.retries or client.transport.prepare is None:
@@ -262,12 +266,16 @@ class Sender:
                 return Outcome(due, sent, clock.time() - begin, verdict)
 
         sending = []
-        for number, due in enumerate(map(float, due_s)):
-            early = due - (clock.time() - begin)
-            if early > 0.0:
-                await asyncio.sleep(early)
-            sending.append(asyncio.ensure_future(send(number, due)))
-        return list(await asyncio.gather(*sending))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number, due in enumerate(map(float, due_s)):
+                    early = due - (clock.time() - begin)
+                    if early > 0.0:
+                        await asyncio.sleep(early)
+                    sending.append(group.create_task(send(number, due)))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return [task.result() for task in sending]
 
     def without_scores(self, error):
         """Returns the verdict of a request that failed with a `ServerError`."""

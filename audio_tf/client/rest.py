@@ -210,7 +210,10 @@ class Rest:
 
     def no_answer(self, error):
         """Makes the `ServerError` of an exception of a connection."""
-        reason = getattr(error, "reason", None) or error
+        # What urllib wraps. Errors of TLS have a `reason` of their own, which
+        # is a part of what they say.
+        wrapped = isinstance(error, urllib.error.URLError)
+        reason = error.reason if wrapped else error
         reason = str(reason) or type(reason).__name__
         return ServerError(
             f"{self.url}: {self.address.clean(reason)}", transient=True
@@ -272,6 +275,9 @@ class Rest:
     async def exchange(self, request, timeout_s, numbers):
         """Sends the bytes of a request over a connection of its own.
 
+        The answer ends where the server ends the connection, as `prepare`
+        asks it to.
+
         Args:
             request: bytes, as `prepare` returns them.
             timeout_s: float, the seconds that the answer may take.
@@ -299,7 +305,7 @@ class Rest:
         reader, writer = await asyncio.open_connection(
             parts.hostname,
             parts.port or (443 if secure else 80),
-            ssl=ssl.create_default_context() if secure else None,
+            ssl=trusted() if secure else None,
         )
         try:
             writer.write(request)
@@ -338,6 +344,12 @@ class Rest:
 
     def close(self):
         """Does nothing: there is no connection between requests."""
+
+
+@functools.cache
+def trusted():
+    """Returns the TLS context of this machine's certificates, read once."""
+    return ssl.create_default_context()
 
 
 class Received:

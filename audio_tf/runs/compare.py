@@ -1,6 +1,6 @@
 """Train the same model with each attention, and compare what they reach.
 
-    audio-tf compare --train-config training/configs/esc50_teacher.py \\
+    audio-tf compare --train-config training/configs/esc10_paper.py \\
         --data-dir ESC-50-master --score-split test --out runs/attentions
     audio-tf compare --train-config commands.py --attentions full xbox \\
         --causality no yes --seeds 0 1 2 --out runs/commands

@@ -93,8 +93,10 @@ def check_unheard(settings, record):
         for name, entry in record["splits"].get(split, {}).items()
     }
     for preset in settings.teachers:
-        path = pathlib.Path(preset).parent / "corpus.json"
-        if not path.is_file():
+        folder = pathlib.Path(preset)
+        path = folder.parent / "corpus.json"
+        # A name of a released preset is no folder, whatever is around.
+        if not (folder.is_dir() and path.is_file()):
             continue
         heard = json.loads(path.read_text())["splits"]["train"]
         shared = scored & {(name, *entry) for name, entry in heard.items()}

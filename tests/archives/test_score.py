@@ -429,6 +429,12 @@ def test_the_command_says_what_it_has_done(sounds, preset, tmp_path, capsys):
     assert json.loads((out / "run.json").read_text())["labels"] == LABELS
 
 
+def test_workers_are_of_the_runner_of_this_machine(sounds, preset, tmp_path):
+    with pytest.raises(ValueError, match="Received: workers=2, runner='Other'"):
+        score([sounds], preset, tmp_path / "o", workers=2, runner="Other")
+    assert not (tmp_path / "o").exists()
+
+
 def test_settings_that_clash_are_found_before_a_model_is_loaded(
     sounds, preset, tmp_path, monkeypatch
 ):

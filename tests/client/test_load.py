@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import ssl
 import threading
 import time
 
@@ -292,6 +293,41 @@ def test_one_thread_waits_as_long_as_a_client_may(rest, monkeypatch):
         monkeypatch.setattr(rest_transport.asyncio, "wait_for", late)
         assert by_one_thread(send, range(1)) == [FAILED]
         assert [text.endswith(": timed out") for text in send.errors] == [True]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ssl.SSLCertVerificationError(1, "[SSL: NO_TRUST] not known (x.c:1)"),
+        ConnectionResetError(104, "reset"),
+    ],
+)
+def test_one_thread_tells_of_a_connection_what_a_client_does(
+    error, rest, monkeypatch
+):
+    error.reason = "NO_TRUST"  # As an error of TLS has it.
+    texts = []
+
+    def broken(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(rest_transport.asyncio, "open_connection", broken)
+    monkeypatch.setattr(rest_transport.TimedConnection, "connect", broken)
+    for sent in (one_by_one, by_one_thread):
+        with load.Sender(rest.url, [b"a"], [[RIGHT]], retries=0) as send:
+            assert sent(send, range(1)) == [FAILED]
+            texts += send.errors
+    assert str(error) in texts[0]
+    assert texts[0].removesuffix(" (1 attempts)") == texts[1]
+
+
+def test_an_error_of_ours_ends_the_load_of_one_thread(rest):
+    with load.Sender(
+        rest.url, [b"a"], [[RIGHT]], retries=0, num_classes=5
+    ) as send:
+        with pytest.raises(ValueError, match="num_classes=5"):
+            send.send_at([0.0, 15.0, 30.0])
+    assert len(rest.requests) == 1
 
 
 def test_retries_and_grpc_have_threads(rest, monkeypatch):

@@ -434,31 +434,34 @@ def test_teachers_are_checked_before_clips_are_decoded(
 
 @pytest.mark.parametrize("split", ["val", "test"])
 def test_a_teacher_has_not_learned_from_what_is_scored(
-    split, refusal, corpus, tmp_path
+    split, refusal, corpus, tmp_path, monkeypatch
 ):
     settings = TrainSettings(dataset="csv", data_dir=str(corpus))
     record = provenance.corpus_record(settings.load(), settings.file_root())
     splits = record["splits"]
-    # The name of a clip that is not scored, or with other content, is nothing.
     name, (size, *labels) = next(iter(splits[split].items()))
-    train = {**splits["train"], name: [size + 1, *labels]}
-    heard = {**record, "splits": {"train": train}}
     teacher = tmp_path / "heard" / "preset"
-    teacher.parent.mkdir()
-    settings = TrainSettings(teachers=[str(teacher)])
-    for part, fails in (({}, False), ({name: splits[split][name]}, True)):
-        train.update(part)
-        (teacher.parent / "corpus.json").write_text(json.dumps(heard))
-        if not fails:
-            teaching.check_unheard(settings, record)
     AudioClassifier(
         tiny.backbone(sample_rate_hz=8_000), labels=["low", "high"], chunk_s=0.1
     ).save_to_preset(str(teacher))
+
+    def learned_from(clip_bytes):
+        train = {**splits["train"], name: [clip_bytes, *labels]}
+        path = teacher.parent / "corpus.json"
+        path.write_text(json.dumps({**record, "splits": {"train": train}}))
+
+    learned_from(size + 1)  # Another clip of the same name.
+    teaching.check_unheard(TrainSettings(teachers=[str(teacher)]), record)
+    learned_from(size)
     training = ["train", "--dataset", "csv", "--data-dir", corpus, *COMMON]
     line = refusal(*training, "--out", tmp_path / "run", "--teachers", teacher)
     assert f"--teachers {teacher} must not have learned from clips" in line
     assert f"Received: 1 of them, such as {name}" in line
     assert not (tmp_path / "run").exists()
+    # A released preset has nothing to do with the folder that one is in.
+    monkeypatch.chdir(teacher.parent)
+    released = TrainSettings(teachers=["audio_transformer_esc10"])
+    teaching.check_unheard(released, record)
 
 
 @pytest.mark.slow
