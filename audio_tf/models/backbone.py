@@ -4,7 +4,7 @@ import keras
 import keras_hub
 
 from audio_tf import compat
-from audio_tf.models import presets
+from audio_tf.models import preset_backbones, presets
 from audio_tf.models.inputs import InputDoor
 from audio_tf.ops import checks, masks
 
@@ -342,7 +342,7 @@ class AudioBackbone(
                 class or lacks a file, or its weights do not fit the
                 arguments.
         """
-        return presets.load_backbone(cls, preset, load_weights, kwargs)
+        return preset_backbones.load_backbone(cls, preset, load_weights, kwargs)
 
     def save_to_preset(self, preset_dir, max_shard_size=10):
         """Writes a preset, which a task around this model adds its own to.

@@ -11,7 +11,7 @@ from audio_tf.layers import (
     MaxMeanPooling,
     StatisticsPooling,
 )
-from audio_tf.models import presets
+from audio_tf.models import preset_tasks
 from audio_tf.models.backbone import AudioBackbone, freeze_layers
 from audio_tf.models.explaining import Explainer
 from audio_tf.models.file_task import FileTask
@@ -341,7 +341,7 @@ class AudioClassifier(
             ValueError: if there is no such size or preset, it lacks a file,
                 or its weights do not fit the arguments.
         """
-        return presets.load_classifier(
+        return preset_tasks.load_classifier(
             cls, AudioBackbone, preset, load_weights, kwargs, backbone_kwargs
         )
 

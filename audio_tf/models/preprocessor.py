@@ -9,7 +9,7 @@ from audio_tf.audio.decode import AudioError
 from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.audio.rows import load_rows
 from audio_tf.audio.sources import Source
-from audio_tf.models import presets
+from audio_tf.models import preset_tasks, presets
 from audio_tf.models.inputs import complete
 from audio_tf.models.named_files import (
     check_counts,
@@ -188,7 +188,7 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
             TypeError: if there is an unknown argument; it names the closest.
             ValueError: if there is no such preset, or it has no classifier.
         """
-        return presets.load_converter(cls, preset, kwargs)
+        return preset_tasks.load_converter(cls, preset, kwargs)
 
     def get_config(self):
         return {
@@ -269,7 +269,7 @@ class AudioClassifierPreprocessor(keras_hub.models.Preprocessor):
         converter = WaveformConverter(
             **{
                 name: getattr(model, name)
-                for name in presets.CONVERTER_ARGUMENTS
+                for name in preset_tasks.CONVERTER_ARGUMENTS
             }
         )
         return cls(converter, labels=model.labels)
@@ -282,7 +282,7 @@ class AudioClassifierPreprocessor(keras_hub.models.Preprocessor):
         """
         facts = [
             (name, getattr(self.audio_converter, name), getattr(model, name))
-            for name in presets.CONVERTER_ARGUMENTS
+            for name in preset_tasks.CONVERTER_ARGUMENTS
         ]
         facts.append(("labels", self.labels, model.labels))
         for name, found, expected in facts:
@@ -381,7 +381,9 @@ class AudioClassifierPreprocessor(keras_hub.models.Preprocessor):
             TypeError: if there is an unknown argument; it names the closest.
             ValueError: if there is no such preset, or it has no classifier.
         """
-        return presets.load_preprocessor(cls, WaveformConverter, preset, kwargs)
+        return preset_tasks.load_preprocessor(
+            cls, WaveformConverter, preset, kwargs
+        )
 
     def get_config(self):
         return {**super().get_config(), "labels": self.labels}

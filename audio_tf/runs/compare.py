@@ -117,7 +117,7 @@ class CompareSettings(Settings):
             ValueError: if they say what the rows say, or the model has no
                 attention.
         """
-        from audio_tf.models import presets
+        from audio_tf.models import preset_backbones
         from audio_tf.runs.train_settings import TrainSettings
 
         config = read_config(self.train_config, TrainSettings)
@@ -134,8 +134,8 @@ class CompareSettings(Settings):
             )
         places = self.those_given(("data_dir", "cache_dir"))
         settings = TrainSettings(**{**config, **places})
-        family, arguments = presets.describe(settings.model)
-        if "attention" not in presets.accepted(family, arguments):
+        family, arguments = preset_backbones.describe(settings.model)
+        if "attention" not in preset_backbones.accepted(family, arguments):
             raise ValueError(
                 f"{self.train_config}: the rows are attentions, and the model "
                 f"has none. Received: model={settings.model!r}"

@@ -5,7 +5,7 @@ import functools
 import os
 
 from audio_tf import files, pipelines
-from audio_tf.models import presets
+from audio_tf.models import preset_backbones
 from audio_tf.runs.pretrain import PretrainSettings
 from audio_tf.runs.probe import ProbeSettings, load_features, load_splits
 from audio_tf.runs.settings import POSITIVE, Settings, flag, setting
@@ -94,7 +94,7 @@ class PrepareTrain(PrepareSettings, TrainSettings):
 
     def rate_hz(self):
         """Returns the rate of the audio that the command reads."""
-        _, config = presets.describe(self.model)
+        _, config = preset_backbones.describe(self.model)
         return {**config, **self.model_options()}["sample_rate_hz"]
 
 

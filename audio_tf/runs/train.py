@@ -25,7 +25,12 @@ from audio_tf.audio import RESAMPLER
 from audio_tf.corpora import leaks
 from audio_tf.data.shares import WHOLE
 from audio_tf.export import export
-from audio_tf.models import AudioClassifier, presets
+from audio_tf.models import (
+    AudioClassifier,
+    preset_backbones,
+    preset_tasks,
+    presets,
+)
 from audio_tf.runs import (
     callbacks,
     history,
@@ -64,11 +69,13 @@ def augmentation(settings):
         Dict; empty where only the recipe asks for it, and the model is a
         preset with its own or has no such argument.
     """
-    family, config = presets.describe(settings.model)
+    family, config = preset_backbones.describe(settings.model)
     if "augmentation" not in settings.given:
         # A preset that was saved keeps its own.
         new = settings.model in presets.list_sizes()
-        if not new or "augmentation" not in presets.accepted(family, config):
+        if not new or "augmentation" not in preset_backbones.accepted(
+            family, config
+        ):
             return {}
     rate_hz = {**config, **settings.model_options()}["sample_rate_hz"]
     return {"augmentation": AUGMENTATIONS[settings.augmentation](rate_hz)}
@@ -86,7 +93,7 @@ def head(settings, one_label):
         model was published with a head of its own.
     """
     options = settings.head_options(one_label)
-    family, _ = presets.describe(settings.model)
+    family, _ = preset_backbones.describe(settings.model)
     if "pooling" not in settings.given and "pooling" in family.head:
         del options["pooling"]
     return options
@@ -116,7 +123,7 @@ def build(settings, corpus):
             f"already. Received: the size {settings.model!r}"
         )
     options = head(settings, corpus.has_one_label())
-    kept = presets.has_head_of(
+    kept = preset_tasks.has_head_of(
         settings.model,
         labels=labels,
         **{

@@ -1,0 +1,170 @@
+"""Backbones from sizes and presets, each argument where it belongs."""
+
+import copy
+
+from audio_tf import compat
+from audio_tf.models import presets
+from audio_tf.ops import checks
+
+
+def describe(preset):
+    """Returns the class of a preset's backbone, and what it is built of.
+
+    Args:
+        preset: as `presets.find` takes it.
+
+    Returns:
+        Pair of the class and the dict of its constructor arguments, complete
+        with their defaults.
+    """
+    loader = presets.find(preset)
+    family = loader.check_backbone_class()
+    return family, {**family.defaults(), **loader.config["config"]}
+
+
+def accepted(family, config):
+    """Lists the names of the arguments that a backbone of a config takes.
+
+    Args:
+        family: the class of the backbone.
+        config: dict of its constructor arguments; a part of it that is a
+            backbone itself is a serialised object.
+    """
+    names = list(family.arguments())
+    for part in family.parts:
+        inner = config[part]
+        names += accepted(presets.class_of(inner), inner["config"])
+    return list(dict.fromkeys(names))
+
+
+def override(family, config, arguments):
+    """Replaces arguments in the config of a backbone.
+
+    Arguments that the class itself does not take go to its parts.
+
+    Args:
+        family: the class of the backbone.
+        config: dict of its constructor arguments.
+        arguments: dict of the arguments that replace them, all `accepted`.
+
+    Returns:
+        The new config; the old one stays as it is.
+    """
+    takes = family.arguments()
+    rest = {k: v for k, v in arguments.items() if k not in takes}
+    config = {**config, **arguments}
+    config = {k: v for k, v in config.items() if k in takes}
+    for part in family.parts:
+        inner = config[part]
+        changed = override(presets.class_of(inner), inner["config"], rest)
+        config[part] = {**inner, "config": changed}
+    return config
+
+
+def build(family, config):
+    """Builds a backbone from a config, which stays as it is."""
+    return family.from_config(copy.deepcopy(config))
+
+
+def build_for(family, config, chunk_s):
+    """Builds a backbone that is made for chunks of so many seconds.
+
+    Args:
+        family: the class of the backbone.
+        config: dict of its constructor arguments; a `made_for_frames` among
+            them stays.
+        chunk_s: float, the length of a chunk in seconds, or `None` for the
+            class's own default. A model that is made for any length is as it
+            is.
+    """
+    backbone = build(family, config)
+    if chunk_s is None or family.takes != "waveform":
+        return backbone
+    if backbone.made_for_frames is None:
+        return backbone
+    samples = max(round(chunk_s * backbone.sample_rate_hz), 1)
+    frames = -(-samples // backbone.frame_size)
+    if "made_for_frames" in config or frames == backbone.made_for_frames:
+        return backbone
+    return build(family, {**config, "made_for_frames": frames})
+
+
+def load_backbone(base, preset, load_weights, arguments):
+    """Does the work of `AudioBackbone.from_preset`.
+
+    Args:
+        base: the class whose `from_preset` was called.
+        preset: as `presets.find` takes it.
+        load_weights: bool, whether to load the weights of a preset.
+        arguments: dict of the arguments that override the preset's.
+    """
+    loader = presets.find(preset)
+    family = presets.family_of(loader, base)
+    config = loader.config["config"]
+    checks.reject_unknown(family.__name__, arguments, accepted(family, config))
+    if presets.is_size(loader):
+        return build(family, override(family, config, arguments))
+    if load_weights:
+        presets.require_file(loader, *compat.weight_files(loader))
+        presets.check_resampler(loader)
+    given = {"dtype": saved_dtype(config), **arguments}
+    backbone = build(family, override(family, config, given))
+    if load_weights:
+        if arguments and not compat.is_converted(loader):
+            check_fit(loader, family, backbone)
+        compat.load_backbone_weights(loader, backbone)
+    return backbone
+
+
+def saved_dtype(config):
+    """Returns the dtype policy at which to load a backbone by default.
+
+    Args:
+        config: dict of the backbone's constructor arguments.
+
+    Returns:
+        The map of policies of a quantised model, which says what its weights
+        are, or else `None`: at what precision floats are computed is a matter
+        of the machine, and of the global policy.
+    """
+    dtype = config.get("dtype")
+    if isinstance(dtype, dict) and dtype["class_name"] != "DTypePolicy":
+        return dtype
+    return None
+
+
+def check_fit(loader, family, backbone):
+    """Raises a `ValueError` if a preset's weights do not fit a backbone.
+
+    Keras itself overlooks weights that a smaller model has no use for.
+
+    Args:
+        loader: the loader that `presets.find` returned.
+        family: the class of the backbone.
+        backbone: the backbone that is to have the weights.
+    """
+    saved = build(family, loader.config["config"])
+    expected, found = shapes(saved), shapes(backbone)
+    if expected == found:
+        return
+    changed = sorted(
+        name
+        for name in {**expected, **found}
+        if expected.get(name) != found.get(name)
+    )
+    name = changed[0]
+    raise ValueError(
+        f"The weights of the preset {loader.preset!r} do not fit the "
+        "arguments; `load_weights=False` builds what is asked with random "
+        f"weights. Received: {len(changed)} weights that differ, first "
+        f"{name}: {expected.get(name)} in the preset, "
+        f"{found.get(name)} in the model (None: there is none)"
+    )
+
+
+def shapes(model):
+    """Returns the shape of each weight by its path within the model."""
+    return {
+        weight.path.removeprefix(f"{model.name}/"): tuple(weight.shape)
+        for weight in model.weights
+    }
