@@ -17,7 +17,7 @@ import pathlib
 import numpy as np
 import soundfile
 
-from audio_tf.client import load
+from audio_tf.client import load, load_figures
 
 FIGURES = ("p50_s", "p90_s", "p99_s")
 
@@ -74,15 +74,15 @@ def measured(arguments):
 
         def measure(rate_per_s, seconds=arguments.seconds):
             due = load.poisson(rate_per_s, seconds, rng)
-            return load.figures(send.send_at(due, 512), seconds)
+            return load_figures.figures(send.send_at(due, 512), seconds)
 
         # Threads, connections and graphs of the first batches.
         measure(arguments.first, min(5.0, arguments.seconds))
-        for rate_per_s, found, held in load.until_it_breaks(
+        for rate_per_s, found, held in load_figures.until_it_breaks(
             measure, arguments.first, arguments.limit, arguments.factor
         ):
             name = arguments.name or send.url
-            row = load.row(name, rate_per_s, found, held=held)
+            row = load_figures.row(name, rate_per_s, found, held=held)
             print(json.dumps(row), flush=True)
             yield row
 

@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from audio_tf.client import address, load
+from audio_tf.client import address, load, load_figures
 from audio_tf.client import rest as rest_transport
-from audio_tf.client.load import FAILED, GOOD, REFUSED, WRONG, Outcome
+from audio_tf.client.load_figures import FAILED, GOOD, REFUSED, WRONG, Outcome
 from serving import rest_server, served
 
 
@@ -71,7 +71,7 @@ def test_latency_counts_from_when_a_request_was_due(rng):
     found = [outcome.latency_s for outcome in outcomes]
     np.testing.assert_allclose(found, waits(due, service), atol=1e-9)
     assert max(found) > 2 * max(service)
-    figures = load.figures(outcomes, 30.0)
+    figures = load_figures.figures(outcomes, 30.0)
     assert (
         figures.good == len(due)
         and figures.p99_s == sorted(found)[math.ceil(0.99 * len(found)) - 1]
@@ -125,7 +125,7 @@ def outcome(latency_s, verdict=GOOD, due_s=0.0):
 
 def test_requests_without_a_good_answer_are_infinitely_late():
     good = [outcome(0.5 + n) for n in range(8)]
-    figures = load.figures(
+    figures = load_figures.figures(
         [*good, outcome(0.1, REFUSED), outcome(0.1, WRONG)], 4.0
     )
     assert (figures.offered_per_s, figures.good_per_s) == (2.5, 2.0)
@@ -134,12 +134,12 @@ def test_requests_without_a_good_answer_are_infinitely_late():
     assert (figures.refused, figures.failed, figures.wrong) == (1, 0, 1)
     assert figures.unsent_p99_s == 0.25
     assert not figures.holds(100.0)
-    assert load.figures(good, 4.0).holds(7.5)
-    assert not load.figures(good, 4.0).holds(7.4)
-    lost = load.figures([outcome(1.0, FAILED)], 1.0)
+    assert load_figures.figures(good, 4.0).holds(7.5)
+    assert not load_figures.figures(good, 4.0).holds(7.4)
+    lost = load_figures.figures([outcome(1.0, FAILED)], 1.0)
     assert lost.p50_s == math.inf and math.isnan(lost.good_p99_s)
     with pytest.raises(ValueError, match="outcomes=0"):
-        load.figures([], 1.0)
+        load_figures.figures([], 1.0)
 
 
 def test_the_load_grows_until_it_breaks_and_the_edge_is_narrowed():
@@ -147,20 +147,20 @@ def test_the_load_grows_until_it_breaks_and_the_edge_is_narrowed():
 
     def measure(rate_per_s):
         verdict = GOOD if rate_per_s <= 30.0 else REFUSED
-        return load.figures([outcome(0.1, verdict)], 1.0)
+        return load_figures.figures([outcome(0.1, verdict)], 1.0)
 
-    steps = list(load.until_it_breaks(measure, 8.0, 1.0, factor=2.0))
+    steps = list(load_figures.until_it_breaks(measure, 8.0, 1.0, factor=2.0))
     rates = [rate for rate, _, _ in steps]
     assert rates == [8.0, 16.0, 32.0, 24.0, 28.0, 64.0]
     assert [held for *_, held in steps] == [rate <= 30.0 for rate in rates]
-    steps = load.until_it_breaks(measure, 1.0, 1.0, factor=2.0, most=3)
+    steps = load_figures.until_it_breaks(measure, 1.0, 1.0, factor=2.0, most=3)
     assert [rate for rate, _, _ in steps] == [1.0, 2.0, 4.0]
     with pytest.raises(ValueError, match="factor=1.0"):
-        next(load.until_it_breaks(measure, 1.0, factor=1.0))
+        next(load_figures.until_it_breaks(measure, 1.0, factor=1.0))
 
 
 def test_seconds_without_requests_are_rows_too():
-    rows = load.by_second(
+    rows = load_figures.by_second(
         [
             outcome(0.5, GOOD, 2.5),
             outcome(0.1, REFUSED, 0.75),

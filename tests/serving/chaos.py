@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from audio_tf.client import load
+from audio_tf.client import load, load_figures
 from serving import bad_clients, ground, watch
 
 # Of the duration: when copies are killed, and when the disk is full.
@@ -224,7 +224,7 @@ class Chaos:
     def report(self, outcomes, senders, watcher, ended):
         errors = []
         for kind, send in senders.items():
-            found = load.figures(outcomes[kind], self.arguments.seconds)
+            found = load_figures.figures(outcomes[kind], self.arguments.seconds)
             print(ground.told(kind, found))
             for name in ("refused", "failed", "wrong"):
                 if count := getattr(found, name):

@@ -2,7 +2,7 @@
 
 import itertools
 
-from audio_tf.client import load
+from audio_tf.client import load, load_figures
 from serving import ground
 
 SWITCH = {"on": True, "off": False}
@@ -62,12 +62,12 @@ def sweep(made, url, name, arguments):
 
         def measure(rate_per_s, seconds=arguments.seconds):
             due = load.poisson(rate_per_s, seconds, made.rng)
-            return load.figures(send.send_at(due, 512), seconds)
+            return load_figures.figures(send.send_at(due, 512), seconds)
 
         # Threads, connections and graphs of the first batches.
         measure(arguments.rate, min(5.0, arguments.seconds))
         rows = []
-        for rate_per_s, found, held in load.until_it_breaks(
+        for rate_per_s, found, held in load_figures.until_it_breaks(
             measure,
             arguments.rate,
             arguments.limit,
@@ -75,5 +75,5 @@ def sweep(made, url, name, arguments):
             most=arguments.most,
         ):
             print(ground.told(name, found), flush=True)
-            rows.append(load.row(name, rate_per_s, found, held=held))
+            rows.append(load_figures.row(name, rate_per_s, found, held=held))
         return rows

@@ -5,6 +5,14 @@ import math
 import numpy as np
 
 from audio_tf.client import load
+from audio_tf.client.load_figures import (
+    FAILED,
+    GOOD,
+    REFUSED,
+    WRONG,
+    by_second,
+    figures,
+)
 from serving import ground, watch
 
 CALM, STORM = 0.3, 3.0  # Of what the server can do.
@@ -54,14 +62,14 @@ def run(arguments):
         for start, end in zip(edges, edges[1:], strict=False)
     ]
     found = [
-        load.figures(part, length)
+        figures(part, length)
         for part, (_, length) in zip(parts, loads, strict=True)
     ]
     for name, each in zip(("before", "storm", "after"), found, strict=True):
         print(ground.told(name, each))
     well_s = recovery(outcomes, edges[2], WELL * found[0].good_p99_s)
     print(f"well again {well_s:.0f} s after the storm; {grown}")
-    ground.write_rows(arguments, "overload.jsonl", load.by_second(outcomes))
+    ground.write_rows(arguments, "overload.jsonl", by_second(outcomes))
     violations = []
     if any(each.wrong for each in found):
         violations.append("wrong answers")
@@ -85,15 +93,15 @@ def capacity(send, requests=300, workers=32):
     send_all = np.zeros(requests)
     send.send_at(send_all[:workers], workers)
     outcomes = send.send_at(send_all, workers)
-    good = sum(outcome.verdict == load.GOOD for outcome in outcomes)
+    good = sum(outcome.verdict == GOOD for outcome in outcomes)
     return good / max(outcome.done_s for outcome in outcomes)
 
 
 def recovery(outcomes, end_s, well_p50_s):
     """Seconds after a storm until all are good, and as soon as before."""
     last = end_s - 1.0
-    for second, row in enumerate(load.by_second(outcomes)):
-        bad = row[load.REFUSED] + row[load.FAILED] + row[load.WRONG]
+    for second, row in enumerate(by_second(outcomes)):
+        bad = row[REFUSED] + row[FAILED] + row[WRONG]
         slow = not math.isnan(row["p50_s"]) and row["p50_s"] > well_p50_s
         if second >= end_s and (bad or slow):
             last = second

@@ -4,7 +4,7 @@ import concurrent.futures
 import threading
 import time
 
-from audio_tf.client import load
+from audio_tf.client import load, load_figures
 from serving import ground
 
 # Longer than any change takes.
@@ -82,11 +82,13 @@ def roll(made, fleet, way, arguments):
     settled = done[0] + 1.0
     for kind, send in senders.items():
         print(
-            ground.told(f"{way}, {kind}", load.figures(outcomes[kind], seconds))
+            ground.told(
+                f"{way}, {kind}", load_figures.figures(outcomes[kind], seconds)
+            )
         )
         answers = [0, 0]
         for number, outcome in enumerate(outcomes[kind]):
-            if outcome.verdict != load.GOOD:
+            if outcome.verdict != load_figures.GOOD:
                 violations.append(
                     f"{way}, {kind}: {outcome.verdict}, due at "
                     f"{outcome.due_s:.2f} s"

@@ -7,7 +7,7 @@ import pytest
 if keras.backend.backend() != "tensorflow":
     pytest.skip("an export is TensorFlow's", allow_module_level=True)
 
-from audio_tf.client.load import FAILED, GOOD, Outcome
+from audio_tf.client.load_figures import FAILED, GOOD, Outcome
 from serving import overload, watch
 
 
