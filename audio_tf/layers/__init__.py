@@ -30,13 +30,9 @@ from audio_tf.layers.densely_connected import (
     DenseTransition,
     NormalizedReLU,
 )
-from audio_tf.layers.encoder import (
-    FeedForward,
-    FrameNorm,
-    SinusoidalPositions,
-    TransformerBlock,
-)
+from audio_tf.layers.encoder import FrameNorm, TransformerBlock
 from audio_tf.layers.features import SpeechFeatures
+from audio_tf.layers.feed_forward import FeedForward
 from audio_tf.layers.frame_masking import (
     MASKING_POLICIES,
     FrameMasking,
@@ -55,6 +51,7 @@ from audio_tf.layers.pooling import (
     TemporalAveragePooling,
     TemporalMaxPooling,
 )
+from audio_tf.layers.positions import SinusoidalPositions
 from audio_tf.layers.recurrent import BidirectionalGRU
 from audio_tf.layers.residual import ResidualBlock
 from audio_tf.layers.spectral import DecibelSpectrogram, LogMel, Spectrogram

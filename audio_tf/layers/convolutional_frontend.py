@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.layers import activations
-from audio_tf.layers.encoder import LAYER_NORM_EPSILON, sizes_of
+from audio_tf.layers.encoder import LAYER_NORM_EPSILON
 from audio_tf.layers.filters import Filters, Frontend, Learned
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import (
@@ -18,6 +18,7 @@ from audio_tf.ops.checks import (
     check_rates,
     check_sizes,
     closest,
+    sizes_of,
 )
 from audio_tf.ops.layer import Dropout, Layer
 

@@ -109,6 +109,25 @@ def check_sizes(**sizes):
             )
 
 
+def sizes_of(name, sizes):
+    """Checks a list of sizes, and returns it as a tuple.
+
+    Args:
+        name: str, the argument that an error names.
+        sizes: list or tuple of positive ints.
+
+    Raises:
+        ValueError: if it is something else.
+    """
+    if not isinstance(sizes, (list, tuple)):
+        raise ValueError(
+            f"`{name}` must be a list of integers. Received: {name}={sizes!r}"
+        )
+    for size in sizes:
+        check_sizes(**{name: size})
+    return tuple(sizes)
+
+
 def check_flags(**flags):
     """Raises a `ValueError` that names the first that is no bool."""
     for name, flag in flags.items():

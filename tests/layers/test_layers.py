@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from audio_tf import layers
-from audio_tf.layers import encoder, frontend, multiscale
+from audio_tf.layers import frontend, multiscale, positions
 
 B, T, F = 3, 11, 13
 
@@ -120,7 +120,7 @@ def test_positions_are_exact_to_the_rounding_of_float32(dim):
 
 def test_positions_beyond_the_tables_lose_little():
     wanted = positions_in_float64(100_000, 5)
-    found = np.asarray(encoder.sinusoids(100_000, 5))
+    found = np.asarray(positions.sinusoids(100_000, 5))
     np.testing.assert_allclose(found[40_000:], wanted[40_000:], atol=1e-6)
 
 
