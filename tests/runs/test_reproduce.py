@@ -15,18 +15,18 @@ import tiny
 from scripts import in_this_process
 
 from audio_tf import models
-from audio_tf.runs import reproduce
+from audio_tf.runs import ssl_table
 
 
 def test_the_papers_table_is_whole():
     """Sums of the columns of Tables 1 and 2, by hand."""
     rows = {
         name: row
-        for name, row in reproduce.TABLE_2.items()
+        for name, row in ssl_table.TABLE_2.items()
         if None not in row[1]
     }
     assert len(rows) == 14
-    ours = [name for name in reproduce.TABLE_2 if name not in rows]
+    ours = [name for name in ssl_table.TABLE_2 if name not in rows]
     assert ours == ["local_dense_synthesizer", "hybrid_local"]
     utterance, frame, one, two = zip(
         *(row[1] for row in rows.values()), strict=True
@@ -43,14 +43,14 @@ def test_a_table_has_means_of_seeds_beside_the_papers_values():
         tasks = {
             task: {"test_accuracy": value + shift}
             for task, value in zip(
-                reproduce.TASKS, (0.5, 0.6, 0.7, 0.8), strict=True
+                ssl_table.TASKS, (0.5, 0.6, 0.7, 0.8), strict=True
             )
         }
         model = None if causal is None else {"causal": causal}
         return {"tasks": tasks, "model": model}
 
     rows = {
-        name: reproduce.row_facts(
+        name: ssl_table.row_facts(
             name,
             [report(0.0, causal), report(0.02, causal)],
             {"full": 2.0, "xbox": 1.5, "hybrid_local": 1.0},
@@ -64,7 +64,7 @@ def test_a_table_has_means_of_seeds_beside_the_papers_values():
     }
     assert rows["xbox"]["average"] == pytest.approx(0.66)
     assert rows["xbox"]["by_seed"]["speaker"] == [0.5, 0.52]
-    lines = reproduce.format_table(rows).splitlines()
+    lines = ssl_table.format_table(rows).splitlines()
     assert len({line.count("|") for line in lines}) == 1
     cells = [line.split("|")[2].strip() for line in lines]
     assert cells == ["causal", "---", "-", "yes", "no", "yes"]
@@ -178,8 +178,8 @@ def test_rows_are_run_once_and_failures_named(
 
 def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
     """Of each attention, once asked; the first call, which compiles, is not."""
-    rows = {name: reproduce.TABLE_2[name] for name in ("features", "full")}
-    monkeypatch.setattr(reproduce, "TABLE_2", rows)
+    rows = {name: ssl_table.TABLE_2[name] for name in ("features", "full")}
+    monkeypatch.setattr(ssl_table, "TABLE_2", rows)
     monkeypatch.setattr(subprocess, "run", in_this_process)
     monkeypatch.setattr(
         models.AudioAlbertBackbone,
@@ -190,7 +190,7 @@ def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
         (tmp_path / f"{name}.py").write_text(
             "def get_config():\n    return {'dataset': 'fsdd'}\n"
         )
-    settings = reproduce.SslSettings(
+    settings = ssl_table.SslSettings(
         pretrain_config=str(tmp_path / "ssl.py"),
         probe_config=str(tmp_path / "probe.py"),
         data_dir=str(tmp_path),
@@ -198,13 +198,13 @@ def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
         time_frames=7,
         repeats=2,
     )
-    seconds = reproduce.inference_s(settings)
+    seconds = ssl_table.inference_s(settings)
     assert list(seconds) == ["full"] and seconds["full"] > 0
     asked = json.loads((tmp_path / "inference.json").read_text())["asked"]
     assert asked["frames"] == 7 and asked["repeats"] == 2
     # It is not timed again.
     monkeypatch.setattr(subprocess, "run", None)
-    assert reproduce.inference_s(settings) == seconds
+    assert ssl_table.inference_s(settings) == seconds
 
 
 def test_an_unknown_table_is_named_with_the_nearest(refusal):

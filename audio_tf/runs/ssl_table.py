@@ -1,0 +1,409 @@
+"""Table 2 of "Input-independent Attention Weights Are Expressive Enough".
+
+arXiv 2006.05174. `audio-tf reproduce ssl` pre-trains an Audio ALBERT with each
+attention, freezes it, and probes it for speakers and phones.
+"""
+
+import dataclasses
+import functools
+import json
+import pathlib
+import statistics
+
+from audio_tf import files
+from audio_tf.corpora import SPEECH
+from audio_tf.runs import rows
+from audio_tf.runs.flags import check_folder, read_config
+from audio_tf.runs.settings import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    SEED,
+    Settings,
+    flag,
+    setting,
+    shared,
+)
+
+TASKS = ("speaker", "frame_speaker", "phoneme_1hidden", "phoneme_2hidden")
+
+# By attention the name of the paper's row, its accuracies in the order of
+# TASKS, and the seconds of inference in its Table 1; `None` where the paper
+# has no such row.
+TABLE_2 = {
+    "features": ("Baseline (Mel)", (0.0060, 0.0033, 0.5246, 0.5768), None),
+    "full": ("Baseline (QK)", (0.9926, 0.9824, 0.6460, 0.6887), 146.8),
+    "shared_qk": ("Baseline (Q)", (0.9898, 0.9622, 0.5893, 0.6345), 143.4),
+    "sparse_strided": (
+        "Sparse (Strided)",
+        (0.9786, 0.9039, 0.6048, 0.6450),
+        143.4,
+    ),
+    "sparse_fixed": ("Sparse (Fixed)", (0.9597, 0.7960, 0.6069, 0.6846), 143.4),
+    "sign_alsh": ("Sign-ALSH", (0.9716, 0.8237, 0.5863, 0.6393), 268.9),
+    "xbox": ("XBOX", (0.9639, 0.7994, 0.5860, 0.6262), 235.5),
+    "xbox_qnf": ("XBOX (QNF)", (0.9667, 0.7958, 0.5819, 0.6241), 240.2),
+    "simple_lsh": ("Simple LSH", (0.9628, 0.7370, 0.5771, 0.6189), 236.2),
+    "simple_alsh": ("Simple ALSH", (0.9678, 0.7999, 0.5783, 0.6214), 235.7),
+    "dense_synthesizer": (
+        "SYN. (Dense)",
+        (0.9660, 0.9027, 0.6180, 0.6287),
+        111.0,
+    ),
+    "dense_synthesizer_per_head": (
+        "SYN. (Dense+M)",
+        (0.9509, 0.9135, 0.6073, 0.6471),
+        130.5,
+    ),
+    "random_synthesizer": (
+        "SYN. (Random)",
+        (0.9803, 0.8868, 0.5820, 0.6237),
+        116.8,
+    ),
+    "crafted_synthesizer": ("Ours", (0.9842, 0.9855, 0.6157, 0.6492), 116.8),
+    "local_dense_synthesizer": (
+        "LDSA, not in the table",
+        (None, None, None, None),
+        None,
+    ),
+    "hybrid_local": (
+        "LDSA and QK in turn, not in the table",
+        (None, None, None, None),
+        None,
+    ),
+}
+# Settings that are handed on to `audio-tf probe`.
+PROBE_FLAGS = ("alignment", "train_list", "val_list", "test_list")
+# The attention whose time is 1.
+BASELINE = "full"
+# Settings that the other rows take from their model, and mel has to be given.
+FEATURE_SETTINGS = ("features", "features_options", "sample_rate_hz")
+
+
+@dataclasses.dataclass
+class SslSettings(Settings):
+    """Rows, seeds and sources of a table of pre-trained models."""
+
+    layouts = SPEECH
+
+    pretrain_config: str | None = setting(
+        None, "settings of audio-tf pretrain", unless_given="needed"
+    )
+    probe_config: str | None = setting(
+        None, "settings of audio-tf probe", unless_given="needed"
+    )
+    data_dir: str | None = shared("data_dir", None)
+    cache_dir: str | None = shared("cache_dir", None)
+    alignment: str | None = shared("alignment", None)
+    train_list: str | None = shared("train_list", None)
+    val_list: str | None = shared("val_list", None)
+    test_list: str | None = shared("test_list", None)
+    rows: list[str] = setting(
+        list(TABLE_2), "attentions, or `features`, of the rows", TABLE_2
+    )
+    seeds: list[int] = setting([0], "seeds whose mean counts", check=SEED)
+    time_model: str = setting("audio_albert_6", "size whose inference is timed")
+    time_frames: int = setting(
+        500, "frames of the clip that is timed, as in Table 1", check=POSITIVE
+    )
+    repeats: int = setting(
+        7, "timed turns of each model, 0 for none", check=NOT_NEGATIVE
+    )
+    out: str = shared("out", "runs/table2")
+
+    def check(self):
+        super().check()
+        for name in ("pretrain_config", "probe_config", "data_dir"):
+            if name not in self.given:
+                raise ValueError(f"{flag(name)} is needed. Received: none")
+        for name in ("rows", "seeds"):
+            if not getattr(self, name):
+                raise ValueError(f"{flag(name)} must not be empty")
+
+    def script_settings(self):
+        """Reads both configs, and checks them as the scripts do.
+
+        Returns:
+            Pair of `PretrainSettings` and `ProbeSettings`.
+        """
+        from audio_tf.runs.pretrain import PretrainSettings
+        from audio_tf.runs.probe import ProbeSettings
+
+        places = self.those_given(("data_dir", "cache_dir"))
+        pretraining = read_config(self.pretrain_config, PretrainSettings)
+        probing = read_config(self.probe_config, ProbeSettings)
+        return (
+            PretrainSettings(**{**pretraining, **places}),
+            ProbeSettings(
+                **{**probing, **places, **self.those_given(PROBE_FLAGS)}
+            ),
+        )
+
+
+def pretrain(attention, seed, settings):
+    """Pre-trains the model of a row, unless that is done.
+
+    Args:
+        attention: str, a key of `TABLE_2`.
+        seed: int.
+        settings: `SslSettings`.
+
+    Returns:
+        `pathlib.Path` of its preset.
+    """
+    out = pathlib.Path(settings.out, attention, f"pretrain_{seed}")
+    if not pretrained(out / "preset"):
+        rows.run(
+            "pretrain",
+            *("--config", settings.pretrain_config),
+            *("--attention", attention, "--seed", seed),
+            *rows.as_flags(settings.those_given(("data_dir", "cache_dir"))),
+            *("--out", out, *rows.resumed(out)),
+        )
+    return out / "preset"
+
+
+def pretrained(preset):
+    """Returns whether a preset was written after its training's last step."""
+    file = preset / "provenance.json"
+    if not file.is_file():
+        return False
+    facts = json.loads(file.read_text())
+    return facts["steps_done"] == facts["steps"]
+
+
+def probe(attention, seed, settings):
+    """Pre-trains and probes a row, unless that is done.
+
+    Args:
+        attention: str, a key of `TABLE_2`.
+        seed: int.
+        settings: `SslSettings`.
+    """
+    out = pathlib.Path(settings.out, attention, f"probe_{seed}")
+    if finished(out):
+        return
+    if attention == "features":
+        pretraining, _ = settings.script_settings()
+        flags = rows.as_flags(pretraining.those_given(FEATURE_SETTINGS))
+    else:
+        flags = ["--model", pretrain(attention, seed, settings)]
+    places = ("data_dir", "cache_dir", *PROBE_FLAGS)
+    rows.run(
+        "probe",
+        *("--config", settings.probe_config, *flags),
+        *("--tasks", *TASKS, "--seed", seed),
+        *rows.as_flags(settings.those_given(places)),
+        *("--out", out, *rows.resumed(out)),
+    )
+
+
+def finished(out):
+    """Returns whether the report of probes has all tasks."""
+    return set(TASKS) <= set(read_report(out)["tasks"])
+
+
+def read_report(out):
+    """Reads the report of a folder of probes; without one, has no tasks."""
+    file = out / "probes.json"
+    return json.loads(file.read_text()) if file.is_file() else {"tasks": {}}
+
+
+def inference_s(settings):
+    """Measures how long inference takes, unless that is done.
+
+    The models have the size `--time-model` and random weights, on which time
+    does not depend; tables are folded. They take turns, so that other load on
+    the machine meets them alike, and the median of the turns counts.
+
+    Args:
+        settings: `SslSettings`.
+
+    Returns:
+        Dict by attention of the seconds for one clip of `time_frames`.
+    """
+    file = pathlib.Path(settings.out, "inference.json")
+    pretraining, _ = settings.script_settings()
+    asked = {
+        "model": settings.time_model,
+        "frames": settings.time_frames,
+        "repeats": settings.repeats,
+        "options": pretraining.those_given(("causal",)),
+    }
+    return rows.measure(["reproduce", "time"], file, asked)["seconds"]
+
+
+def time_inference(file, asked):
+    """Measures in a process of its own what `inference_s` returns.
+
+    Args:
+        file: path of the JSON file that is written.
+        asked: dict of the model's size, frames, turns and arguments.
+    """
+    import numpy as np
+
+    from audio_tf import attention, models
+
+    length, built = asked["frames"], {}
+    for name in TABLE_2:
+        if name == "features":
+            continue
+        built[name] = models.AudioAlbertBackbone.from_preset(
+            asked["model"],
+            attention=name,
+            made_for_frames=length,
+            **asked["options"],
+        )
+        attention.fold(built[name])
+    dim = built[BASELINE].feature_dim
+    clip = np.random.default_rng(0).normal(size=(1, length, dim))
+    clip = clip.astype("float32")
+    medians = rows.in_turn(
+        {
+            name: functools.partial(model.predict_on_batch, clip)
+            for name, model in built.items()
+        },
+        asked["repeats"],
+    )
+    files.write_json(file, {"asked": asked, "seconds": medians})
+
+
+def row_facts(name, reports, seconds):
+    """Returns a dict of a row's figures: means over seeds, and each seed's.
+
+    Args:
+        name: a key of `TABLE_2`.
+        reports: list of the reports of probes, one a seed.
+        seconds: dict of the seconds of inference by attention.
+    """
+    accuracies = {
+        task: [report["tasks"][task]["test_accuracy"] for report in reports]
+        for task in TASKS
+    }
+    means = {task: statistics.fmean(accuracies[task]) for task in TASKS}
+    label, paper, paper_s = TABLE_2[name]
+    model = reports[0]["model"]
+    return {
+        "row": label,
+        "causal": model and model["causal"],
+        "test_accuracy": means,
+        "average": statistics.fmean(means.values()),
+        "by_seed": accuracies,
+        "inference_s": seconds.get(name),
+        "paper": dict(zip(TASKS, paper, strict=True)),
+        "paper_average": None if None in paper else statistics.fmean(paper),
+        "paper_inference_s": paper_s,
+    }
+
+
+CAUSAL_CELLS = {None: "-", True: "yes", False: "no"}
+
+
+def beside(measured, paper, form=".4f"):
+    """Returns a cell of a figure and, if there is one, the paper's."""
+    text = format(measured, form)
+    return text if paper is None else f"{text} ({paper:{form}})"
+
+
+def format_table(table):
+    """Returns a Markdown table with the paper's figures in parentheses.
+
+    Args:
+        table: dict of `row_facts` by attention.
+    """
+    lines = [
+        f"| attention | causal | {' | '.join(TASKS)} | average | inference |",
+        "|---|" + "---|" * (len(TASKS) + 3),
+    ]
+    baseline = table.get(BASELINE, {})
+    for name, row in table.items():
+        cells = [f"{row['row']} `{name}`", CAUSAL_CELLS[row["causal"]]]
+        cells += [
+            beside(row["test_accuracy"][task], row["paper"][task])
+            for task in TASKS
+        ]
+        cells.append(beside(row["average"], row["paper_average"]))
+        time_cell = "-"
+        if row["inference_s"] and baseline.get("inference_s"):
+            ours = row["inference_s"] / baseline["inference_s"]
+            paper = row["paper_inference_s"]
+            if paper is not None:
+                paper /= baseline["paper_inference_s"]
+            time_cell = beside(ours, paper, ".2f")
+        lines.append(f"| {' | '.join([*cells, time_cell])} |")
+    return "\n".join(lines)
+
+
+def finished_reports(settings):
+    """Reads the reports of all seeds that are finished.
+
+    Returns:
+        Dict by row of a list of reports.
+
+    Raises:
+        ValueError: if two are of different corpora, which cannot be compared.
+    """
+    reports, corpora = {}, {}
+    for name in TABLE_2:
+        for seed in settings.seeds:
+            out = pathlib.Path(settings.out, name, f"probe_{seed}")
+            if finished(out):
+                report = read_report(out)
+                reports.setdefault(name, []).append(report)
+                corpora[str(out)] = report["corpus"]
+    for out, corpus in corpora.items():
+        first = next(iter(corpora))
+        if corpus != corpora[first]:
+            raise ValueError(
+                f"The corpus of {out} is not that of {first}. Received: "
+                f"{corpus}, then {corpora[first]}"
+            )
+    return reports
+
+
+def write_table(settings, seconds):
+    """Writes and returns the table of all rows that have finished seeds."""
+    facts = {
+        name: row_facts(name, reports, seconds)
+        for name, reports in finished_reports(settings).items()
+    }
+    table, out = format_table(facts), pathlib.Path(settings.out)
+    files.write_text(out / "table2.md", table + "\n")
+    files.write_json(out / "table2.json", facts)
+    return table
+
+
+def reproduce_ssl(settings):
+    """Runs all rows, and ends with 1 if one has failed."""
+    check_folder("out", settings.out)
+    begin(settings)
+    seconds = inference_s(settings) if settings.repeats else {}
+    failures = rows.Failures()
+    for name in TABLE_2:
+        if name not in settings.rows:
+            continue
+        for seed in settings.seeds:
+            with failures.kept():
+                probe(name, seed, settings)
+            table = write_table(settings, seconds)
+    print("\nmeasured (paper); inference relative to full attention")
+    print(table)
+    failures.end()
+
+
+def begin(settings):
+    """Makes the folder of the table, once configs and corpus stand.
+
+    Raises:
+        ValueError: if the folder has rows of another setting.
+    """
+    pretraining, probing = settings.script_settings()
+    probing.load()
+    asked = {
+        "pretrain_config": pretraining.those_given(pretraining.given),
+        "probe_config": probing.those_given(probing.given),
+        "data_dir": str(pathlib.Path(settings.data_dir).resolve()),
+    }
+    for name in ("pretrain_config", "probe_config"):
+        for place in ("data_dir", "cache_dir"):
+            asked[name].pop(place, None)
+    rows.begin(settings.out, asked)
