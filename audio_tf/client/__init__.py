@@ -6,6 +6,7 @@ with Client("http://localhost:8501") as client:
 """
 
 from audio_tf.client.address import ServerError
-from audio_tf.client.query import Client, Result, read_labels
+from audio_tf.client.labels import read_labels
+from audio_tf.client.query import Client, Result
 
 __all__ = ["Client", "Result", "ServerError", "read_labels"]

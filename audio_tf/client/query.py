@@ -1,12 +1,7 @@
 """Scores files on a server, in batches and with retries."""
 
-import collections
-import io
 import itertools
-import json
 import math
-import os
-import pathlib
 import random
 import time
 import typing
@@ -15,6 +10,7 @@ import numpy as np
 
 from audio_tf.client.address import ServerError, parse_url
 from audio_tf.client.transport import TRANSPORTS
+from audio_tf.client.wav_files import batches
 from audio_tf.ops.checks import check_sizes, closest
 from audio_tf.terminal import printable
 
@@ -31,14 +27,8 @@ MAX_NAMES = 8
 MAX_NAME = 40
 
 MAX_PAUSE_S = 10.0
-MAX_BATCH_BYTES = 2**25  # A few clips of minutes must not fill the memory.
 # A server that failed this many batches in a row is not asked for the rest.
 GIVE_UP_AFTER = 2
-
-# WAV formats that the signature reads: integer, float, A-law, mu-law, and
-# the extensible header of these.
-SERVED_FORMATS = {1, 3, 6, 7, 0xFFFE}
-HEAD_BYTES = 2**16  # Of a WAV file, in which its format must be.
 
 
 class Result(typing.NamedTuple):
@@ -354,137 +344,3 @@ class Client:
         if 0 <= code < len(self.errors):
             return self.errors[code]
         return f"error {code} of the server"
-
-
-class Clip(typing.NamedTuple):
-    """A clip to send: its `content`, or the `error` why there is none."""
-
-    file: str
-    content: bytes | None
-    error: str | None
-
-
-def batches(files, batch_size, contents):
-    """Yields lists of `Clip` that are bounded in number and in bytes."""
-    batch, size = [], 0
-    for number, file in enumerate(files, 1):
-        if isinstance(file, bytes):
-            clip = Clip(f"clip {number}", file, None)
-        else:
-            clip = Clip(os.fspath(file), *read_wav(file, contents.get(file)))
-        batch.append(clip)
-        size += len(clip.content or b"")
-        if len(batch) == batch_size or size > MAX_BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def read_wav(path, content=None):
-    """Reads a file as WAV.
-
-    Args:
-        path: path of the file.
-        content: bytes of the file, of any format, or `None` to read it.
-
-    Returns:
-        Pair of the bytes of a WAV file and `None`, or of `None` and an error
-        text.
-    """
-    path = pathlib.Path(path)
-    try:
-        if content is not None:
-            if is_served(content[:HEAD_BYTES]):
-                return content, None
-        elif path.is_file():
-            with path.open("rb") as file:
-                if is_served(file.read(HEAD_BYTES)):
-                    file.seek(0)
-                    return file.read(), None
-    except OSError as error:
-        return None, str(error)
-    # A file that is sent as it is needs no decoder.
-    import soundfile
-
-    from audio_tf.audio import AudioError, read_audio
-
-    try:
-        audio, rate_hz = read_audio(path, content)
-    except AudioError as error:
-        return None, error.reason
-    except OSError as error:
-        return None, str(error)
-    wav = io.BytesIO()
-    soundfile.write(wav, audio, rate_hz, format="WAV", subtype="FLOAT")
-    return wav.getvalue(), None
-
-
-def is_served(head):
-    """Tells whether the server can read a file of these first bytes."""
-    if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
-        return False
-    place = head.find(b"fmt ", 12)
-    # Without a format it is broken, and the server says how.
-    tag = int.from_bytes(head[place + 8 : place + 10], "little")
-    return place < 0 or tag in SERVED_FORMATS
-
-
-def read_labels(path):
-    """Reads the labels of a model, and the texts of its error codes.
-
-    Args:
-        path: path of `assets.extra/audio_tf.json` of an export, or of a text
-            file with a label a line.
-
-    Returns:
-        Pair of the labels and of the error texts by their codes, each a list
-        of str or `None`.
-
-    Raises:
-        ValueError: if the file holds no labels, or one of them is empty or
-            there twice. The message names the file.
-
-    Examples:
-        >>> from audio_tf import client
-        >>> with open("labels.txt", "w") as file:
-        ...     print("dog", file=file)
-        ...     print("rain", file=file)
-        >>> client.read_labels("labels.txt")
-        (['dog', 'rain'], None)
-    """
-    path = pathlib.Path(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        described = text.splitlines()
-        if path.suffix == ".json":
-            described = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: no labels ({error})") from error
-    if not isinstance(described, dict):
-        described = {"labels": described}
-    labels, errors = described.get("labels"), described.get("errors")
-    if "labels" not in described or not all(
-        texts is None or is_texts(texts) for texts in (labels, errors)
-    ):
-        raise ValueError(
-            f"{path}: must hold a list of labels, or a dict with `labels` and "
-            f"`errors`. Received: labels={type(labels).__name__}, "
-            f"errors={type(errors).__name__}, keys={sorted(described)}"
-        )
-    if labels is not None:
-        counts = collections.Counter(labels)
-        twice = [label for label, count in counts.items() if count > 1]
-        if twice or not labels or not all(map(str.strip, labels)):
-            raise ValueError(
-                f"{path}: each label must be there once, and none be empty. "
-                f"Received: {len(labels)} labels, twice are {twice}"
-            )
-    return labels, errors
-
-
-def is_texts(value):
-    """Returns whether a value of JSON is a list of strings."""
-    return isinstance(value, list) and all(
-        isinstance(text, str) for text in value
-    )

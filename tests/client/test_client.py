@@ -24,7 +24,7 @@ from tensorflow_serving.apis import predict_pb2
 
 from audio_tf import client
 from audio_tf.audio import read_audio, wav
-from audio_tf.client import address, query, transport
+from audio_tf.client import address, query, transport, wav_files
 from audio_tf.client import rest as rest_transport
 from serving import grpc_server, rest_server, served
 
@@ -148,7 +148,7 @@ def test_any_file_that_is_read_can_be_asked_for(
 
 
 def test_formats_that_the_server_cannot_read_are_decoded_here(tmp_path):
-    assert query.SERVED_FORMATS == {
+    assert wav_files.SERVED_FORMATS == {
         wav.PCM,
         wav.FLOAT,
         wav.A_LAW,
@@ -165,7 +165,7 @@ def test_formats_that_the_server_cannot_read_are_decoded_here(tmp_path):
     ):
         file = tmp_path / f"{subtype}.wav"
         file.write_bytes(wav_bytes(800, subtype=subtype))
-        content, error = query.read_wav(file)
+        content, error = wav_files.read_wav(file)
         assert error is None
         assert (content == file.read_bytes()) == kept, subtype
         audio, rate_hz = soundfile.read(io.BytesIO(content), dtype="float32")
@@ -226,7 +226,7 @@ def test_nothing_is_sent_for_files_that_are_not_there(rest, tmp_path):
 
 def test_long_clips_go_in_smaller_batches(rest, monkeypatch):
     clips = [wav_bytes(n) for n in (100, 200, 4_000, 300, 400)]
-    monkeypatch.setattr(query, "MAX_BATCH_BYTES", 8_000)
+    monkeypatch.setattr(wav_files, "MAX_BATCH_BYTES", 8_000)
     assert all(result.valid for result in ask(rest.url, clips))
     sizes = [len(body["inputs"]["audio_bytes"]) for _, body in rest.requests]
     assert sizes == [3, 2]

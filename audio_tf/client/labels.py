@@ -1,0 +1,65 @@
+"""The labels of a server's model, which its answers have not."""
+
+import collections
+import json
+import pathlib
+
+
+def read_labels(path):
+    """Reads the labels of a model, and the texts of its error codes.
+
+    Args:
+        path: path of `assets.extra/audio_tf.json` of an export, or of a text
+            file with a label a line.
+
+    Returns:
+        Pair of the labels and of the error texts by their codes, each a list
+        of str or `None`.
+
+    Raises:
+        ValueError: if the file holds no labels, or one of them is empty or
+            there twice. The message names the file.
+
+    Examples:
+        >>> from audio_tf import client
+        >>> with open("labels.txt", "w") as file:
+        ...     print("dog", file=file)
+        ...     print("rain", file=file)
+        >>> client.read_labels("labels.txt")
+        (['dog', 'rain'], None)
+    """
+    path = pathlib.Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        described = text.splitlines()
+        if path.suffix == ".json":
+            described = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: no labels ({error})") from error
+    if not isinstance(described, dict):
+        described = {"labels": described}
+    labels, errors = described.get("labels"), described.get("errors")
+    if "labels" not in described or not all(
+        texts is None or is_texts(texts) for texts in (labels, errors)
+    ):
+        raise ValueError(
+            f"{path}: must hold a list of labels, or a dict with `labels` and "
+            f"`errors`. Received: labels={type(labels).__name__}, "
+            f"errors={type(errors).__name__}, keys={sorted(described)}"
+        )
+    if labels is not None:
+        counts = collections.Counter(labels)
+        twice = [label for label, count in counts.items() if count > 1]
+        if twice or not labels or not all(map(str.strip, labels)):
+            raise ValueError(
+                f"{path}: each label must be there once, and none be empty. "
+                f"Received: {len(labels)} labels, twice are {twice}"
+            )
+    return labels, errors
+
+
+def is_texts(value):
+    """Returns whether a value of JSON is a list of strings."""
+    return isinstance(value, list) and all(
+        isinstance(text, str) for text in value
+    )

@@ -1,0 +1,87 @@
+"""Files as the WAV that a server reads, in batches of bounded size."""
+
+import io
+import os
+import pathlib
+import typing
+
+MAX_BATCH_BYTES = 2**25  # A few clips of minutes must not fill the memory.
+
+# WAV formats that the signature reads: integer, float, A-law, mu-law, and
+# the extensible header of these.
+SERVED_FORMATS = {1, 3, 6, 7, 0xFFFE}
+HEAD_BYTES = 2**16  # Of a WAV file, in which its format must be.
+
+
+class Clip(typing.NamedTuple):
+    """A clip to send: its `content`, or the `error` why there is none."""
+
+    file: str
+    content: bytes | None
+    error: str | None
+
+
+def batches(files, batch_size, contents):
+    """Yields lists of `Clip` that are bounded in number and in bytes."""
+    batch, size = [], 0
+    for number, file in enumerate(files, 1):
+        if isinstance(file, bytes):
+            clip = Clip(f"clip {number}", file, None)
+        else:
+            clip = Clip(os.fspath(file), *read_wav(file, contents.get(file)))
+        batch.append(clip)
+        size += len(clip.content or b"")
+        if len(batch) == batch_size or size > MAX_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def read_wav(path, content=None):
+    """Reads a file as WAV.
+
+    Args:
+        path: path of the file.
+        content: bytes of the file, of any format, or `None` to read it.
+
+    Returns:
+        Pair of the bytes of a WAV file and `None`, or of `None` and an error
+        text.
+    """
+    path = pathlib.Path(path)
+    try:
+        if content is not None:
+            if is_served(content[:HEAD_BYTES]):
+                return content, None
+        elif path.is_file():
+            with path.open("rb") as file:
+                if is_served(file.read(HEAD_BYTES)):
+                    file.seek(0)
+                    return file.read(), None
+    except OSError as error:
+        return None, str(error)
+    # A file that is sent as it is needs no decoder.
+    import soundfile
+
+    from audio_tf.audio import AudioError, read_audio
+
+    try:
+        audio, rate_hz = read_audio(path, content)
+    except AudioError as error:
+        return None, error.reason
+    except OSError as error:
+        return None, str(error)
+    wav = io.BytesIO()
+    soundfile.write(wav, audio, rate_hz, format="WAV", subtype="FLOAT")
+    return wav.getvalue(), None
+
+
+def is_served(head):
+    """Tells whether the server can read a file of these first bytes."""
+    if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
+        return False
+    place = head.find(b"fmt ", 12)
+    # Without a format it is broken, and the server says how.
+    tag = int.from_bytes(head[place + 8 : place + 10], "little")
+    return place < 0 or tag in SERVED_FORMATS
