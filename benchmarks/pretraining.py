@@ -32,7 +32,7 @@ import numpy as np  # noqa: E402
 import soundfile  # noqa: E402
 from attention import peak_mib, resident_mib  # noqa: E402
 
-from audio_tf.runs import pretrain  # noqa: E402
+from audio_tf.runs import pretrain, pretrain_batches  # noqa: E402
 from audio_tf.runs.flags import read_config  # noqa: E402
 
 # Settings of pre-training that bear on the cost of one step.
@@ -71,7 +71,7 @@ def make_settings(arguments, attention, **changes):
 
 def make_batches(settings):
     clips = settings.prepare(settings.load()["train"], "train")
-    return pretrain.Batches(clips, settings)
+    return pretrain_batches.Batches(clips, settings)
 
 
 def as_numpy(batch):

@@ -68,12 +68,14 @@ class CompareSettings(Settings):
     )
     seeds: list[int] = setting([0, 1, 2], "seeds whose mean counts", check=SEED)
     score_split: str = setting(
-        "val", "split whose figure counts", ["val", "test"]
+        "val", "split whose figures count", ["val", "test"]
     )
     turns: int = setting(
         21, "timed turns, of which the median counts", check=POSITIVE
     )
-    baseline_rows: bool = setting(True, "also run audio-tf baseline")
+    baseline_rows: bool = setting(
+        True, "also run audio-tf baseline, on the same clips"
+    )
     out: str = shared("out", "runs/compare")
 
     def check(self):

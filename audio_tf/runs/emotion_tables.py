@@ -169,7 +169,7 @@ class TableSettings(Settings):
 class EmotionTableSettings(TableSettings):
     """Modules, seeds and the training that they have in common."""
 
-    rows: list[str] = setting(list(MODULES), "attention modules", MODULES)
+    rows: list[str] = setting(list(MODULES), "rows of the table", MODULES)
     baseline_rows: bool = setting(
         True, "also run audio-tf baseline, on the same clips"
     )

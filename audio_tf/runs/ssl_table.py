@@ -97,9 +97,7 @@ class SslSettings(Settings):
     train_list: str | None = shared("train_list", None)
     val_list: str | None = shared("val_list", None)
     test_list: str | None = shared("test_list", None)
-    rows: list[str] = setting(
-        list(TABLE_2), "attentions, or `features`, of the rows", TABLE_2
-    )
+    rows: list[str] = setting(list(TABLE_2), "rows of the table", TABLE_2)
     seeds: list[int] = setting([0], "seeds whose mean counts", check=SEED)
     time_model: str = setting("audio_albert_6", "size whose inference is timed")
     time_frames: int = setting(

@@ -13,7 +13,7 @@ if keras.backend.backend() != "tensorflow":
 
 from audio_tf import cli, pipelines
 from audio_tf.data import clips, feature_cache, shards
-from audio_tf.runs import prepare, pretrain
+from audio_tf.runs import prepare, pretrain, pretrain_batches
 from audio_tf.runs.prepare_settings import COMMANDS
 
 RATE_HZ = 8_000
@@ -93,7 +93,7 @@ def test_pretraining_finds_audio_and_features(
     monkeypatch.setattr(feature_cache, "compute", never)
     monkeypatch.setattr(clips.AudioCache, "put", never)
     corpora = {"train": settings.load()["train"]}
-    batches, failures = pretrain.load_batches(settings, corpora, None)
+    batches, failures = pretrain_batches.load_batches(settings, corpora, None)
     assert len(failures) == 2
     (utterances,) = batches["train"].utterances
     assert len(utterances) == len(utterances.clips.in_shards) == 7

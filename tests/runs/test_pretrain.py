@@ -13,7 +13,7 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
 from audio_tf import models, optimizers
-from audio_tf.runs import callbacks, pretrain
+from audio_tf.runs import callbacks, pretrain, pretrain_batches
 
 TINY = {
     "num_layers": 1,
@@ -152,7 +152,7 @@ def test_features_in_the_pipeline_equal_cached_ones(corpus, tmp_path):
             corpus, tmp_path, target="spectrogram", feature_cache=cached
         )
         clips = settings.prepare(settings.load()["train"], "train")
-        each = pretrain.Batches(clips, settings)
+        each = pretrain_batches.Batches(clips, settings)
         # One more than a pass.
         batches.append(list(each.training(2).take(len(each) + 1)))
     assert len(batches[0]) == len(batches[1])

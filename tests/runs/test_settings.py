@@ -17,14 +17,22 @@ if keras.backend.backend() != "tensorflow":
 import audio_tf
 from audio_tf import runs
 from audio_tf.runs import flags as flags_of
-from audio_tf.runs import settings
+from audio_tf.runs import reproduce, settings
 
 
 @pytest.fixture(scope="module")
 def classes():
-    """The settings class of each script in training/, by the script's name."""
-    found = {}
+    """The settings class of each script in training/, by the script's name.
+
+    And of each table of `reproduce`, by both names.
+    """
+    found = {
+        f"reproduce {table}": settings_class
+        for table, (settings_class, _) in reproduce.TABLES.items()
+    }
     for script in sorted(TRAINING.glob("*.py")):
+        if script.stem == "reproduce":
+            continue
         module = importlib.import_module(f"audio_tf.runs.{script.stem}")
         (found[script.stem],) = (
             each
@@ -50,7 +58,8 @@ def refusal(settings_class, arguments, capsys, **options):
 def test_one_flag_means_one_thing_in_every_script(classes):
     """Type, help, choices, check, and what it applies to.
 
-    A corpus is one of labelled clips in some scripts, of speech in others.
+    A corpus is one of labelled clips in some scripts, of speech in others, and
+    each table has rows of its own.
     """
     known, shared = {}, set()
     for script, settings_class in classes.items():
@@ -63,7 +72,7 @@ def test_one_flag_means_one_thing_in_every_script(classes):
                     for name in ("help", "choices", "check", "option", "only")
                 },
             }
-            if field.name == "dataset":
+            if field.name in ("dataset", "rows"):
                 facts["choices"] = None
             assert field.metadata["help"], (script, field.name)
             if field.name in known:
@@ -183,7 +192,7 @@ MISTAKES = {
         (["--hidden-dim", 0], "must be positive"),
         (["--alignment", "x", "--dataset", "fsdd"], "--dataset librispeech"),
     ],
-    "reproduce": [
+    "reproduce ssl": [
         (["--rows", "fulll"], "did you mean 'full'"),
         (["--data-dir", "x"], "--pretrain-config is needed"),
         (["--repeats", -1], "must be at least 0"),
