@@ -22,7 +22,14 @@ class Clip(typing.NamedTuple):
 
 
 def batches(files, batch_size, contents):
-    """Yields lists of `Clip` that are bounded in number and in bytes."""
+    """Yields lists of `Clip` that are bounded in number and in bytes.
+
+    Args:
+        files: iterable of paths, or of the bytes of files that are sent as
+            they are.
+        batch_size: int, the clips of a list at most.
+        contents: dict of the bytes by path of files that were read already.
+    """
     batch, size = [], 0
     for number, file in enumerate(files, 1):
         if isinstance(file, bytes):
