@@ -108,7 +108,7 @@ def score(
     if window_s is not None:
         check_positive(window_s=window_s)
     if runner is None:
-        workers = workers or os.cpu_count()
+        workers = os.cpu_count() if workers is None else workers
         check_sizes(workers=workers)
         flags = [*pipelines.local_options(workers), *options]
     elif workers is not None:

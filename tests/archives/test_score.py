@@ -432,6 +432,8 @@ def test_the_command_says_what_it_has_done(sounds, preset, tmp_path, capsys):
 def test_workers_are_of_the_runner_of_this_machine(sounds, preset, tmp_path):
     with pytest.raises(ValueError, match="Received: workers=2, runner='Other'"):
         score([sounds], preset, tmp_path / "o", workers=2, runner="Other")
+    with pytest.raises(ValueError, match="Received: workers=0"):
+        score([sounds], preset, tmp_path / "o", workers=0)
     assert not (tmp_path / "o").exists()
 
 

@@ -321,12 +321,20 @@ def test_one_thread_tells_of_a_connection_what_a_client_does(
     assert texts[0].removesuffix(" (1 attempts)") == texts[1]
 
 
-def test_an_error_of_ours_ends_the_load_of_one_thread(rest):
+def test_an_error_of_ours_ends_the_load_of_one_thread(rest, monkeypatch):
+    now = asyncio.sleep
+
+    async def sleep(seconds):
+        """As long as it takes until all that was sent has ended."""
+        while asyncio.all_tasks() - {asyncio.current_task()}:
+            await now(0.001)
+
+    monkeypatch.setattr(load.asyncio, "sleep", sleep)
     with load.Sender(
         rest.url, [b"a"], [[RIGHT]], retries=0, num_classes=5
     ) as send:
         with pytest.raises(ValueError, match="num_classes=5"):
-            send.send_at([0.0, 15.0, 30.0])
+            send.send_at([0.0, 3_600.0, 7_200.0])
     assert len(rest.requests) == 1
 
 
