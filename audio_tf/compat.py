@@ -7,11 +7,13 @@ weights. That door is made here, in the one function by which
 """
 
 import contextlib
+import math
 import os
 import sys
 import warnings
 
 import keras
+from keras import ops
 from keras_hub.src.models import backbone as hub_backbone
 from keras_hub.src.utils import preset_utils
 from keras_hub.src.utils.transformers import safetensor_utils
@@ -314,9 +316,9 @@ def update_metrics(model, targets, scores, weights):
     Returns:
         Dict of the metrics of all batches so far.
     """
-    y, y_pred = map(keras.ops.convert_to_tensor, (targets, scores))
+    y, y_pred = map(ops.convert_to_tensor, (targets, scores))
     if weights is not None:
-        weights = keras.ops.convert_to_tensor(weights)
+        weights = ops.convert_to_tensor(weights)
     loss = model.compute_loss(
         y=y, y_pred=y_pred, sample_weight=weights, training=False
     )
@@ -400,6 +402,36 @@ class OwnWeightDecay:
     def index_of(self, variable):
         """Returns the place of a variable among those of the optimizer."""
         return self._get_variable_index(variable)
+
+
+class UnbiasedAverage:
+    """Mixin of an optimizer whose average of weights has no bias.
+
+    Keras begins the average at the weights behind the first step, which then
+    are most of it until the run is longer than what the average reaches back.
+    Here all steps so far are weighted as later ones are, as Adam corrects its
+    moments: with the momentum `m`, the average `a` and the weights `w` behind
+    step `t`, counted from 1, it is `a = a + (w - a) (1 - m) / (1 - m ** t)`.
+    """
+
+    def _update_model_variables_moving_average(self, trainable_variables):
+        if not self.use_ema:
+            return
+        # Batches, at each of which Keras updates the average.
+        steps = ops.cast(self._iterations + 1, "float32")
+        share = 1.0 - self.ema_momentum
+        if self.ema_momentum:
+            # 1 - m ** t, which float32 would round to 0 for m close to 1.
+            share = share / -ops.expm1(steps * math.log(self.ema_momentum))
+        averages = self._model_variables_moving_average
+        for variable, average in zip(
+            trainable_variables, averages, strict=True
+        ):
+            if average is not None:
+                distance = ops.cast(variable, "float32") - ops.cast(
+                    average, "float32"
+                )
+                average.assign_add(ops.cast(share * distance, average.dtype))
 
 
 def replace_weight(layer, weight, make):

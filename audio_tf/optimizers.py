@@ -77,7 +77,9 @@ def norm(x, axis=None):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class Lamb(compat.OwnWeightDecay, keras.optimizers.Optimizer):
+class Lamb(
+    compat.OwnWeightDecay, compat.UnbiasedAverage, keras.optimizers.Optimizer
+):
     """The optimizer LAMB: Adam whose step is scaled by each tensor's norm.
 
     "Large Batch Optimization for Deep Learning" (arXiv 1904.00962),
@@ -111,7 +113,8 @@ class Lamb(compat.OwnWeightDecay, keras.optimizers.Optimizer):
 
     The step is computed in float32. Keras itself provides the learning rate,
     clipping and accumulation of gradients: a schedule counts batches, not
-    updates.
+    updates. With `use_ema`, the average of the weights has no bias towards
+    those of the first step (`audio_tf.compat.UnbiasedAverage`).
 
     Args:
         learning_rate: float, a schedule or a callable without arguments.

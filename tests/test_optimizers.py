@@ -353,6 +353,30 @@ def test_accumulated_gradients_are_one_step_with_their_mean(rng):
 
 
 @pytest.mark.parametrize("accumulated", [None, 3])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_averages_of_weights_have_no_bias(momentum, accumulated, rng):
+    weights, gradients = tensors(rng), some_gradients(rng, 7)
+    optimizer = Lamb(
+        RATE,
+        use_ema=True,
+        ema_momentum=momentum,
+        gradient_accumulation_steps=accumulated,
+    )
+    variables = variables_of(weights)
+    passed = [apply(optimizer, variables, [each]) for each in gradients]
+    # Each step's weights, by how long ago it was.
+    shares = np.array([momentum**age for age in range(len(passed))][::-1])
+    expected = {
+        name: np.average([each[name] for each in passed], 0, shares)
+        for name in SHAPES
+    }
+    optimizer.finalize_variable_values([*variables.values()])
+    outputs = {k: ops.convert_to_numpy(v) for k, v in variables.items()}
+    assert_close(outputs, expected)
+    assert np.abs(outputs["kernel"] - passed[0]["kernel"]).max() > RATE / 100
+
+
+@pytest.mark.parametrize("accumulated", [None, 3])
 def test_schedules_rule_and_count_batches(accumulated, rng):
     weights, gradients = tensors(rng), some_gradients(rng, 1)
     schedule = WarmupLinearDecay(RATE, total_steps=13, warmup_steps=5)
