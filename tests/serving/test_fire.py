@@ -53,6 +53,13 @@ def test_memory_and_handles_that_grow_are_named():
     assert lives(grown, flat)[1] == ["server 0: from 575 to 635 MB"]
     grown = flat + rise
     assert lives(flat, grown)[1] == ["server 0: from 650 to 770 handles"]
+    # What a pool takes until it is full, and a leak that takes the same hour.
+    seconds = np.arange(3600.0)
+    few = np.ones(3600)
+    pool = 9.0 + np.minimum(seconds / 200.0, 8.0)
+    assert not lives(pool, few)[1]
+    leak = 500.0 * (1.0 + 0.055 * seconds / 3600.0)
+    assert lives(leak, few)[1] == ["server 0: from 514 to 527 MB"]
     text, violations = lives(grown[:warm_up], grown[:warm_up])
     assert not violations and "judged: 0" in text
 

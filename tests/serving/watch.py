@@ -7,10 +7,13 @@ import time
 import numpy as np
 
 EVERY_S = 1.0
-# Of each life: what a server allocates at first, and what is compared.
+# Of each life: what a server allocates at first, and what is compared. A leak
+# goes on to the end, where pools that were filled once have ended: the second
+# half is judged, and may have half the growth.
 WARM_UP_S = 300.0
 WINDOW_S = 60.0
 MAX_GROWTH = 0.05
+JUDGED_FROM = 0.5
 # As many connections as nginx keeps to a copy that has nothing to do; one lost
 # for each bad request would be thousands.
 MAX_HANDLES = 64
@@ -81,15 +84,21 @@ class Watcher:
                 f"{megabytes.max():5.0f}; handles {handles[0]:.0f} to "
                 f"{handles[-1]:.0f}, at most {handles.max():.0f}"
             )
-            if seconds[-1] - seconds[0] < WARM_UP_S + 2 * WINDOW_S:
+            lived = seconds[-1] - seconds[0]
+            if lived < WARM_UP_S + 2 * WINDOW_S:
                 continue
             judged += 1
-            begin = seconds[0] + WARM_UP_S
+            parts = np.array_split(megabytes, 8)
+            course = ", ".join(f"{np.median(part):.1f}" for part in parts)
+            lines.append(f"\n    MB in eighths of this life: {course}")
+            begin = seconds[0] + max(WARM_UP_S, JUDGED_FROM * lived)
+            begin = min(begin, seconds[-1] - 2 * WINDOW_S)
             first = (seconds >= begin) & (seconds < begin + WINDOW_S)
             last = seconds > seconds[-1] - WINDOW_S
+            share = JUDGED_FROM * MAX_GROWTH
             for unit, values, more in (
-                ("MB", megabytes, MAX_GROWTH * np.median(megabytes[first])),
-                ("handles", handles, MAX_HANDLES),
+                ("MB", megabytes, share * np.median(megabytes[first])),
+                ("handles", handles, JUDGED_FROM * MAX_HANDLES),
             ):
                 before, after = (
                     np.median(values[first]),
