@@ -62,6 +62,7 @@ class DataSettings(SplitSettings):
     )
 
     def check(self):
+        super().check()
         names = ("train_folds", "val_folds", "test_folds")
         used = [fold for name in names for fold in getattr(self, name)]
         if len(set(used)) < len(used):
@@ -69,7 +70,6 @@ class DataSettings(SplitSettings):
                 "A fold must be in one of --train-folds, --val-folds and "
                 f"--test-folds only. Received: {self.folds()}"
             )
-        super().check()
 
     def folds(self):
         """Returns a dict by split of the list of its folds."""

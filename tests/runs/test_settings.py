@@ -139,6 +139,11 @@ MISTAKES = {
             ["--train-folds", 1, 2, 3, "--dataset", "folders"],
             "applies to --dataset esc10 or esc50 or iemocap alone",
         ),
+        (
+            # One that is also among the folds of training by default.
+            ["--val-folds", 2, "--dataset", "fsdd"],
+            "applies to --dataset esc10 or esc50 or iemocap alone",
+        ),
         (["--vocabulary", "x", "--dataset", "esc10"], "--dataset csv alone"),
         (
             ["--warmup-share", 0.1, "--recipe", "paper"],
