@@ -62,14 +62,15 @@ class DataSettings(SplitSettings):
     )
 
     def check(self):
+        # Of a corpus without folds it is said that there are none.
+        for folds in self.taken({"folds": self.folds()}).values():
+            used = [fold for split in folds.values() for fold in split]
+            if len(set(used)) < len(used):
+                raise ValueError(
+                    "A fold must be in one of --train-folds, --val-folds and "
+                    f"--test-folds only. Received: {folds}"
+                )
         super().check()
-        names = ("train_folds", "val_folds", "test_folds")
-        used = [fold for name in names for fold in getattr(self, name)]
-        if len(set(used)) < len(used):
-            raise ValueError(
-                "A fold must be in one of --train-folds, --val-folds and "
-                f"--test-folds only. Received: {self.folds()}"
-            )
 
     def folds(self):
         """Returns a dict by split of the list of its folds."""
