@@ -33,6 +33,7 @@ from audio_tf.runs import (
     recipes,
     teaching,
     train,
+    train_model,
 )
 from audio_tf.runs.flags import read_config
 from audio_tf.runs.train_settings import TrainSettings
@@ -197,7 +198,7 @@ def built(corpus, tmp_path, **options):
         **options,
     )
     corpora = settings.load()
-    classifier = train.build(settings, corpora["train"])
+    classifier = train_model.build(settings, corpora["train"])
     chunks, _ = train.load_chunks(settings, corpora, classifier)
     return settings, classifier, chunks
 

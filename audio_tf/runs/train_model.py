@@ -1,0 +1,103 @@
+"""The classifier that a training begins with: a new one, or a preset's."""
+
+from audio_tf.models import (
+    AudioClassifier,
+    preset_backbones,
+    preset_tasks,
+    presets,
+)
+from audio_tf.runs import provenance
+from audio_tf.runs.recipes import AUGMENTATIONS
+
+
+def augmentation(settings):
+    """Returns the backbone's argument `augmentation`, in a dict.
+
+    Args:
+        settings: `TrainSettings`.
+
+    Returns:
+        Dict; empty where only the recipe asks for it, and the model is a
+        preset with its own or has no such argument.
+    """
+    family, config = preset_backbones.describe(settings.model)
+    if "augmentation" not in settings.given:
+        # A preset that was saved keeps its own.
+        new = settings.model in presets.list_sizes()
+        if not new or "augmentation" not in preset_backbones.accepted(
+            family, config
+        ):
+            return {}
+    rate_hz = {**config, **settings.model_options()}["sample_rate_hz"]
+    return {"augmentation": AUGMENTATIONS[settings.augmentation](rate_hz)}
+
+
+def head(settings, one_label):
+    """Returns the arguments of the head, in a dict.
+
+    Args:
+        settings: `TrainSettings`.
+        one_label: bool, whether each clip of the corpus has one label.
+
+    Returns:
+        Dict; without a pooling where only the recipe asks for one, and the
+        model was published with a head of its own.
+    """
+    options = settings.head_options(one_label)
+    family, _ = preset_backbones.describe(settings.model)
+    if "pooling" not in settings.given and "pooling" in family.head:
+        del options["pooling"]
+    return options
+
+
+def build(settings, corpus):
+    """Builds a new classifier, or takes that of a preset.
+
+    A preset's head is kept if it is one for the labels of the corpus, in
+    their order, pooled alike; else the classifier gets a new one.
+
+    Args:
+        settings: `TrainSettings`, which are told the pooling that was taken.
+        corpus: `Corpus` of the training split.
+
+    Returns:
+        `AudioClassifier`, not compiled.
+
+    Raises:
+        ValueError: if the head alone is to be trained, on random weights.
+    """
+    labels = corpus.vocabulary
+    head_alone = settings.trainable == "head"
+    if head_alone and settings.model in presets.list_sizes():
+        raise ValueError(
+            "--trainable head needs a preset, whose weights are trained "
+            f"already. Received: the size {settings.model!r}"
+        )
+    options = head(settings, corpus.has_one_label())
+    kept = preset_tasks.has_head_of(
+        settings.model,
+        labels=labels,
+        **{
+            name: options[name]
+            for name in ("pooling", "activation")
+            if name in options
+        },
+    )
+    with settings.naming_flags():
+        classifier = AudioClassifier.from_preset(
+            settings.model,
+            **({} if kept else {"labels": labels}),
+            # Head and backbone both have a dropout; a flag is the backbone's.
+            backbone_kwargs={
+                **augmentation(settings),
+                **settings.model_options(),
+            },
+            **options,
+        )
+    if head_alone:
+        classifier.backbone.trainable = False
+    settings.pooling = classifier.pooling
+    classifier.summary()
+    whose = "the preset's head" if kept else "a new head"
+    print(f"{whose} for {len(labels)} labels: {provenance.shown(labels)}")
+    return classifier
