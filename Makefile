@@ -178,8 +178,10 @@ zoo: $(VENV)/.installed
 	    --corpus "ESC-10 (K. J. Piczak), folds 1-4" --licence "CC BY 3.0" \
 	    --use "It names one of ten environmental sounds." \
 	    --limits "It knows ten sounds alone, from 320 clips; other sounds get the nearest of them."
+	$(call train,fsdd_digits_teacher,fsdd)
 	$(call release,fsdd_digits,fsdd,val,--dataset fsdd,"CC BY-SA 4.0",\
-	    "It names a digit that is spoken in English.")
+	    "It names a digit that is spoken in English.",\
+	    --teachers $(ZOO)/fsdd_digits_teacher/preset)
 	$(call release,fsdd_speakers,fsdd,val,\
 	    --dataset fsdd --classes speakers,"CC BY-SA 4.0",\
 	    "It tells which of six people speaks a digit.")

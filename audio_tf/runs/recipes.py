@@ -59,7 +59,7 @@ def sound(sample_rate_hz):
     ]
 
 
-def voice(sample_rate_hz):
+def voice(sample_rate_hz, speed=(0.8, 1.25), vocal_tract=(0.84, 1.19)):
     """Makes layers that give a speaker other voices, for few speakers.
 
     Speed moves pitch, formants and rate together, and the vocal tract the
@@ -69,14 +69,19 @@ def voice(sample_rate_hz):
     from audio_tf import layers
 
     return [
-        layers.SpeedPerturbation((0.8, 1.25), rate=0.9),
+        layers.SpeedPerturbation(speed, rate=0.9),
         layers.TimeShift(0.2, sample_rate_hz),
         layers.RandomGain((-6.0, 6.0)),
         layers.AdditiveNoise((5.0, 40.0), color=(0.0, 2.0), rate=0.5),
-        layers.VocalTractPerturbation((0.84, 1.19), rate=0.9),
+        layers.VocalTractPerturbation(vocal_tract, rate=0.9),
         layers.BandMasking(num_masks=2, max_bands=10, fill=0.0),
         layers.TimeMasking(12, max_share=0.12, fill=0.0),
     ]
+
+
+def voice_wide(sample_rate_hz):
+    """Makes the layers of `voice`, with voices that are further apart."""
+    return voice(sample_rate_hz, speed=(0.75, 1.45), vocal_tract=(0.8, 1.25))
 
 
 # Functions of the sample rate to a list of layers, by name.
@@ -84,6 +89,7 @@ AUGMENTATIONS = {
     "none": no_augmentation,
     "sound": sound,
     "voice": voice,
+    "voice_wide": voice_wide,
 }
 
 

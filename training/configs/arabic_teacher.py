@@ -15,8 +15,8 @@ def get_config():
         "model": "mel_resnet",
         "pooling": "mean",
         "learning_rate": 3e-3,
-        "augmentation": "voice",
+        "augmentation": "voice_wide",
         "mixing": "mixup",
-        "epochs": 24,
+        "epochs": 40,
         "monitor": "val_accuracy",
     }

@@ -3,7 +3,9 @@
     python training/train.py --config training/configs/fsdd_digits.py \\
         --data-dir free-spoken-digit-dataset --out runs/fsdd_digits
 
-The released `audio_transformer_fsdd_digits` comes from it.
+A transformer without convolution, which learns for long from the network of
+`fsdd_digits_teacher.py` and from mixes of clips. The released
+`audio_transformer_fsdd_digits` comes from it.
 """
 
 
@@ -15,6 +17,9 @@ def get_config():
         "model_kwargs": {"sample_rate_hz": 8_000, "frontend_filters": 40},
         "chunk_s": 0.0,
         "augmentation": "sound",
-        "epochs": 40,
+        "mixing": "mixup",
+        "teachers": ["runs/fsdd_digits_teacher/preset"],
+        "teacher_share": 0.9,
+        "epochs": 300,
         "monitor": "val_accuracy",
     }
