@@ -38,6 +38,9 @@ PUBLISHED_WEIGHTS = (
 )
 PREPROCESSOR_FILE = "preprocessor_config.json"
 
+# Of averages of weights: 1 itself would be 0 / 0.
+LARGEST_MOMENTUM = 1.0 - 1e-12
+
 # Dict by name of the loaders of architectures.
 SIZE_LOADERS = {}
 # Dict by `model_type` of `transformers` of the modules that convert it.
@@ -411,7 +414,8 @@ class UnbiasedAverage:
     are most of it until the run is longer than what the average reaches back.
     Here all steps so far are weighted as later ones are, as Adam corrects its
     moments: with the momentum `m`, the average `a` and the weights `w` behind
-    step `t`, counted from 1, it is `a = a + (w - a) (1 - m) / (1 - m ** t)`.
+    step `t`, counted from 1, it is `a = a + (w - a) (1 - m) / (1 - m ** t)`;
+    with 1 it is the mean of all steps, the limit of that.
     """
 
     def _update_model_variables_moving_average(self, trainable_variables):
@@ -419,10 +423,11 @@ class UnbiasedAverage:
             return
         # Batches, at each of which Keras updates the average.
         steps = ops.cast(self._iterations + 1, "float32")
-        share = 1.0 - self.ema_momentum
-        if self.ema_momentum:
+        momentum = min(self.ema_momentum, LARGEST_MOMENTUM)
+        share = 1.0 - momentum
+        if momentum:
             # 1 - m ** t, which float32 would round to 0 for m close to 1.
-            share = share / -ops.expm1(steps * math.log(self.ema_momentum))
+            share = share / -ops.expm1(steps * math.log(momentum))
         averages = self._model_variables_moving_average
         for variable, average in zip(
             trainable_variables, averages, strict=True

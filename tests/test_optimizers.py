@@ -353,7 +353,7 @@ def test_accumulated_gradients_are_one_step_with_their_mean(rng):
 
 
 @pytest.mark.parametrize("accumulated", [None, 3])
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("momentum", [0.0, 0.9, 1.0])
 def test_averages_of_weights_have_no_bias(momentum, accumulated, rng):
     weights, gradients = tensors(rng), some_gradients(rng, 7)
     optimizer = Lamb(

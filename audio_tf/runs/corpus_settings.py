@@ -63,13 +63,13 @@ class DataSettings(SplitSettings):
 
     def check(self):
         # Of a corpus without folds it is said that there are none.
-        for folds in self.taken({"folds": self.folds()}).values():
-            used = [fold for split in folds.values() for fold in split]
-            if len(set(used)) < len(used):
-                raise ValueError(
-                    "A fold must be in one of --train-folds, --val-folds and "
-                    f"--test-folds only. Received: {folds}"
-                )
+        taken = self.taken({"folds": self.folds()}).get("folds", {})
+        used = [fold for folds in taken.values() for fold in folds]
+        if len(set(used)) < len(used):
+            raise ValueError(
+                "A fold must be in one of --train-folds, --val-folds and "
+                f"--test-folds only. Received: {taken}"
+            )
         super().check()
 
     def folds(self):

@@ -39,8 +39,7 @@ def make_optimizer(settings, steps_per_epoch, head=()):
         options["ema_momentum"] = 1.0 - 1.0 / max(1.0, reach)
     one_rate = settings.head_rate == 1.0
     # The average of Keras' own begins at the first step's weights.
-    plain = not settings.weight_decay and not settings.average_share
-    if one_rate and plain:
+    if one_rate and not (settings.weight_decay or settings.average_share):
         return keras.optimizers.Adam(learning_rate, **options)
     return optimizers.create(
         "adamw",

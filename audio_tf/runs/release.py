@@ -147,13 +147,15 @@ def check_licence(licence):
         )
 
 
-def check_origin(origin):
+def check_origin(origin, seen=()):
     """Checks that nothing the model was trained on forbids commercial use.
 
     Args:
         origin: dict that training has left as `provenance.json`. The preset
             that it says the training began with and its teachers are looked
             at, too, if they are there.
+        seen: presets that have led to it, which are not looked at again: a
+            release may have begun with an earlier one of its own name.
 
     Raises:
         ValueError: if a corpus does.
@@ -167,9 +169,10 @@ def check_origin(origin):
         )
     settings = origin["settings"]
     for preset in (settings.get("model"), *settings.get("teachers", ())):
-        earlier = None if preset is None else read_provenance(preset)
+        known = preset is None or preset in seen
+        earlier = None if known else read_provenance(preset)
         if earlier is not None:
-            check_origin(earlier)
+            check_origin(earlier, (*seen, preset))
 
 
 def without_folders(value):

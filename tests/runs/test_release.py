@@ -346,6 +346,19 @@ def test_a_model_that_began_with_a_forbidden_one_is_refused(tmp_path):
             release.check_origin({**origin, "command": "audio-tf train"})
 
 
+def test_a_model_may_have_begun_with_a_release_of_its_own_name(tmp_path):
+    path = tmp_path / "provenance.json"
+    settings = {"dataset": "csv", "model": str(tmp_path)}
+    origin = {"settings": settings, "command": "audio-tf train"}
+    path.write_text(json.dumps(origin))
+    release.check_origin(origin)
+    settings["dataset"] = "esc50"
+    path.write_text(json.dumps(origin))
+    settings["dataset"] = "csv"
+    with pytest.raises(ValueError, match="esc50"):
+        release.check_origin(origin)
+
+
 def test_an_encoder_is_released_with_its_probes(tmp_path):
     """The intervals are of utterances, the baseline's tasks the same."""
 

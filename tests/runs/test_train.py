@@ -203,6 +203,24 @@ def built(corpus, tmp_path, **options):
     return settings, classifier, chunks
 
 
+def test_wide_voices_are_further_apart_than_voices():
+    narrow, wide = (
+        {type(layer): layer.get_config() for layer in make(16_000)}
+        for make in map(recipes.AUGMENTATIONS.get, ("voice", "voice_wide"))
+    )
+    ranges = {
+        layers.SpeedPerturbation: "speed",
+        layers.VocalTractPerturbation: "factor",
+    }
+    for kind, name in ranges.items():
+        low, high = narrow[kind].pop(name)
+        lower, higher = wide[kind].pop(name)
+        assert lower < low < 1.0 < high < higher
+    for of_kind in [*narrow.values(), *wide.values()]:
+        del of_kind["name"]
+    assert narrow == wide
+
+
 def test_every_mixing_is_of_the_models_rate_and_trains_its_weights(
     corpus, tmp_path
 ):

@@ -8,8 +8,8 @@ import numpy as np
 
 EVERY_S = 1.0
 # Of each life: what a server allocates at first, and what is compared. A leak
-# goes on to the end, where pools that were filled once have ended: the second
-# half is judged, and may have half the growth.
+# goes on to the end, and a pool that is full does not: what is judged begins
+# here, and may have as much of the growth as it has of the life.
 WARM_UP_S = 300.0
 WINDOW_S = 60.0
 MAX_GROWTH = 0.05
@@ -95,16 +95,16 @@ class Watcher:
             begin = min(begin, seconds[-1] - 2 * WINDOW_S)
             first = (seconds >= begin) & (seconds < begin + WINDOW_S)
             last = seconds > seconds[-1] - WINDOW_S
-            share = JUDGED_FROM * MAX_GROWTH
+            judged_share = 1.0 - JUDGED_FROM
             for unit, values, more in (
-                ("MB", megabytes, share * np.median(megabytes[first])),
-                ("handles", handles, JUDGED_FROM * MAX_HANDLES),
+                ("MB", megabytes, MAX_GROWTH * np.median(megabytes[first])),
+                ("handles", handles, MAX_HANDLES),
             ):
                 before, after = (
                     np.median(values[first]),
                     np.median(values[last]),
                 )
-                if after > before + more:
+                if after > before + judged_share * more:
                     self.violations.append(
                         f"{name}: from {before:.0f} to {after:.0f} {unit}"
                     )

@@ -6,8 +6,8 @@
 
 It learns for long, from mixes of clips in many voices, and from a convolutional
 network that was trained on the same clips beside the labels. The released
-`audio_transformer_arabic_commands` comes from it; what it reaches is in
-benchmarks/RESULTS.md.
+`audio_transformer_arabic_commands` comes from it, but began with an earlier
+release; what it reaches is in benchmarks/RESULTS.md.
 """
 
 

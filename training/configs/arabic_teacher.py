@@ -11,6 +11,8 @@ convolution.
 def get_config():
     return {
         "dataset": "arabic_speech_commands",
+        # That of the network which taught the released model.
+        "seed": 1,
         "recipe": "strong",
         "model": "mel_resnet",
         "pooling": "mean",
