@@ -140,15 +140,22 @@ define train
 endef
 # $(1) the config, $(2) the corpus' folder in DATA, $(3) the split that is
 # scored, $(4) the corpus for the baseline, $(5) its licence, $(6) the use,
-# $(7) further flags of the training.
+# $(7) further flags of the training, $(8) those of the release.
 define release
 	$(call train,$(1),$(2),$(7))
 	$(BIN)/audio-tf baseline $(4) --data-dir $(DATA)/$(2) --split $(3) \
 	    --report $(ZOO)/$(1)/baseline.json
 	$(BIN)/audio-tf release --run $(ZOO)/$(1) --split $(3) --replace \
 	    --name audio_transformer_$(1) --baseline $(ZOO)/$(1)/baseline.json \
-	    --licence $(5) --use $(6)
+	    --licence $(5) --use $(6) $(8)
 endef
+
+# Variables, for a comma ends an argument of `call`.
+FSDD_CARD = --corpus "Free Spoken Digit Dataset (Jakobovski et al.)"
+DIGITS_CARD = $(FSDD_CARD) --limits "It has learned six voices, recorded close \
+to a microphone at 8 kHz, and knows nothing but the ten digits."
+SPEAKERS_CARD = $(FSDD_CARD) --limits "It knows six people alone, by single \
+digits recorded at 8 kHz; it recognises nobody else and proves no identity."
 
 zoo: $(VENV)/.installed
 	$(call release,synthetic_events,synthetic,test,--dataset synthetic,\
@@ -181,10 +188,10 @@ zoo: $(VENV)/.installed
 	$(call train,fsdd_digits_teacher,fsdd)
 	$(call release,fsdd_digits,fsdd,val,--dataset fsdd,"CC BY-SA 4.0",\
 	    "It names a digit that is spoken in English.",\
-	    --teachers $(ZOO)/fsdd_digits_teacher/preset)
+	    --teachers $(ZOO)/fsdd_digits_teacher/preset,$(DIGITS_CARD))
 	$(call release,fsdd_speakers,fsdd,val,\
 	    --dataset fsdd --classes speakers,"CC BY-SA 4.0",\
-	    "It tells which of six people speaks a digit.")
+	    "It tells which of six people speaks a digit.",,$(SPEAKERS_CARD))
 	rm -rf $(ZOO)/gathered
 	$(BIN)/audio-tf gather $(ZOO)/gathered fsdd=$(DATA)/fsdd \
 	    arabic_speech_commands=$(DATA)/arabic_speech_commands
