@@ -219,7 +219,7 @@ def test_a_corpus_is_a_function_and_an_entry(added, run, sounds, capsys):
     assert "named: files <number>_<label>" in helped
     assert "named" in run("export", "--help")
 
-    asked = ["--dataset", "named", "--data-dir", sounds, "--seed", 3]
+    asked = ["--dataset", "named", "--data-dir", sounds, "--corpus-seed", 3]
     read = parse(*asked).load()
     assert {split: len(read[split]) for split in read} == {"train": 4, "val": 4}
     expected = added.read_named(sounds, seed=3)["val"]

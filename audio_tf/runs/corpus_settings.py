@@ -102,7 +102,7 @@ class DataSettings(SplitSettings):
                 "val_speakers": self.val_speakers,
                 "test_speakers": self.test_speakers,
                 "classes": self.classes,
-                "seed": self.seed,
+                "seed": self.corpus_seed,
             }
         )
 
@@ -217,7 +217,7 @@ class SpeechSettings(SplitSettings):
             },
             "lists": lists or None,
             "alignment": self.alignment,
-            "seed": self.seed,
+            "seed": self.corpus_seed,
             "strict": self.strict,
         }
         return self.taken(options)

@@ -102,7 +102,9 @@ class EmbedSettings(Settings):
         COMPUTED,
         unless_given="the preset's",
     )
-    seed: int = setting(0, "seed of all that is drawn", check=SEED)
+    seed: int = setting(
+        0, "seed of all that is drawn but the corpus", check=SEED
+    )
     out: str = shared("out", "runs/embed")
 
     def check(self):

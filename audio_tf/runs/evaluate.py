@@ -16,7 +16,7 @@ import functools
 import numpy as np
 
 from audio_tf import data, files
-from audio_tf.corpora import leaks, load_corpus
+from audio_tf.corpora import CORPORA, leaks, load_corpus
 from audio_tf.corpora.corpus import file_identity
 from audio_tf.export import load_classifier
 from audio_tf.export.classifiers import read_provenance
@@ -135,6 +135,9 @@ def trained_on(settings, origin):
     known = {field.name for field in dataclasses.fields(DataSettings)}
     known = known.intersection(origin["given"]).difference(ours)
     given = {name: said[name] for name in known}
+    if "corpus_seed" not in said and "seed" in CORPORA[settings.dataset].takes:
+        # One seed drew the splits, too, before they had their own.
+        given["corpus_seed"] = said["seed"]
     given |= {**settings.those_given(ours), "other_splits": True}
     training = DataSettings(**given)
     options = training.options()

@@ -21,7 +21,16 @@ class AudioSettings(Settings):
     cache_dir: str | None = shared("cache_dir", None)
     decoder: str = setting("soundfile", "what decodes audio", DECODERS)
     strict: bool = setting(False, "stop at the first bad file")
-    seed: int = setting(0, "seed of all that is drawn", check=SEED)
+    seed: int = setting(
+        0, "seed of all that is drawn but the corpus", check=SEED
+    )
+    corpus_seed: int = setting(
+        0,
+        "seed of a corpus that is made here, and of splits that are drawn",
+        check=SEED,
+        option="seed",
+        later=True,
+    )
 
     def check(self):
         super().check()
@@ -56,7 +65,7 @@ class AudioSettings(Settings):
             )
         return pathlib.Path(
             self.prepare_arguments()["cache_dir"],
-            f"{self.dataset}-{self.seed}",
+            f"{self.dataset}-{self.corpus_seed}",
         )
 
     def file_root(self):

@@ -53,7 +53,9 @@ def test_a_new_layout_is_one_function_and_one_entry(monkeypatch, capsys):
         argv = ["--dataset", "pairs", "--data-dir", "there", *given]
         return flags.parse(corpus_settings.DataSettings, "", argv).load()
 
-    assert load("--seed", "7")["train"].files == ["there/7.wav"]
+    assert load("--corpus-seed", "7")["train"].files == ["there/7.wav"]
+    # Another training learns from the same clips.
+    assert load("--seed", "7")["train"].files == ["there/0.wav"]
     with pytest.raises(SystemExit):
         load("--train-folds", "1")
     message = "--train-folds applies to --dataset esc10 or esc50 or iemocap"

@@ -15,6 +15,7 @@ if keras.backend.backend() != "tensorflow":
 
 from sklearn import metrics as sklearn_metrics
 
+from audio_tf import corpora
 from audio_tf.corpora import leaks
 from audio_tf.models import AudioClassifier
 from audio_tf.runs import (
@@ -182,6 +183,30 @@ def test_a_test_is_left_out_and_then_scored_at_thresholds(
         assert at["f1"] == pytest.approx(found)
         assert at["threshold"] == calibrated[label]
     assert told["split"] == "test" and told["corpus"]["test"]["files"] == 5
+
+
+def test_splits_of_a_run_that_drew_them_by_its_only_seed(tmp_path):
+    """A run from before `--corpus-seed` is scored on what it held out."""
+    rows = "".join(f"{number}.wav,{'ab'[number % 2]}\n" for number in range(40))
+    path = write_csv(tmp_path, f"filename,labels\n{rows}", "clips.csv")
+    place = {"dataset": "csv", "data_dir": str(path)}
+
+    def trained_on(**given):
+        origin = {
+            "settings": {**place, "seed": 0, **given},
+            "given": sorted({**place, **given}),
+            "corpus": {"train": {}},
+        }
+        settings = evaluate.EvaluateSettings(**place)
+        return set(evaluate.trained_on(settings, origin))
+
+    def drawn(seed):
+        return set(corpora.load_corpus("csv", path, seed=seed)["train"].files)
+
+    assert drawn(0) != drawn(5)
+    assert trained_on(seed=5) == drawn(5)
+    assert trained_on(seed=5, corpus_seed=0) == drawn(0)
+    assert trained_on(seed=0, corpus_seed=5) == drawn(5)
 
 
 def test_a_model_is_not_scored_on_what_it_was_trained_on(tmp_path):

@@ -114,6 +114,10 @@ MISTAKES = {
             "applies to --dataset emodb or ravdess or crema_d or fsdd alone",
         ),
         (["--classes", "digits"], "applies to --dataset fsdd alone"),
+        (
+            ["--corpus-seed", 1, "--dataset", "fsdd"],
+            "applies to --dataset synthetic or folders or csv alone",
+        ),
         (["--classes", "digit", "--dataset", "fsdd"], "did you mean 'digits'"),
         (["--train-folds", 9, "--dataset", "esc10"], "a fold from 1 to 5"),
         (["--train-folds", "--dataset", "esc10"], "must name a fold"),
