@@ -85,7 +85,8 @@ class EmbedSettings(Settings):
     data_dir: str | None = shared("data_dir", None, unless_given="it is needed")
     val_share: float = setting(
         0.1,
-        "share of train for validation, where there is no such split",
+        "share of train for validation, where there is no such split, drawn "
+        "by --seed",
         check=RATE,
     )
     max_tokens: int = setting(
@@ -102,9 +103,7 @@ class EmbedSettings(Settings):
         COMPUTED,
         unless_given="the preset's",
     )
-    seed: int = setting(
-        0, "seed of all that is drawn but the corpus", check=SEED
-    )
+    seed: int = setting(0, "seed of all that is drawn", check=SEED)
     out: str = shared("out", "runs/embed")
 
     def check(self):

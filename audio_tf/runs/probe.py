@@ -74,12 +74,14 @@ class ProbeSettings(SpeechSettings):
     )
     val_share: float = setting(
         0.1,
-        "share of train for validation, where there is no such split",
+        "share of train for validation, where there is no such split, drawn "
+        "by --seed",
         check=RATE,
     )
     test_share: float = setting(
         0.0,
-        "share of train for the test, where there is no such split",
+        "share of train for the test, where there is no such split, drawn "
+        "by --seed",
         check=RATE,
     )
     by_time: bool = setting(

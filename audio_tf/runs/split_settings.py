@@ -21,12 +21,11 @@ class AudioSettings(Settings):
     cache_dir: str | None = shared("cache_dir", None)
     decoder: str = setting("soundfile", "what decodes audio", DECODERS)
     strict: bool = setting(False, "stop at the first bad file")
-    seed: int = setting(
-        0, "seed of all that is drawn but the corpus", check=SEED
-    )
+    seed: int = setting(0, "seed of all that is drawn", check=SEED)
     corpus_seed: int = setting(
         0,
-        "seed of a corpus that is made here, and of splits that are drawn",
+        "seed of a corpus that is made here, and of the splits of one that "
+        "comes without; --seed draws all else",
         check=SEED,
         option="seed",
         later=True,
