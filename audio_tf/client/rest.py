@@ -6,6 +6,7 @@ import functools
 import http.client
 import io
 import json
+import re
 import ssl
 import urllib.error
 import urllib.parse
@@ -275,8 +276,8 @@ class Rest:
     async def exchange(self, request, timeout_s, numbers):
         """Sends the bytes of a request over a connection of its own.
 
-        The answer ends where the server ends the connection, as `prepare`
-        asks it to.
+        The answer ends with the length that it tells, or where the server
+        ends the connection, as `prepare` asks it to.
 
         Args:
             request: bytes, as `prepare` returns them.
@@ -310,7 +311,7 @@ class Rest:
         try:
             writer.write(request)
             received, most = bytearray(), HEAD_BYTES + self.limit(numbers)
-            while len(received) <= most:
+            while len(received) <= most and not is_whole(received):
                 part = await reader.read(2**16)
                 if not part:
                     break
@@ -361,6 +362,22 @@ class Received:
     def makefile(self, mode):
         """Returns a file of the bytes."""
         return io.BytesIO(self.content)
+
+
+def is_whole(received):
+    """Tells if all bytes of an answer are there, by the length that it tells.
+
+    Some servers and proxies leave a connection open that they were asked to
+    end. Who tells no length, as with chunks, ends the connection.
+
+    Args:
+        received: bytes, the first of an answer.
+    """
+    head, end, body = received.partition(b"\r\n\r\n")
+    if not end:
+        return False
+    length = re.search(rb"\r\ncontent-length:[ \t]*(\d+)", head.lower())
+    return length is not None and len(body) >= int(length[1])
 
 
 def read_at_most(response, limit):

@@ -260,6 +260,16 @@ def test_one_thread_sends_what_a_client_does(rest):
     assert kept[0] == kept[2] and kept[0]["Authorization"].startswith("Basic ")
 
 
+@pytest.mark.parametrize("length", [len(ANSWER), f" {len(ANSWER)} "])
+def test_one_thread_does_not_wait_for_a_connection_to_end(length, rest):
+    rest.keeps_open = True
+    with load.Sender(
+        rest.url, [b"a"], [[RIGHT]], retries=0, timeout_s=10.0
+    ) as send:
+        rest.answers = [(200, ANSWER, {"Content-Length": str(length)})] * 3
+        assert by_one_thread(send, range(3)) == [GOOD] * 3
+
+
 def test_one_thread_does_not_wait_for_answers(rest):
     """One comes only as the server stops, after those that were due later."""
     with load.Sender(rest.url, [b"a"], [[RIGHT]], retries=0) as send:

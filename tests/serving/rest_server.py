@@ -17,6 +17,8 @@ class RestServer(http.server.ThreadingHTTPServer):
             A third member, a dict, replaces or adds headers.
         requests: list of pairs of path and what the JSON body holds.
         headers: list of the headers of each request.
+        keeps_open: bool, whether a connection stays open that a client asks
+            to end.
         url: `http://127.0.0.1:PORT`.
 
     Args:
@@ -31,6 +33,7 @@ class RestServer(http.server.ThreadingHTTPServer):
         self.answers = []
         self.requests = []
         self.headers = []
+        self.keeps_open = False
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.stopped = threading.Event()
         threading.Thread(
@@ -67,6 +70,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         with contextlib.suppress(ConnectionError):
             self.wfile.write(content)
+        if self.server.keeps_open:
+            self.server.stopped.wait()
 
     def predict(self, request):
         try:
