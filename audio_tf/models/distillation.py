@@ -14,6 +14,9 @@ SOFT_LOSSES = {
     "sigmoid": keras.losses.BinaryCrossentropy,
 }
 
+# Far below the share of any clip in a mix.
+EPSILON = 1e-7
+
 
 class Distiller(ClassifierTraining):
     """A model that trains a classifier on the scores of teachers, too.
@@ -32,6 +35,11 @@ class Distiller(ClassifierTraining):
     (arXiv 2106.05237), the teachers are given the very waveform that the
     classifier hears in training: mixed, and behind those augmentations of its
     backbone that change the waveform. They never draw anything themselves.
+
+    Where scores are a softmax, a clip whose targets are all 0 has no label,
+    and the teachers alone judge it, in mixes by its share of them. Its weight
+    in the loss of the labels and in `weighted_metrics` is 0. Further clips of
+    other sounds and voices tell more of the teachers than the labelled ones.
 
     ```python
     distiller = Distiller(classifier, [teacher], share=0.7, temperature=2.0)
@@ -137,6 +145,18 @@ class Distiller(ClassifierTraining):
         if activation_of(self.classifier) == "softmax":
             scores = scores / ops.sum(scores, axis=-1, keepdims=True)
         return ops.stop_gradient(scores)
+
+    def labelled(self, targets, scores, sample_weight):
+        """Weighs each row by how much of it has a label."""
+        softmax = activation_of(self.classifier) == "softmax"
+        if not softmax or tuple(targets.shape[1:]) != tuple(scores.shape[1:]):
+            return targets, sample_weight
+        targets = ops.cast(targets, "float32")
+        known = ops.minimum(ops.sum(targets, axis=-1), 1.0)
+        targets = targets / ops.maximum(known, EPSILON)[:, None]
+        if sample_weight is None:
+            return targets, known
+        return targets, known * ops.cast(sample_weight, "float32")
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True

@@ -101,19 +101,29 @@ class ClassifierTraining(keras.Model):
             )
         return mix_targets(targets, outputs["partner"], outputs["ratio"])
 
+    def labelled(self, targets, scores, sample_weight):
+        """Returns the targets of what was heard, and the weights of each.
+
+        Args:
+            targets: tensor, mixed as the clips were.
+            scores: tensor `(batch, classes)`.
+            sample_weight: tensor `(batch,)` or `None`.
+        """
+        return targets, sample_weight
+
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
         """Computes the compiled loss of what was heard, mixed or not."""
         targets, scores = self.targets_of(y, y_pred), y_pred["scores"]
         check_targets(self.loss, targets, scores)
+        targets, sample_weight = self.labelled(targets, scores, sample_weight)
         return super().compute_loss(
             x, targets, scores, sample_weight, training=training
         )
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """Updates the metrics by what was heard, mixed or not."""
-        targets = self.targets_of(y, y_pred)
-        return super().compute_metrics(
-            x, targets, y_pred["scores"], sample_weight
-        )
+        targets, scores = self.targets_of(y, y_pred), y_pred["scores"]
+        targets, sample_weight = self.labelled(targets, scores, sample_weight)
+        return super().compute_metrics(x, targets, scores, sample_weight)

@@ -139,12 +139,13 @@ def model_facts(backbone):
     }
 
 
-def corpus_record(corpora, root):
+def corpus_record(corpora, root, others=()):
     """Lists every file of a corpus with its size and its labels.
 
     Args:
         corpora: dict of `Corpus` by split.
         root: the folder that names of files are relative to; it may move.
+        others: further such folders, see `name_below`.
 
     Returns:
         Dict that JSON can hold: `vocabulary`, the labels in their order;
@@ -155,7 +156,10 @@ def corpus_record(corpora, root):
     splits = {}
     for split, corpus in corpora.items():
         splits[split] = {
-            name_below(root, file): [size_of(file), *corpus.annotation(row)]
+            name_below(root, file, others): [
+                size_of(file),
+                *corpus.annotation(row),
+            ]
             for row, file in enumerate(corpus.files)
         }
     vocabularies = [corpus.vocabulary for corpus in corpora.values()]
@@ -166,16 +170,23 @@ def corpus_record(corpora, root):
     }
 
 
-def name_below(root, file):
+def name_below(root, file, others=()):
     """Returns the path of a file from a folder, or the whole path.
 
     Args:
         root: the folder.
-        file: the file; one that is not below the folder keeps its whole path.
+        file: the file; one that is not below a folder keeps its whole path.
+        others: further folders. The path from one of them begins with `..`
+            and its name, so that no file below `root` has it.
     """
     path = os.path.abspath(file)
-    name = os.path.relpath(path, os.path.abspath(root))
-    return path if name.startswith(os.pardir) else pathlib.Path(name).as_posix()
+    for folder in map(os.path.abspath, (root, *others)):
+        name = os.path.relpath(path, folder)
+        if not name.startswith(os.pardir):
+            if folder != os.path.abspath(root):
+                name = os.path.join(os.pardir, os.path.basename(folder), name)
+            return pathlib.Path(name).as_posix()
+    return path
 
 
 def size_of(file):
@@ -186,16 +197,18 @@ def size_of(file):
         return MISSING
 
 
-def leave_out(record, root, failures):
+def leave_out(record, root, failures, others=()):
     """Returns a `corpus_record` that says which files were not used, and why.
 
     Args:
         record: dict that `corpus_record` has returned.
         root: the folder that names of files are relative to.
         failures: dict of the reason by path.
+        others: further such folders, as `corpus_record` has had them.
     """
     reasons = {
-        name_below(root, file): reason for file, reason in failures.items()
+        name_below(root, file, others): reason
+        for file, reason in failures.items()
     }
     return {**record, "left_out": reasons}
 

@@ -1,13 +1,23 @@
 """The model that trains a classifier: itself, or by mixes and by teachers."""
 
 import json
+import os
 import pathlib
 
+import numpy as np
+
+from audio_tf import data
+from audio_tf.audio.audio_files import list_files
+from audio_tf.corpora import Corpus
 from audio_tf.models import AudioClassifier, ClassifierTraining, Distiller
 from audio_tf.models.distillation import fit_of
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import callbacks
+from audio_tf.runs import callbacks, provenance
 from audio_tf.runs.recipes import MIXINGS
+from audio_tf.runs.train_settings import SOFTMAX_LOSS
+
+# The name of the clips that the teachers alone judge, beside those of splits.
+UNLABELLED = "unlabelled"
 
 
 def load_teachers(settings, classifier):
@@ -108,6 +118,112 @@ def check_unheard(settings, record):
             )
 
 
+def without_labels(settings, corpus):
+    """Lists the clips that the teachers alone judge.
+
+    Args:
+        settings: `TrainSettings`.
+        corpus: `Corpus` of the training split.
+
+    Returns:
+        Dict of a `Corpus` whose clips have no labels by the name
+        `UNLABELLED`; empty if no such clips are asked for.
+
+    Raises:
+        FileNotFoundError: if there is no such file or folder, a folder holds
+            no audio, or a pattern matches none.
+        ValueError: if the scores are no softmax: a clip without labels is
+            then one with none of the sounds.
+    """
+    if not settings.unlabelled:
+        return {}
+    loss = settings.loss_name(corpus.has_one_label())
+    if loss != SOFTMAX_LOSS:
+        raise ValueError(
+            "--unlabelled needs a corpus of one label a clip, and --loss "
+            f"{SOFTMAX_LOSS}. Received: {settings.dataset}, loss={loss!r}"
+        )
+    found = list(dict.fromkeys(map(str, list_files(settings.unlabelled))))
+    for file in found:
+        if provenance.size_of(file) == provenance.MISSING:
+            raise FileNotFoundError(f"{file}: no such file or folder")
+    labels = [[] for _ in found]
+    return {UNLABELLED: Corpus(found, labels, corpus.vocabulary)}
+
+
+def further_roots(corpora):
+    """Returns the folders that names of files without labels are relative to.
+
+    Args:
+        corpora: dict of `Corpus` by split, maybe with `UNLABELLED`.
+
+    Returns:
+        List of the path of the folder that all of them are below, empty if
+        there are none.
+    """
+    if UNLABELLED not in corpora:
+        return []
+    files = map(os.path.abspath, corpora[UNLABELLED].files)
+    return [os.path.commonpath([*map(os.path.dirname, files)])]
+
+
+def with_unlabelled(corpora):
+    """Puts the clips without labels behind those that are trained on.
+
+    Args:
+        corpora: dict of `Corpus` by split, maybe with `UNLABELLED`.
+
+    Returns:
+        Dict of `Corpus` by split, without `UNLABELLED`.
+    """
+    corpora = dict(corpora)
+    more = corpora.pop(UNLABELLED, None)
+    if more is not None:
+        train = corpora["train"]
+        corpora["train"] = Corpus(
+            [*train.files, *more.files],
+            [*train.labels, *more.labels],
+            train.vocabulary,
+        )
+    return corpora
+
+
+def same_audio(settings, chunks):
+    """Finds clips that are in two splits.
+
+    Args:
+        settings: `TrainSettings`.
+        chunks: dict of `Chunks` by split, where clips of `train` may be
+            without labels.
+
+    Returns:
+        List of `leaks.Leak`. That a clip without a label is one of those with
+        labels is no leak.
+
+    Raises:
+        ValueError: if a clip without a label is one that is scored, unless
+            `other_splits` allows it.
+    """
+    clips = {split: each.clips for split, each in chunks.items()}
+    if settings.unlabelled:
+        known = chunks["train"].targets.any(axis=1)
+        clips[UNLABELLED] = clips["train"].select(np.flatnonzero(~known))
+        clips["train"] = clips["train"].select(np.flatnonzero(known))
+    found = []
+    for leak in data.same_audio(clips):
+        if UNLABELLED in leak.splits:
+            if "train" in leak.splits:
+                continue
+            if not settings.other_splits:
+                raise ValueError(
+                    "--unlabelled must not hold clips that are scored; "
+                    "--other-splits allows that, and stands in the result. "
+                    f"Received: {leak}"
+                )
+        found.append(leak)
+    return found
+
+
 def make_training(settings, classifier, one_label, teachers=()):
     """Makes the model whose `fit` trains a classifier.
 
@@ -141,7 +257,10 @@ def make_training(settings, classifier, one_label, teachers=()):
     training.compile(
         classifier.optimizer,
         classifier.loss,
-        metrics=callbacks.training_metrics(one_label, classifier.num_classes),
+        # Clips without labels do not count.
+        weighted_metrics=callbacks.training_metrics(
+            one_label, classifier.num_classes
+        ),
         jit_compile=settings.compiles(),
     )
     return training

@@ -40,17 +40,21 @@ from audio_tf.runs.settings import flag
 from audio_tf.runs.teaching import (
     check_teachers,
     check_unheard,
+    further_roots,
     load_teachers,
     make_training,
+    same_audio,
     teacher_facts,
     training_name,
+    with_unlabelled,
+    without_labels,
 )
 from audio_tf.runs.train_model import build
 from audio_tf.runs.train_settings import TrainSettings
 from audio_tf.terminal import describe_failures
 
 # Settings that may differ when a run goes on.
-FREE_SETTINGS = ("data_dir", "cache_dir", "export")
+FREE_SETTINGS = ("data_dir", "cache_dir", "export", "unlabelled")
 
 
 def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
@@ -78,8 +82,11 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
         )
     last, best = out / "last.keras", out / "best.keras"
     terminal = sys.stdout.isatty()
-    figure = metrics.headline(chunks["train"].targets)
-    one_label = chunks["train"].clips.corpus.has_one_label()
+    targets = chunks["train"].targets
+    if settings.unlabelled:
+        targets = targets[targets.any(axis=1)]
+    figure = metrics.headline(targets)
+    one_label = metrics.one_label_each(targets)
     if not last.is_file():
         compile(classifier, settings, steps, one_label)
     training = make_training(settings, classifier, one_label, teachers)
@@ -350,7 +357,9 @@ def train(settings, out, share):
     keras.mixed_precision.set_global_policy(settings.precision)
     corpora = settings.load()
     found = leaks.of_sources(corpora)
-    record = provenance.corpus_record(corpora, settings.file_root())
+    corpora |= without_labels(settings, corpora["train"])
+    root, others = settings.file_root(), further_roots(corpora)
+    record = provenance.corpus_record(corpora, root, others)
     # Before all is decoded.
     provenance.check_corpus(out, record)
     if (out / "last.keras").is_file():
@@ -362,10 +371,12 @@ def train(settings, out, share):
     taught_by = teacher_facts(settings, teachers)
     check_teachers(out, taught_by)
     check_unheard(settings, record)
-    chunks, failures = load_chunks(settings, corpora, classifier, share)
-    same = data.same_audio({split: chunks[split].clips for split in chunks})
+    chunks, failures = load_chunks(
+        settings, with_unlabelled(corpora), classifier, share
+    )
+    same = same_audio(settings, chunks)
     settings.check_leaks(same)
-    record = provenance.leave_out(record, settings.file_root(), failures)
+    record = provenance.leave_out(record, root, failures, others)
     provenance.check_corpus(out, record)
     facts = results.facts(settings, record, [*found, *same])
     model = provenance.model_facts(classifier.backbone)

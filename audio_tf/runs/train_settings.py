@@ -31,10 +31,12 @@ LOSSES = [
 ]
 TRAINABLE = ("all", "head")
 RECIPES_OWN = "the recipe's"
+# That of scores whose sum is 1.
+SOFTMAX_LOSS = "categorical_crossentropy"
 # Losses that share a label among classes.
 SMOOTHING = {
     "binary_crossentropy": keras.losses.BinaryCrossentropy,
-    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
+    SOFTMAX_LOSS: keras.losses.CategoricalCrossentropy,
 }
 
 
@@ -98,6 +100,12 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
         2.0,
         "temperature at which scores are compared, more for more alike ones",
         check=POSITIVE,
+    )
+    unlabelled: list[str] = setting(
+        [],
+        "audio without labels, files, folders or patterns, which is trained "
+        "on as the teachers alone judge it, where each clip has one label",
+        later=True,
     )
     loss: str | None = setting(
         None,
@@ -237,7 +245,7 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
                 f"alone. Received: label_smoothing={self.label_smoothing}, "
                 f"loss={self.loss!r}"
             )
-        for name in ("teacher_share", "teacher_temperature"):
+        for name in ("teacher_share", "teacher_temperature", "unlabelled"):
             if name in self.given and not self.teachers:
                 raise ValueError(
                     f"{flag(name)} applies to --teachers. "
@@ -271,7 +279,7 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
             one_label: bool, whether each clip of the corpus has one label.
         """
         given = self.those_given(("chunk_s", "silence_db"))
-        softmax = self.loss_name(one_label) == "categorical_crossentropy"
+        softmax = self.loss_name(one_label) == SOFTMAX_LOSS
         return {
             **{name: value or None for name, value in given.items()},
             "pooling": self.pooling,
@@ -286,8 +294,7 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
         """
         if self.loss is not None:
             return self.loss
-        several = "binary_crossentropy"
-        return "categorical_crossentropy" if one_label else several
+        return SOFTMAX_LOSS if one_label else "binary_crossentropy"
 
     def loss_function(self, one_label):
         """Returns the loss for a corpus, as `compile` takes it.

@@ -98,6 +98,34 @@ def test_the_loss_is_of_labels_and_of_teachers(distiller, teachers, rng):
     assert float(loss) == pytest.approx(expected, rel=1e-4)
 
 
+def test_clips_without_labels_are_judged_by_the_teachers_alone(
+    distiller, teachers, rng
+):
+    """Mixes are, by the share of them that has no label."""
+    x = rng.standard_normal((B, SAMPLES)).astype("float32")
+    shares = np.array([1.0, 0.0, 0.25, 1.0, 0.0], "float32")
+    weight = np.array([1.0, 3.0, 2.0, 0.5, 0.0], "float32")
+    outputs = distiller(x)
+    p = ops.convert_to_numpy(distiller.classifier(x)).astype("float64")
+    hard = -((0.9 * TARGETS + 0.1 / 3) * np.log(p)).sum(axis=1)
+    taught = taught_by_hand(teachers, x, True)
+    soft = -(taught * np.log(softmax(np.log(p) / T))).sum(axis=1)
+    targets = shares[:, None] * TARGETS
+    for given, factor in ((None, np.ones(B)), (weight, weight)):
+        loss = distiller.compute_loss(x, targets, outputs, given)
+        expected = (1 - SHARE) * (shares * factor * hard).mean()
+        expected += SHARE * T**2 * (factor * soft).mean()
+        assert float(loss) == pytest.approx(expected, rel=1e-4)
+    right = p.argmax(axis=1) == TARGETS.argmax(axis=1)
+    metric = keras.metrics.CategoricalAccuracy(name="accuracy")
+    again = Distiller(distiller.classifier, teachers, None, SHARE, T)
+    again.compile("sgd", "categorical_crossentropy", weighted_metrics=[metric])
+    found = again.compute_metrics(x, targets, again(x))
+    assert float(found["accuracy"]) == pytest.approx(
+        (shares * right).sum() / shares.sum()
+    )
+
+
 def test_a_student_of_several_labels_learns_each_for_itself(teachers, rng):
     x = rng.standard_normal((B, SAMPLES)).astype("float32")
     student = classifier("sigmoid")
@@ -109,6 +137,10 @@ def test_a_student_of_several_labels_learns_each_for_itself(teachers, rng):
     soft = taught * np.log(p) + (1.0 - taught) * np.log(1.0 - p)
     loss = distiller.compute_loss(x, TARGETS, distiller(x))
     assert float(loss) == pytest.approx(-(T**2) * soft.mean(), rel=1e-4)
+    # A clip of none of the sounds has been told to be one.
+    told, weights = distiller.labelled(0.5 * TARGETS, student(x), None)
+    np.testing.assert_array_equal(told, 0.5 * TARGETS)
+    assert weights is None
 
 
 def test_teachers_are_frozen(distiller, teachers, rng):

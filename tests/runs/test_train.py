@@ -451,6 +451,66 @@ def test_teachers_are_checked_before_clips_are_decoded(
     assert not (tmp_path / "run").exists()
 
 
+def test_clips_without_labels_are_trained_on(
+    corpus, main, refusal, no_pictures, tmp_path, capsys
+):
+    teacher, more = tmp_path / "teacher", tmp_path / "here" / "more"
+    AudioClassifier(
+        tiny.backbone(sample_rate_hz=8_000), labels=["low", "high"], chunk_s=0.1
+    ).save_to_preset(str(teacher))
+    (more / "below").mkdir(parents=True)
+    rng = np.random.default_rng(5)
+    write_tone(more / "a.wav", 700, rng)
+    write_tone(more / "below" / "b.wav", 900, rng)
+    (more / "bad.wav").write_bytes(b"no audio")
+    settings = TrainSettings(dataset="csv", data_dir=str(corpus))
+    clips = settings.load()
+    # That it is heard without its label, too, is nobody's secret.
+    shutil.copy(clips["train"].files[0], more / "known.wav")
+    out, training = tmp_path / "run", ["train", "--dataset", "csv"]
+    training += ["--data-dir", corpus, "--model-kwargs", TINY_MEL]
+    training += ["--chunk-s", "0.1", "--epochs", 1, "--out", out]
+    taught = [*training, "--teachers", teacher]
+    for asked, said in (
+        ([*training, "--unlabelled", more], "--unlabelled applies to --teach"),
+        ([*taught, "--unlabelled", tmp_path / "*.wav"], "*.wav"),
+        ([*taught, "--unlabelled", more / "no"], "more/no: no such file"),
+        (
+            [*taught, "--recipe", "paper", "--unlabelled", more],
+            "--loss categorical_crossentropy. Received: csv, loss='huber'",
+        ),
+    ):
+        assert said in refusal(*asked)
+    for split in ("val", "test"):
+        copied = more / "scored.wav"
+        shutil.copy(clips[split].files[0], copied)
+        line = refusal(*taught, "--unlabelled", more)
+        assert "--unlabelled must not hold clips that are scored" in line
+        assert str(copied) in line and f" in {split}" in line
+        copied.unlink()
+    assert not out.exists()
+    main(*taught, "--unlabelled", more / "below" / "b.wav", more)
+    train_clips = len(clips["train"]) - 1  # One of them is no audio.
+    assert f"train: {train_clips + 3} clips" in capsys.readouterr().out
+    record = json.loads((out / "corpus.json").read_text())
+    names = [f"../more/{name}" for name in ("below/b.wav", "a.wav", "bad.wav")]
+    assert set(record["splits"]["unlabelled"]) == {
+        *names,
+        "../more/known.wav",
+    }
+    assert names[-1] in record["left_out"]
+    origin = json.loads((out / "preset" / "provenance.json").read_text())
+    assert origin["corpus"]["unlabelled"]["files"] == 3
+    assert origin["corpus"]["train"]["files"] == train_clips
+
+    again = ["train", "--out", out, "--resume", "--unlabelled"]
+    (tmp_path / "here").rename(tmp_path / "there")
+    main(*again, tmp_path / "there" / "more")
+    (tmp_path / "there" / "more" / "a.wav").unlink()
+    line = refusal(*again, tmp_path / "there" / "more")
+    assert "The corpus is not the one" in line and "../more/a.wav" in line
+
+
 @pytest.mark.parametrize("split", ["val", "test"])
 def test_a_teacher_has_not_learned_from_what_is_scored(
     split, refusal, corpus, tmp_path, monkeypatch
