@@ -156,7 +156,9 @@ class Distiller(ClassifierTraining):
         targets = targets / ops.maximum(known, EPSILON)[:, None]
         if sample_weight is None:
             return targets, known
-        return targets, known * ops.cast(sample_weight, "float32")
+        # Keras takes weights of shape (batch, 1), too.
+        weight = ops.reshape(ops.cast(sample_weight, "float32"), (-1,))
+        return targets, known * weight
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True

@@ -111,7 +111,11 @@ def test_clips_without_labels_are_judged_by_the_teachers_alone(
     taught = taught_by_hand(teachers, x, True)
     soft = -(taught * np.log(softmax(np.log(p) / T))).sum(axis=1)
     targets = shares[:, None] * TARGETS
-    for given, factor in ((None, np.ones(B)), (weight, weight)):
+    for given, factor in (
+        (None, np.ones(B)),
+        (weight, weight),
+        (weight[:, None], weight),
+    ):
         loss = distiller.compute_loss(x, targets, outputs, given)
         expected = (1 - SHARE) * (shares * factor * hard).mean()
         expected += SHARE * T**2 * (factor * soft).mean()
