@@ -38,8 +38,8 @@ class Distiller(ClassifierTraining):
 
     Where scores are a softmax, a clip whose targets are all 0 has no label,
     and the teachers alone judge it, in mixes by its share of them. Its weight
-    in the loss of the labels and in `weighted_metrics` is 0. Further clips of
-    other sounds and voices tell more of the teachers than the labelled ones.
+    in the loss of the labels and in `weighted_metrics` is 0. Clips of other
+    sounds and voices show more of what the teachers know.
 
     ```python
     distiller = Distiller(classifier, [teacher], share=0.7, temperature=2.0)

@@ -132,16 +132,22 @@ def without_labels(settings, corpus):
     Raises:
         FileNotFoundError: if there is no such file or folder, a folder holds
             no audio, or a pattern matches none.
-        ValueError: if the scores are no softmax: a clip without labels is
-            then one with none of the sounds.
+        ValueError: if a clip of the corpus has several labels or none, or
+            scores are no softmax: to have no label says something then.
     """
     if not settings.unlabelled:
         return {}
-    loss = settings.loss_name(corpus.has_one_label())
-    if loss != SOFTMAX_LOSS:
+    one_label = corpus.has_one_label()
+    loss = settings.loss_name(one_label)
+    if not one_label or loss != SOFTMAX_LOSS:
+        clips = (
+            "one label a clip"
+            if one_label
+            else "clips of several labels or none"
+        )
         raise ValueError(
             "--unlabelled needs a corpus of one label a clip, and --loss "
-            f"{SOFTMAX_LOSS}. Received: {settings.dataset}, loss={loss!r}"
+            f"{SOFTMAX_LOSS}. Received: {clips}, loss={loss!r}"
         )
     found = list(dict.fromkeys(map(str, list_files(settings.unlabelled))))
     for file in found:

@@ -23,7 +23,7 @@ import tiny
 from scripts import TRAINING, end_at, kill_at
 
 from audio_tf import layers, models
-from audio_tf.corpora import read_fsd50k
+from audio_tf.corpora import Corpus, read_fsd50k
 from audio_tf.models import AudioClassifier
 from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import (
@@ -477,10 +477,19 @@ def test_clips_without_labels_are_trained_on(
         ([*taught, "--unlabelled", more / "no"], "more/no: no such file"),
         (
             [*taught, "--recipe", "paper", "--unlabelled", more],
-            "--loss categorical_crossentropy. Received: csv, loss='huber'",
+            "Received: one label a clip, loss='huber'",
         ),
     ):
         assert said in refusal(*asked)
+    several = TrainSettings(
+        teachers=[str(teacher)],
+        unlabelled=[str(more)],
+        loss="categorical_crossentropy",
+    )
+    for labels in ([["low", "high"]], [[]]):
+        corpus_of = Corpus(["a.wav"], labels, ["low", "high"])
+        with pytest.raises(ValueError, match="several labels or none, loss"):
+            teaching.without_labels(several, corpus_of)
     for split in ("val", "test"):
         copied = more / "scored.wav"
         shutil.copy(clips[split].files[0], copied)
