@@ -127,13 +127,15 @@ def format_intervals(found):
     ]
 
 
-def facts(settings, record, found):
+def facts(settings, record, found, others=()):
     """Describes what the figures of a run are of.
 
     Args:
         settings: `DataSettings` of a script.
         record: `provenance.corpus_record` of all splits that were read.
         found: list of `leaks.Leak`, what is on both sides of the splits.
+        others: folders of clips beside the corpus', see
+            `provenance.name_below`.
 
     Returns:
         Dict ready for JSON: `splits`, whether they are the official ones,
@@ -152,7 +154,8 @@ def facts(settings, record, found):
                 "shared": leak.shared,
                 "clips": leak.clips,
                 "files": [
-                    provenance.name_below(root, file) for file in leak.files
+                    provenance.name_below(root, file, others)
+                    for file in leak.files
                 ],
             }
             for leak in found

@@ -33,6 +33,7 @@ from audio_tf.runs import (
     provenance,
     results,
     showing,
+    unlabelled,
 )
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.optimizing import compile
@@ -40,14 +41,10 @@ from audio_tf.runs.settings import flag
 from audio_tf.runs.teaching import (
     check_teachers,
     check_unheard,
-    further_roots,
     load_teachers,
     make_training,
-    same_audio,
     teacher_facts,
     training_name,
-    with_unlabelled,
-    without_labels,
 )
 from audio_tf.runs.train_model import build
 from audio_tf.runs.train_settings import TrainSettings
@@ -82,9 +79,7 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
         )
     last, best = out / "last.keras", out / "best.keras"
     terminal = sys.stdout.isatty()
-    targets = chunks["train"].targets
-    if settings.unlabelled:
-        targets = targets[targets.any(axis=1)]
+    targets = chunks["train"].targets[unlabelled.known(settings, chunks)]
     figure = metrics.headline(targets)
     one_label = metrics.one_label_each(targets)
     if not last.is_file():
@@ -357,8 +352,8 @@ def train(settings, out, share):
     keras.mixed_precision.set_global_policy(settings.precision)
     corpora = settings.load()
     found = leaks.of_sources(corpora)
-    corpora |= without_labels(settings, corpora["train"])
-    root, others = settings.file_root(), further_roots(corpora)
+    corpora |= unlabelled.listed(settings, corpora["train"])
+    root, others = settings.file_root(), unlabelled.roots(corpora)
     record = provenance.corpus_record(corpora, root, others)
     # Before all is decoded.
     provenance.check_corpus(out, record)
@@ -372,13 +367,13 @@ def train(settings, out, share):
     check_teachers(out, taught_by)
     check_unheard(settings, record)
     chunks, failures = load_chunks(
-        settings, with_unlabelled(corpora), classifier, share
+        settings, unlabelled.joined(corpora), classifier, share
     )
-    same = same_audio(settings, chunks)
+    same = unlabelled.same_audio(settings, chunks)
     settings.check_leaks(same)
     record = provenance.leave_out(record, root, failures, others)
     provenance.check_corpus(out, record)
-    facts = results.facts(settings, record, [*found, *same])
+    facts = results.facts(settings, record, [*found, *same], others)
     model = provenance.model_facts(classifier.backbone)
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     if share.is_first:

@@ -34,6 +34,7 @@ from audio_tf.runs import (
     teaching,
     train,
     train_model,
+    unlabelled,
 )
 from audio_tf.runs.flags import read_config
 from audio_tf.runs.train_settings import TrainSettings
@@ -489,7 +490,7 @@ def test_clips_without_labels_are_trained_on(
     for labels in ([["low", "high"]], [[]]):
         corpus_of = Corpus(["a.wav"], labels, ["low", "high"])
         with pytest.raises(ValueError, match="several labels or none, loss"):
-            teaching.without_labels(several, corpus_of)
+            unlabelled.listed(several, corpus_of)
     for split in ("val", "test"):
         copied = more / "scored.wav"
         shutil.copy(clips[split].files[0], copied)
