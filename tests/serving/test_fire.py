@@ -60,6 +60,12 @@ def test_memory_and_handles_that_grow_are_named():
     assert not lives(pool, few)[1]
     leak = 500.0 * (1.0 + 0.055 * seconds / 3600.0)
     assert lives(leak, few)[1] == ["server 0: from 514 to 527 MB"]
+    # A proxy with six requests more under way than ever before, and one that
+    # loses a pool with each of ten requests a second.
+    peak = np.where(seconds < 2700.0, 9.0, 10.5)
+    assert not lives(peak, few)[1]
+    lost = 9.0 + 256e-6 * 10.0 * seconds
+    assert lives(lost, few)[1] == ["server 0: from 14 to 18 MB"]
     text, violations = lives(grown[:warm_up], grown[:warm_up])
     assert not violations and "judged: 0" in text
 

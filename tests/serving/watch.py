@@ -14,6 +14,11 @@ WARM_UP_S = 300.0
 WINDOW_S = 60.0
 MAX_GROWTH = 0.05
 JUDGED_FROM = 0.5
+# Or this much, whatever the process takes: a proxy holds each request that is
+# under way as a whole, a quarter of a megabyte for a second of sound, and one
+# peak with eight more of them is no leak. A pool of 256 bytes that is lost
+# with each request of half an hour is more than that.
+MAX_GROWTH_MB = 4.0
 # As many connections as nginx keeps to a copy that has nothing to do; one lost
 # for each bad request would be thousands.
 MAX_HANDLES = 64
@@ -96,8 +101,9 @@ class Watcher:
             first = (seconds >= begin) & (seconds < begin + WINDOW_S)
             last = seconds > seconds[-1] - WINDOW_S
             judged_share = 1.0 - JUDGED_FROM
+            share = MAX_GROWTH * np.median(megabytes[first])
             for unit, values, more in (
-                ("MB", megabytes, MAX_GROWTH * np.median(megabytes[first])),
+                ("MB", megabytes, max(share, MAX_GROWTH_MB)),
                 ("handles", handles, MAX_HANDLES),
             ):
                 before, after = (
