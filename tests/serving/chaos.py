@@ -105,7 +105,9 @@ class Chaos:
                 due = load.poisson(
                     arguments.rate / len(senders), seconds, self.made.rng
                 )
-                outcomes[kind] = load.send_at(due, senders[kind], 512)
+                outcomes[kind] = load.send_at(
+                    due, senders[kind], 512, stop=self.stop
+                )
 
             watcher = watch.Watcher(fleet.pids)
             clients = [
@@ -125,11 +127,14 @@ class Chaos:
                 self.begin = time.monotonic()
                 for thread in (*clients, *others):
                     thread.start()
-                while any(thread.is_alive() for thread in clients):
-                    clients[0].join(10.0)
-                    clients[-1].join(10.0)
-                    self.tell(senders, watcher)
-                self.stop.set()
+                try:
+                    while any(thread.is_alive() for thread in clients):
+                        clients[0].join(10.0)
+                        clients[-1].join(10.0)
+                        self.tell(senders, watcher)
+                finally:
+                    # A run that is broken off leaves no thread behind.
+                    self.stop.set()
                 for thread in others:
                     thread.join()
             ended = [c.process.poll() for c in fleet.copies]

@@ -15,10 +15,12 @@ WINDOW_S = 60.0
 MAX_GROWTH = 0.05
 JUDGED_FROM = 0.5
 # Or this much, whatever the process takes: a proxy holds each request that is
-# under way as a whole, a quarter of a megabyte for a second of sound, and one
-# peak with eight more of them is no leak. A pool of 256 bytes that is lost
-# with each request of half an hour is more than that.
+# under way as a whole, a quarter of a megabyte for a second of sound. A pool of
+# 256 bytes that is lost with each request of half an hour is more than that.
 MAX_GROWTH_MB = 4.0
+# So many more handles than ever before are a peak of requests, for which a
+# process takes memory that it keeps: it is judged from there on.
+PEAK_HANDLES = 8
 # As many connections as nginx keeps to a copy that has nothing to do; one lost
 # for each bad request would be thousands.
 MAX_HANDLES = 64
@@ -35,6 +37,20 @@ def sample(pid):
     except OSError:
         pass
     return None
+
+
+def last_peak(seconds, handles):
+    """The time of the last peak of requests, or the first time without one.
+
+    Args:
+        seconds: array of the times of samples, in order.
+        handles: array of open file handles.
+    """
+    most = np.maximum.accumulate(handles)
+    # A handle that is lost now and then makes no peak.
+    before = np.searchsorted(seconds, seconds - WINDOW_S)
+    found = np.flatnonzero(handles > most[before] + PEAK_HANDLES)
+    return seconds[found[-1]] if len(found) else seconds[0]
 
 
 class Watcher:
@@ -89,28 +105,31 @@ class Watcher:
                 f"{megabytes.max():5.0f}; handles {handles[0]:.0f} to "
                 f"{handles[-1]:.0f}, at most {handles.max():.0f}"
             )
-            lived = seconds[-1] - seconds[0]
+            lived, end = seconds[-1] - seconds[0], seconds[-1]
             if lived < WARM_UP_S + 2 * WINDOW_S:
                 continue
             judged += 1
             parts = np.array_split(megabytes, 8)
             course = ", ".join(f"{np.median(part):.1f}" for part in parts)
             lines.append(f"\n    MB in eighths of this life: {course}")
-            begin = seconds[0] + max(WARM_UP_S, JUDGED_FROM * lived)
-            begin = min(begin, seconds[-1] - 2 * WINDOW_S)
-            first = (seconds >= begin) & (seconds < begin + WINDOW_S)
-            last = seconds > seconds[-1] - WINDOW_S
-            judged_share = 1.0 - JUDGED_FROM
-            share = MAX_GROWTH * np.median(megabytes[first])
-            for unit, values, more in (
-                ("MB", megabytes, max(share, MAX_GROWTH_MB)),
-                ("handles", handles, MAX_HANDLES),
+            half = seconds[0] + max(WARM_UP_S, JUDGED_FROM * lived)
+            half = min(half, end - 2 * WINDOW_S)
+            peak = max(half, last_peak(seconds, handles))
+            share = MAX_GROWTH * np.median(megabytes)
+            for unit, values, more, begin in (
+                ("MB", megabytes, max(share, MAX_GROWTH_MB), peak),
+                ("handles", handles, MAX_HANDLES, half),
             ):
+                if begin > end - 2 * WINDOW_S:
+                    lines.append(f"\n    {unit} not judged: a peak at the end")
+                    continue
+                first = (seconds >= begin) & (seconds < begin + WINDOW_S)
+                last = seconds > end - WINDOW_S
                 before, after = (
                     np.median(values[first]),
                     np.median(values[last]),
                 )
-                if after > before + judged_share * more:
+                if after > before + more * (end - begin) / lived:
                     self.violations.append(
                         f"{name}: from {before:.0f} to {after:.0f} {unit}"
                     )
