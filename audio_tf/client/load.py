@@ -131,13 +131,11 @@ class Sender:
         check_sizes(clips=len(clips))
         self.url = url
         self.clips = clips
-        self.kwargs = kwargs
         self.tolerance = tolerance
         self.matched = {}
         self.errors = {}
         self.lock = threading.Lock()
-        self.own = threading.local()
-        self.clients = []
+        self.client = Client(url, **kwargs)
         self.known = known or [[self.ask(clip)] for clip in clips]
 
     def __enter__(self):
@@ -148,17 +146,7 @@ class Sender:
 
     def close(self):
         """Ends the connections."""
-        for client in self.clients:
-            client.close()
-
-    def client(self):
-        """Returns the `Client` of this thread."""
-        client = self.own.__dict__.get("client")
-        if client is None:
-            client = self.own.client = Client(self.url, **self.kwargs)
-            with self.lock:
-                self.clients.append(client)
-        return client
+        self.client.close()
 
     def ask(self, clip):
         """Returns the scores `(classes,)` of one clip.
@@ -166,7 +154,7 @@ class Sender:
         Raises:
             ServerError: if there is no answer, or the clip is refused.
         """
-        return self.scores_of(self.client().outcomes([clip], SIGNATURE))
+        return self.scores_of(self.client.outcomes([clip], SIGNATURE))
 
     def scores_of(self, outcomes):
         """Returns the scores of the one clip that `Client.outcomes` is of."""
@@ -202,7 +190,7 @@ class Sender:
             Exception: the first that is no `ServerError`; no further request
                 is begun then.
         """
-        client = self.client()
+        client = self.client
         if client.retries or client.transport.prepare is None:
             return send_at(due_s, self, workers)
         check_sizes(workers=workers)
@@ -210,7 +198,7 @@ class Sender:
 
     async def send_by_one_thread(self, due_s, workers):
         """Sends requests by one thread; see the method `send_at`."""
-        client = self.client()
+        client = self.client
         requests = [
             client.transport.prepare(SIGNATURE, {"audio_bytes": [clip]})
             for clip in self.clips

@@ -68,7 +68,7 @@ class Client:
     status 429, 502, 503 or 504, `UNAVAILABLE`, `DEADLINE_EXCEEDED`,
     `RESOURCE_EXHAUSTED` unless a message is too long) is sent again after a
     pause that doubles each time, cut at random so that clients do not come
-    back together.
+    back together. Threads may share a client.
 
     Args:
         url: str, `http://HOST:8501`, `https://...` or `grpc://HOST:8500`, and

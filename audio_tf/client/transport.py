@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import threading
 import urllib.parse
 
 from audio_tf.client.address import ServerError
@@ -22,6 +23,8 @@ PROTO_BYTES = 10
 
 class Grpc:
     """Requests to `tensorflow.serving.PredictionService`, unencrypted.
+
+    Threads share one channel: to make one takes longer than many a request.
 
     Args:
         address: `Address` of the server.
@@ -53,18 +56,19 @@ class Grpc:
             host = f"{host}:8500"
         self.address = dataclasses.replace(address, host=host)
         self.limit = 0
-        self.channel = None
+        self.channels = []
+        self.lock = threading.Lock()
 
     def connect(self, limit):
-        """Opens a channel that takes messages of up to `limit` bytes."""
+        """Opens a channel that takes messages of up to `limit` bytes.
+
+        Those before it stay open: requests of other threads may be under way.
+        """
         # They import TensorFlow, which takes seconds.
         import grpc
         from tensorflow_serving.apis import prediction_service_pb2_grpc
 
-        self.close()
-        self.limit = limit
-        self.failure = grpc.RpcError
-        self.channel = grpc.insecure_channel(
+        channel = grpc.insecure_channel(
             self.address.host,
             [
                 ("grpc.max_send_message_length", -1),
@@ -77,9 +81,10 @@ class Grpc:
                 ("grpc.max_reconnect_backoff_ms", 1000),
             ],
         )
-        self.stub = prediction_service_pb2_grpc.PredictionServiceStub(
-            self.channel
-        )
+        self.channels.append(channel)
+        self.failure = grpc.RpcError
+        self.stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        self.limit = limit
 
     def predict(self, signature, inputs, timeout_s, numbers):
         """Runs a signature; arguments and result are as in `Rest.predict`."""
@@ -87,8 +92,10 @@ class Grpc:
         from tensorflow_serving.apis import predict_pb2
 
         limit = ANSWER_BYTES + PROTO_BYTES * numbers
-        if limit > self.limit:
-            self.connect(limit)
+        with self.lock:
+            if limit > self.limit:
+                self.connect(limit)
+            stub = self.stub
         request = predict_pb2.PredictRequest()
         request.model_spec.name = self.address.model_name
         request.model_spec.signature_name = signature
@@ -99,7 +106,7 @@ class Grpc:
                 tf.make_tensor_proto(rows, tf.string, [len(rows)])
             )
         try:
-            response = self.stub.Predict(request, timeout=timeout_s)
+            response = stub.Predict(request, timeout=timeout_s)
         except self.failure as error:
             code, words = error.code().name, error.details() or ""
             raise ServerError(
@@ -126,9 +133,9 @@ class Grpc:
         return outputs
 
     def close(self):
-        """Closes the channel."""
-        if self.channel is not None:
-            self.channel.close()
+        """Closes the channels."""
+        for channel in self.channels:
+            channel.close()
 
 
 TRANSPORTS = {"http": Rest, "https": Rest, "grpc": Grpc}

@@ -1,6 +1,7 @@
 """The client against servers of ours, over HTTP and gRPC on loopback."""
 
 import base64
+import concurrent.futures
 import contextlib
 import io
 import itertools
@@ -122,6 +123,33 @@ def test_scores_are_the_models(kind, rest, rpc, model):
             outputs = model.run(query.SIGNATURE, {"audio_bytes": [content]})
             assert result.error == wav.ERRORS[outputs["error"][0]]
             assert result.scores is None
+
+
+def test_threads_share_a_channel(rpc, monkeypatch):
+    """One waits while another wants a channel for longer answers."""
+    began, answered = threading.Event(), threading.Event()
+    run = rpc.model.run
+
+    def slow(name, inputs):
+        if len(inputs["audio_bytes"]) == 1:
+            began.set()
+            assert answered.wait(30.0)
+        return run(name, inputs)
+
+    monkeypatch.setattr(rpc.model, "run", slow)
+    with (
+        client.Client(rpc.url, num_classes=3, retries=0) as asked,
+        concurrent.futures.ThreadPoolExecutor(1) as pool,
+    ):
+        first = pool.submit(asked.predict, [b"a"])
+        assert began.wait(30.0)
+        try:
+            assert len(asked.predict([b"a"] * 90)["scores"]) == 90
+        finally:
+            answered.set()
+        assert len(first.result()["scores"]) == 1
+        assert len(asked.predict([b"a"] * 2)["scores"]) == 2
+        assert len(asked.transport.channels) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -210,7 +210,7 @@ def test_answers_are_judged_by_scores_that_are_known(sent, rest):
         fewer = b'{"outputs": [[0.25, 0.25]]}'
         rest.answers = [(200, off)]
         assert sent(send, range(1)) == [WRONG]
-        send.own.client.num_classes = None
+        send.client.num_classes = None
         rest.answers = [(200, fewer)]
         assert sent(send, range(1)) == [WRONG]
 
