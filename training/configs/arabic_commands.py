@@ -10,8 +10,9 @@
 
 A transformer without convolution learns for long, from mixes of clips in many
 voices, and beside the labels from two convolutional networks that were trained
-on the same clips. Its validation split chose the settings; what it reaches,
-and in which time, is in benchmarks/RESULTS.md.
+on the same clips. The settings were chosen on the validation split. The
+released `audio_transformer_arabic_commands` comes from an earlier, longer
+training; what both reach, and in which time, is in benchmarks/RESULTS.md.
 """
 
 
