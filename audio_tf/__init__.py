@@ -21,6 +21,7 @@ __all__ = [
     "data",
     "export",
     "layers",
+    "memory",
     "metrics",
     "models",
     "optimizers",

@@ -13,7 +13,7 @@ import os
 import pathlib
 import typing
 
-from audio_tf import console
+from audio_tf import console, memory
 from audio_tf.corpora import layouts
 from audio_tf.ops.checks import closest
 from audio_tf.runs.settings import choices_of, flag, kind_of
@@ -279,6 +279,7 @@ def run_by_flags(
             "`free` and `kept` are both of a program that can be resumed. "
             f"Received: free={free}, kept={kept}"
         )
+    memory.keep_freed()
     flags = [field.name for field in dataclasses.fields(settings_class)]
     if free is None:
         settings = parse(settings_class, description, argv, prog=prog)
