@@ -23,6 +23,10 @@ def keep_freed():
         Bool, whether that is so now: it is not where the C library is another
         one, or where the environment has settings of glibc's of its own
         (`MALLOC_ARENA_MAX`, `GLIBC_TUNABLES` and their kind).
+
+    Examples:
+        >>> from audio_tf import memory
+        >>> kept = memory.keep_freed()  # once, before models are trained
     """
     if platform.libc_ver()[0] != "glibc" or any(
         name.startswith(VARIABLES) for name in os.environ

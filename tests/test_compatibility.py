@@ -42,11 +42,13 @@ def test_stored_models_give_their_stored_outputs(loaded):
     for name, model in loaded.items():
         for key, found in write.outputs(model, arrays).items():
             compared.add(f"{name}/{key}")
+            stored = arrays[f"{name}/{key}"]
             np.testing.assert_allclose(
                 found,
-                arrays[f"{name}/{key}"],
+                stored,
                 rtol=TOLERANCE,
-                atol=TOLERANCE,
+                # Sums of large numbers round otherwise on another processor.
+                atol=TOLERANCE * max(1.0, np.abs(stored).max()),
                 err_msg=f"{name}/{key}",
             )
     assert compared == set(arrays)

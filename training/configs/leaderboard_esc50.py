@@ -3,6 +3,8 @@
     audio-tf compare --train-config training/configs/leaderboard_esc50.py \\
         --score-split test --data-dir ESC-50-master \\
         --out runs/leaderboard_esc50
+    python training/train.py --config training/configs/leaderboard_esc50.py \\
+        --data-dir ESC-50-master --out runs/one_row
 
 Small and short as `leaderboard.py`: folds 1-3 for training, fold 4 for the
 test; fold 5 is not used.
