@@ -33,5 +33,5 @@ def keep_freed():
     ):
         return False
     mallopt = ctypes.CDLL(None).mallopt
-    settings = {M_MMAP_MAX: 0, M_TRIM_THRESHOLD: MOST_BYTES}
-    return all([mallopt(*setting) for setting in settings.items()])
+    large = mallopt(M_MMAP_MAX, 0)
+    return bool(large and mallopt(M_TRIM_THRESHOLD, MOST_BYTES))

@@ -1,6 +1,7 @@
 """Memory that is freed and asked for again, in processes of their own."""
 
 import dataclasses
+import mmap
 import os
 import platform
 import subprocess
@@ -12,8 +13,11 @@ from audio_tf import memory
 from audio_tf.runs import flags
 from audio_tf.runs.settings import Settings
 
-PAGES = 2**14
+SIZE = 2**26
+PAGES = SIZE // mmap.PAGESIZE
 TURNS = 20
+# Of prctl: pages of 4 KiB and of 2 MiB cannot be counted together.
+PR_SET_THP_DISABLE = 41
 # Pages that the system hands out while a block is taken and freed in turns.
 PROGRAM = f"""
 import ctypes, resource
@@ -23,12 +27,12 @@ libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.malloc.argtypes = [ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]
-size = {PAGES} * resource.getpagesize()
+libc.prctl({PR_SET_THP_DISABLE}, 1, 0, 0, 0)
 kept = memory.keep_freed() if KEEP else None
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range({TURNS}):
-    block = libc.malloc(size)
-    ctypes.memset(block, 1, size)
+    block = libc.malloc({SIZE})
+    ctypes.memset(block, 1, {SIZE})
     libc.free(block)
 print(kept, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
