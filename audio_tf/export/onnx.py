@@ -65,6 +65,34 @@ class ONNX(FileFormat):
             # Seven bits: sums of eight overflow in 16 bits, and saturate
             # silently, on x86 processors without VNNI.
             quantization.quantize_dynamic(
-                whole, path, per_channel=True, reduce_range=True
+                whole,
+                path,
+                per_channel=True,
+                reduce_range=True,
+                nodes_to_exclude=before_logarithms(model.graph),
             )
             whole.unlink()
+
+
+def before_logarithms(graph):
+    """Names the nodes of a graph that a logarithm depends on.
+
+    Rounded to 256 steps of the loudest, the power of soft bands is 0, and its
+    logarithm says nothing of them: a front end keeps its precision.
+
+    Args:
+        graph: `onnx.GraphProto`.
+
+    Returns:
+        List of str, sorted.
+    """
+    makers = {name: node for node in graph.node for name in node.output}
+    waiting = [node for node in graph.node if node.op_type == "Log"]
+    found = set()
+    while waiting:
+        for name in waiting.pop().input:
+            maker = makers.get(name)
+            if maker is not None and maker.name not in found:
+                found.add(maker.name)
+                waiting.append(maker)
+    return sorted(found)

@@ -47,9 +47,11 @@ def model(rng, **kwargs):
     return attention_cases.shaken(classifier, rng, by=0.3)
 
 
-def wide(rng):
+def wide(rng, **kwargs):
     """Layers large enough for the converters to quantize."""
-    return model(rng, hidden_dim=48, key_dim=32, intermediate_dims=(512,))
+    return model(
+        rng, hidden_dim=48, key_dim=32, intermediate_dims=(512,), **kwargs
+    )
 
 
 def assert_equal(classifier, runtime, rng):
@@ -235,6 +237,22 @@ def test_quantized_scores_are_near(format, quantize, rng, tmp_path):
     assert 1e-5 < difference.max() < 0.1
     for old, new in zip(before, classifier.get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+def test_what_a_logarithm_hears_keeps_its_precision(rng, tmp_path):
+    """A loud tone hides the soft bands from steps of its own size."""
+    classifier = wide(
+        rng,
+        filterbank="log_mel",
+        sample_rate_hz=8_000,
+        window_s=0.032,
+        frontend_filters=24,
+    )
+    path = formats.convert(classifier, tmp_path / "q", "onnx", "dynamic")
+    x = 1e-3 * rng.standard_normal((4, 4_000)).astype("float32")
+    x += np.sin(0.3 * np.arange(4_000)).astype("float32")
+    difference = np.abs(formats.load(path)(x) - np.asarray(classifier(x)))
+    assert 1e-5 < difference.max() < 0.03
 
 
 def test_the_report_finds_other_scores(rng, tmp_path):
