@@ -1,5 +1,6 @@
 """ONNX files, in ONNX Runtime."""
 
+from audio_tf.export import logarithms
 from audio_tf.export.base import FileFormat
 from audio_tf.export.runtimes import RuntimeClassifier
 
@@ -69,30 +70,16 @@ class ONNX(FileFormat):
                 path,
                 per_channel=True,
                 reduce_range=True,
-                nodes_to_exclude=before_logarithms(model.graph),
+                nodes_to_exclude=logarithms.before(
+                    [
+                        logarithms.Node(
+                            node.name,
+                            node.op_type == "Log",
+                            node.input,
+                            node.output,
+                        )
+                        for node in model.graph.node
+                    ]
+                ),
             )
             whole.unlink()
-
-
-def before_logarithms(graph):
-    """Names the nodes of a graph that a logarithm depends on.
-
-    Rounded to 256 steps of the loudest, the power of soft bands is 0, and its
-    logarithm says nothing of them: a front end keeps its precision.
-
-    Args:
-        graph: `onnx.GraphProto`.
-
-    Returns:
-        List of str, sorted.
-    """
-    makers = {name: node for node in graph.node for name in node.output}
-    waiting = [node for node in graph.node if node.op_type == "Log"]
-    found = set()
-    while waiting:
-        for name in waiting.pop().input:
-            maker = makers.get(name)
-            if maker is not None and maker.name not in found:
-                found.add(maker.name)
-                waiting.append(maker)
-    return sorted(found)

@@ -15,7 +15,13 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("formats are converted by TensorFlow", allow_module_level=True)
 if not all(
     importlib.util.find_spec(package)
-    for package in ("tf2onnx", "onnxruntime", "ai_edge_litert", "openvino")
+    for package in (
+        "tf2onnx",
+        "onnxruntime",
+        "ai_edge_litert",
+        "ai_edge_quantizer",
+        "openvino",
+    )
 ):
     pytest.skip(
         "OTHER RUNTIMES ARE NOT TESTED: run `make test-formats`",
@@ -239,7 +245,8 @@ def test_quantized_scores_are_near(format, quantize, rng, tmp_path):
         np.testing.assert_array_equal(old, new)
 
 
-def test_what_a_logarithm_hears_keeps_its_precision(rng, tmp_path):
+@pytest.mark.parametrize("format", ["onnx", "litert"])
+def test_what_a_logarithm_hears_keeps_its_precision(format, rng, tmp_path):
     """A loud tone hides the soft bands from steps of its own size."""
     classifier = wide(
         rng,
@@ -248,7 +255,7 @@ def test_what_a_logarithm_hears_keeps_its_precision(rng, tmp_path):
         window_s=0.032,
         frontend_filters=24,
     )
-    path = formats.convert(classifier, tmp_path / "q", "onnx", "dynamic")
+    path = formats.convert(classifier, tmp_path / "q", format, "dynamic")
     x = 1e-3 * rng.standard_normal((4, 4_000)).astype("float32")
     x += np.sin(0.3 * np.arange(4_000)).astype("float32")
     difference = np.abs(formats.load(path)(x) - np.asarray(classifier(x)))
