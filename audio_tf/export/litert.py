@@ -22,7 +22,7 @@ class LiteRTClassifier(RuntimeClassifier):
 
 
 class LiteRT(FileFormat):
-    """A `.tflite` file, converted by TensorFlow."""
+    """A `.tflite` file, converted by TensorFlow, quantized by AI Edge."""
 
     name = "litert"
     suffix = ".tflite"
