@@ -1,4 +1,4 @@
-"""What of a graph must not be rounded to 8 bits: all that a logarithm hears."""
+"""A graph's tensors that 8 bits would ruin: all that a logarithm depends on."""
 
 import typing
 
