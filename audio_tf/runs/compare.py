@@ -89,7 +89,7 @@ class CompareSettings(Settings):
         self.training()
         names = self.names()
         for name in names:
-            check_attention(name)
+            check_attention(name, "attentions")
         if BASELINE not in names:
             raise ValueError(
                 f"--attentions must name {BASELINE}, whose time is 1. "

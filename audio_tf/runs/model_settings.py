@@ -22,8 +22,11 @@ class ModelSettings(Settings):
     Attributes:
         model_arguments: tuple of the names of the settings that are arguments
             of the model.
+        made_into_arguments: tuple of the names of settings of which arguments
+            of the model are made, under the same names.
     """
 
+    made_into_arguments = ()
     model_arguments = (
         "attention",
         "attention_kwargs",
@@ -91,12 +94,18 @@ class ModelSettings(Settings):
         Raises:
             ValueError: for a `TypeError` or `ValueError` of the block.
         """
+        names = (
+            "model",
+            *self.model_arguments,
+            *self.made_into_arguments,
+            "model_kwargs",
+        )
         try:
             yield
         except (TypeError, ValueError) as error:
             blamed = [
                 flag(name)
-                for name in ("model", *self.model_arguments, "model_kwargs")
+                for name in names
                 if name in self.given and self.is_blamed(name, str(error))
             ]
             if not blamed:
@@ -127,8 +136,13 @@ def attention_names():
     return [*attention.ATTENTIONS, *attention.MIXTURES]
 
 
-def check_attention(name):
-    """Raises a `ValueError` if no attention has that name."""
+def check_attention(name, setting="attention"):
+    """Raises a `ValueError` if no attention has that name.
+
+    Args:
+        name: str.
+        setting: str, the setting that an error names the flag of.
+    """
     from audio_tf import attention
 
     try:
@@ -136,6 +150,6 @@ def check_attention(name):
     except ValueError:
         known = attention_names()
         raise ValueError(
-            f"--attention must be one of {known}{closest(name, known)}. "
-            f"Received: attention={name!r}"
+            f"{flag(setting)} must be one of {known}{closest(name, known)}. "
+            f"Received: {setting}={name!r}"
         ) from None

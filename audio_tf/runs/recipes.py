@@ -41,6 +41,8 @@ RECIPES = {
         "average_share": 0.0,
     },
 }
+# Arguments of the front end by recipe, where it is that of the recipe's model.
+FRONT_ENDS = {"paper": {"frontend_gain": 1.0}}
 
 
 def no_augmentation(sample_rate_hz):

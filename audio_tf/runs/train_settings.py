@@ -11,7 +11,7 @@ from audio_tf.models.frontends import FILTERBANKS
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.host_settings import HostSettings, places
 from audio_tf.runs.model_settings import MODELS_OWN, ModelSettings
-from audio_tf.runs.recipes import AUGMENTATIONS, MIXINGS, RECIPES
+from audio_tf.runs.recipes import AUGMENTATIONS, FRONT_ENDS, MIXINGS, RECIPES
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
     NOT_POSITIVE,
@@ -23,11 +23,21 @@ from audio_tf.runs.settings import (
     shared,
 )
 
+# Functions of `keras.losses` that are no losses of scores and of a number for
+# each class: their targets are integers, sequences or embeddings.
+OTHER_FUNCTIONS = (
+    "categorical_generalized_cross_entropy",
+    "circle",
+    "ctc",
+    "deserialize",
+    "get",
+    "serialize",
+    "sparse_categorical_crossentropy",
+)
 LOSSES = [
     name
     for name, loss in vars(keras.losses).items()
-    if isinstance(loss, types.FunctionType)
-    and name not in ("deserialize", "get", "serialize")
+    if isinstance(loss, types.FunctionType) and name not in OTHER_FUNCTIONS
 ]
 TRAINABLE = ("all", "head")
 RECIPES_OWN = "the recipe's"
@@ -48,6 +58,7 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
     """
 
     model_arguments = (*ModelSettings.model_arguments, "filterbank")
+    made_into_arguments = ("augmentation",)
 
     recipe: str = setting(
         "strong",
@@ -109,7 +120,7 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
     )
     loss: str | None = setting(
         None,
-        "any loss of Keras by name",
+        "loss of Keras by name",
         LOSSES,
         unless_given="the recipe's; of strong, categorical_crossentropy where "
         "each clip has one label, else binary_crossentropy",
@@ -269,6 +280,12 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
         if not self.test:
             corpora.pop("test", None)
         return corpora
+
+    def model_options(self):
+        options = super().model_options()
+        if "model" in self.given or "filterbank" in options:
+            return options
+        return {**FRONT_ENDS.get(self.recipe, {}), **options}
 
     def head_options(self, one_label):
         """Returns a dict of the head's arguments.

@@ -234,6 +234,7 @@ def test_what_does_not_fit_is_named(config, refusal, tmp_path):
     for arguments, said in (
         (["--out", out], "--train-config is needed"),
         ([*given, "--attentions", "xbox"], "--attentions must name full"),
+        ([*given, "--attentions", "fulll"], "--attentions must be one of"),
         ([*given, "--attentions", "fulll"], "did you mean 'full'"),
         ([*given, "--attentions"], "--attentions must not be empty"),
         ([*given, "--causality", "maybe"], "--causality must be one of"),

@@ -159,6 +159,8 @@ MISTAKES = {
             "applies to --loss binary_crossentropy or",
         ),
         (["--recipe", "storng"], "did you mean 'strong'"),
+        (["--loss", "ctc"], "--loss must be one of"),
+        (["--loss", "sparse_categorical_crossentropy"], "categorical_cross"),
         (["--augmentation", "voices"], "did you mean 'voice'"),
         (["--model-kwargs", "{1}"], "must be JSON"),
         (["--model-kwargs", "[1]"], "must be a JSON object"),
@@ -292,6 +294,18 @@ def test_only_what_is_given_reaches_the_model(classes):
     assert train().model_options() == {}
     recipes = {"pooling": "mean", "activation": "sigmoid"}
     assert train(recipe="paper").head_options(True) == recipes
+    # The scale of the paper's front end, which others do not have.
+    assert train(recipe="paper").model_options() == {"frontend_gain": 1.0}
+    both = {"frontend_gain": 1.0, "num_layers": 2}
+    found = train(recipe="paper", model_kwargs={"num_layers": 2})
+    assert found.model_options() == both
+    for other in (
+        {"model": "audio_transformer_mel_small"},
+        {"filterbank": "log_mel"},
+        {"model_kwargs": {"filterbank": "log_mel"}},
+    ):
+        options = train(recipe="paper", **other).model_options()
+        assert "frontend_gain" not in options
     # A recipe's warm-up goes together with its schedule.
     assert train(schedule="constant").warmup_share is None
     given = {

@@ -22,6 +22,5 @@ def get_config():
         # Without fold 5, and for one of five tests alone.
         "other_splits": True,
         "recipe": "paper",
-        "model_kwargs": {"frontend_gain": 1.0},
         "silence_db": -60.0,
     }
