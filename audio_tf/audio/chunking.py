@@ -6,6 +6,36 @@ of equal length, and shorter clips are repeated to the full length.
 
 import numpy as np
 
+from audio_tf.ops.checks import check_positive, is_number
+
+
+def check_chunks(chunk_s, silence_db):
+    """Checks the length of chunks, and the level below which one is silent.
+
+    Args:
+        chunk_s: float, the seconds of a chunk, or `None` for whole clips.
+        silence_db: float, a peak in dB of full scale, or `None` for no such
+            level.
+
+    Raises:
+        ValueError: if the length is no positive number, the level no number
+            of at most 0, or there is a level and clips stay whole.
+    """
+    if chunk_s is not None:
+        check_positive(chunk_s=chunk_s)
+    if silence_db is None:
+        return
+    if not (is_number(silence_db) and silence_db <= 0.0):
+        raise ValueError(
+            "`silence_db` must be a peak in dB of full scale, at most 0, or "
+            f"None to keep all chunks. Received: silence_db={silence_db!r}"
+        )
+    if chunk_s is None:
+        raise ValueError(
+            "`silence_db` applies to chunks, and `chunk_s=None` keeps "
+            f"clips whole. Received: silence_db={silence_db}"
+        )
+
 
 def chunk_starts(length, size, hop):
     """Returns where the chunks of a clip begin.

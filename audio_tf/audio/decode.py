@@ -154,8 +154,11 @@ def open_audio(path, content=None):
             yield file, complete
     except soundfile.LibsndfileError as error:
         # Its own text has the path again, or the name of an object.
-        reason = f"not readable as audio ({error.error_string})"
-        raise AudioError(path, reason) from error
+        found = error.error_string
+        if found.startswith("File does not exist"):
+            # What it says of an MP3 file that is there and has no frame.
+            found = "No audio found in it."
+        raise AudioError(path, f"not readable as audio ({found})") from error
     except (RuntimeError, OSError) as error:
         raise AudioError(path, f"not readable as audio ({error})") from error
 

@@ -89,7 +89,9 @@ def sources_of(given, name):
         return [Source(file) for file in files], files == [given]
     if isinstance(given, (bytes, bytearray, memoryview)):
         return [Source(name, content=bytes(given))], True
-    if isinstance(given, tuple) and len(given) == 2:
+    pair = isinstance(given, tuple) and len(given) == 2
+    # Two paths are no samples with a rate, nor is a rate before its samples.
+    if pair and not isinstance(given[0], (str, bytes, os.PathLike, int)):
         samples, rate_hz = as_samples(given[0], name), given[1]
         rate_hz = as_rate(rate_hz, name)
         return [Source(name, samples=samples, rate_hz=rate_hz)], True

@@ -64,18 +64,20 @@ def check_range(name, limits, least=-math.inf):
         ValueError: unless it is a pair of finite numbers in order, none
             below `least`.
     """
-    limits = tuple(float(limit) for limit in limits)
-    if (
-        len(limits) != 2
-        or not all(map(math.isfinite, limits))
-        or not least <= limits[0] <= limits[1]
+    try:
+        low, high = map(float, limits)
+    except (TypeError, ValueError):
+        # Neither is in order with anything.
+        low = high = math.nan
+    if not (
+        math.isfinite(low) and math.isfinite(high) and least <= low <= high
     ):
         raise ValueError(
             f"`{name}` must be two finite numbers in order"
             + (f", at least {least}" if math.isfinite(least) else "")
-            + f". Received: {name}={limits}"
+            + f". Received: {name}={limits!r}"
         )
-    return limits
+    return low, high
 
 
 class RandomLayer(Layer):
@@ -142,6 +144,8 @@ class Augmentation(RandomLayer):
         domain: what the layer is meant to augment: `"waveform"`,
             `"spectrum"` (the power of every bin), `"features"` (of frames) or
             `"batch"` (waveforms together with their targets).
+        sample_rate_hz: int, the rate of the waveforms that the layer is made
+            for, or `None` where it is for any.
 
     Args:
         rate: float, share of clips that are augmented, each with this
@@ -153,11 +157,28 @@ class Augmentation(RandomLayer):
     """
 
     domain = None
+    sample_rate_hz = None
 
     def __init__(self, rate=1.0, **kwargs):
         super().__init__(**kwargs)
         check_share(rate=rate)
         self.rate = rate
+
+    def check_rate(self, sample_rate_hz):
+        """Checks that the layer is made for waveforms of a rate.
+
+        Args:
+            sample_rate_hz: int, the rate of what the layer will be given.
+
+        Raises:
+            ValueError: if it is made for another.
+        """
+        if self.sample_rate_hz not in (None, sample_rate_hz):
+            raise ValueError(
+                f"{type(self).__name__} must be made for waveforms of "
+                f"{sample_rate_hz} Hz here. "
+                f"Received: sample_rate_hz={self.sample_rate_hz}"
+            )
 
     def chosen(self, inputs):
         """Draws which clips are augmented, boolean `(batch, 1)`."""

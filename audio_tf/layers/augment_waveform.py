@@ -7,7 +7,7 @@ from keras import ops
 
 from audio_tf.layers import augment
 from audio_tf.ops import masks, statistics
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_not_negative, check_sizes
 
 
 def shift(waveform, lengths, offset, wrap=False):
@@ -136,7 +136,7 @@ class TimeShift(augment.WaveformAugmentation):
         self, max_shift_s=0.1, sample_rate_hz=16_000, wrap=False, **kwargs
     ):
         super().__init__(**kwargs)
-        augment.check_range("max_shift_s", (max_shift_s, max_shift_s), 0.0)
+        check_not_negative(max_shift_s=max_shift_s)
         check_sizes(sample_rate_hz=sample_rate_hz)
         self.max_shift_s = max_shift_s
         self.sample_rate_hz = sample_rate_hz

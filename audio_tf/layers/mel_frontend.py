@@ -28,17 +28,19 @@ def power_of_two(size):
     return 1 << (size - 1).bit_length()
 
 
-def check_augmentation(layers, domains):
+def check_augmentation(layers, domains, sample_rate_hz):
     """Checks that augmentations are meant for what they will be given.
 
     Args:
         layers: list of `Augmentation`.
         domains: list of str, what is there to be augmented.
+        sample_rate_hz: int, the rate of the waveform.
 
     Raises:
         TypeError: if something is no `Augmentation`, as a layer that mixes
             targets too is none.
-        ValueError: if a layer is for something else; it names the layer.
+        ValueError: if a layer is for something else, or for another rate; it
+            names the layer.
     """
     for layer in layers:
         if not isinstance(layer, Augmentation):
@@ -48,11 +50,13 @@ def check_augmentation(layers, domains):
             )
         if layer.domain not in domains:
             raise ValueError(
-                f"{type(layer).__name__} augments the {layer.domain}, which "
-                "this front end does not compute. Received: augmentation of "
+                "`augmentation` must be of what the front end computes, and "
+                f"{type(layer).__name__} augments the {layer.domain}. "
+                "Received: augmentation of "
                 f"{[type(each).__name__ for each in layers]}, a front end "
                 f"with {list(domains)}"
             )
+        layer.check_rate(sample_rate_hz)
 
 
 class MelBands(Frontend):
@@ -128,7 +132,9 @@ class MelBands(Frontend):
                 "`hop_s` must be above 0 and at most `window_s`, else samples "
                 f"are lost. Received: hop_s={hop_s}, window_s={window_s}"
             )
-        check_augmentation(augmentation, ["spectrum", "features"])
+        check_augmentation(
+            augmentation, ["spectrum", "features"], sample_rate_hz
+        )
         self.spectrogram = Spectrogram(
             sample_rate_hz,
             window_s,

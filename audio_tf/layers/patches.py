@@ -71,7 +71,7 @@ class MelPatches(Frontend):
     ):
         # A waveform in half precision would lose its quiet parts.
         super().__init__(autocast=False, **kwargs)
-        check_augmentation(augmentation, ["features"])
+        check_augmentation(augmentation, ["features"], sample_rate_hz)
         self.num_mel_bins = num_mel_bins
         self.window_s = window_s
         self.hop_s = hop_s

@@ -4,6 +4,7 @@ import keras
 import keras_hub
 
 from audio_tf import compat
+from audio_tf.audio.chunking import check_chunks
 from audio_tf.layers import (
     AttentionPooling,
     LastStatesPooling,
@@ -123,12 +124,8 @@ class AudioClassifier(
         labels = check_labels(labels, num_classes)
         if num_classes is None:
             num_classes = len(labels)
+        check_chunks(chunk_s, silence_db)
         check_backbone(backbone, chunk_s)
-        if silence_db is not None and chunk_s is None:
-            raise ValueError(
-                "`silence_db` applies to chunks, and `chunk_s=None` keeps "
-                f"clips whole. Received: silence_db={silence_db}"
-            )
         own = {**HEAD, **backbone.head}
         pooling = own["pooling"] if pooling is None else pooling
         hidden_dim = own["hidden_dim"] if hidden_dim is None else hidden_dim

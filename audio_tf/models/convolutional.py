@@ -54,7 +54,9 @@ class ConvolutionalBackbone(AugmentedBackbone):
     ):
         # === Layers ===
         augmentation = list(augmentation)
-        check_augmentation(augmentation, ["waveform", "features"])
+        check_augmentation(
+            augmentation, ["waveform", "features"], sample_rate_hz
+        )
         patches = MelPatches(
             num_mel_bins,
             window_s,

@@ -12,6 +12,18 @@ from audio_tf.ops.checks import check_sizes
 BATCH_SIZE = 32  # Keras' own default.
 
 
+def size_of(batch_size):
+    """Returns the files of a batch, Keras' own number for `None`.
+
+    Raises:
+        ValueError: if it is no positive integer.
+    """
+    if batch_size is None:
+        return BATCH_SIZE
+    check_sizes(batch_size=batch_size)
+    return batch_size
+
+
 class ClipBatch:
     """Some files with what is known of them.
 
@@ -53,14 +65,13 @@ class ListedFiles(ClipBatch):
 
     def batches(self, batch_size):
         """Yields `ClipBatch` of so many files, in their order."""
-        batch_size = BATCH_SIZE if batch_size is None else batch_size
-        check_sizes(batch_size=batch_size)
+        batch_size = size_of(batch_size)
         for first in range(0, len(self), batch_size):
             yield self.select(slice(first, first + batch_size))
 
     def count(self, batch_size):
         """Returns the number of batches."""
-        return -(-len(self) // (batch_size or BATCH_SIZE))
+        return -(-len(self) // size_of(batch_size))
 
     def dataset(self):
         """Returns a `tf.data.Dataset` of single files."""
@@ -73,7 +84,7 @@ class ListedFiles(ClipBatch):
 
     def batched(self, batch_size):
         """Returns a `tf.data.Dataset` of batches of files."""
-        return self.dataset().batch(batch_size or BATCH_SIZE)
+        return self.dataset().batch(size_of(batch_size))
 
     def split(self, share):
         """Cuts the last files off, as Keras' `validation_split` does.
@@ -99,7 +110,7 @@ class ListedFiles(ClipBatch):
 
     def rows_of(self, batch_size):
         """Returns how many rows a batch of training has."""
-        return BATCH_SIZE if batch_size is None else batch_size
+        return size_of(batch_size)
 
     def seed_of(self, shuffle):
         """Returns the seed by which to shuffle, or `None`."""
@@ -135,6 +146,7 @@ class StreamedFiles:
 
     def batches(self, batch_size):
         """Yields `ClipBatch`, those of the dataset."""
+        self.refuse_size(batch_size)
         for element in self.stream:
             found = keras.utils.unpack_x_y_sample_weight(element)
             names, y, weights = found
@@ -164,9 +176,18 @@ class StreamedFiles:
 
     def rows_of(self, batch_size):
         """Returns how many rows a batch of training has: the first's files."""
+        self.refuse_size(batch_size)
         for batch in self.batches(batch_size):
             return len(batch)
         raise ValueError("The dataset must not be empty. Received: no files")
+
+    def refuse_size(self, batch_size):
+        """Raises a `ValueError` if batches of another size are asked for."""
+        if batch_size is not None:
+            raise ValueError(
+                "A dataset of files has its own batches. "
+                f"Received: batch_size={batch_size!r} beside it"
+            )
 
     def seed_of(self, shuffle):
         """Returns `None`: a dataset has the order that its owner gave it."""

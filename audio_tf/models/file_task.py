@@ -24,6 +24,7 @@ from audio_tf.models.named_files import (
     label_rows,
 )
 from audio_tf.models.preprocessor import AudioClassifierPreprocessor
+from audio_tf.ops.checks import check_sizes
 
 
 class FileTask:
@@ -228,6 +229,10 @@ class FileTask:
                     )
             del given["x"]
             return StreamedFiles(x, self.preprocessor)
+        if isinstance(x, (list, tuple)) and not x:
+            raise ValueError(
+                f"There must be a clip at least. Received: x={x!r}"
+            )
         names = file_names(x)
         if names is None:
             if isinstance(x, (np.ndarray, dict)) or keras.ops.is_tensor(x):
@@ -331,7 +336,7 @@ class FileTask:
         self, clips, batch_size=None, verbose="auto", steps=None, callbacks=None
     ):
         """Does the work of `predict` for files; see there."""
-        steps = clips.count(batch_size) if steps is None else steps
+        steps = steps_of(clips, batch_size, steps)
         callbacks = self.callback_list(callbacks, verbose, steps)
         bad, outputs = BadFiles(), []
         callbacks.on_predict_begin()
@@ -363,7 +368,7 @@ class FileTask:
     ):
         """Does the work of `evaluate` for files; see there."""
         clips.require_labels()
-        steps = clips.count(batch_size) if steps is None else steps
+        steps = steps_of(clips, batch_size, steps)
         callbacks = self.callback_list(callbacks, verbose, steps)
         bad, logs = BadFiles(), {}
         callbacks.on_test_begin()
@@ -403,6 +408,23 @@ class FileTask:
             steps=steps,
             model=self,
         )
+
+
+def steps_of(clips, batch_size, steps):
+    """Returns how many batches of files are scored, `None` if all are.
+
+    Args:
+        clips: `ListedFiles` or `StreamedFiles`.
+        batch_size: int or `None`.
+        steps: int or `None`, the number that is asked for.
+
+    Raises:
+        ValueError: if what is asked for is no positive integer.
+    """
+    if steps is None:
+        return clips.count(batch_size)
+    check_sizes(steps=steps)
+    return steps
 
 
 def bound(method, args, kwargs):

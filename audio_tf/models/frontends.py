@@ -20,6 +20,7 @@ def make_frontend(
     augmentation,
     filters,
     activation,
+    sample_rate_hz,
     **kwargs,
 ):
     """Makes the front end of an Audio Transformer.
@@ -32,6 +33,7 @@ def make_frontend(
         augmentation: list of `Augmentation`.
         filters: int, units of the first layer, or mel bands.
         activation: the activation of the first layer, if there is one.
+        sample_rate_hz: int, the rate of the waveform.
         **kwargs: arguments that all front ends have.
 
     Raises:
@@ -40,19 +42,23 @@ def make_frontend(
     """
     check_choice("filterbank", filterbank, FILTERBANKS)
     if filterbank in DENSE_FILTERBANKS:
-        check_augmentation(augmentation, ["waveform"])
+        check_augmentation(augmentation, ["waveform"], sample_rate_hz)
         return WaveformFrontend(
             filters=filters,
             activation=activation,
             filterbank=filterbank,
+            sample_rate_hz=sample_rate_hz,
             **options_of(filterbank, dense_options, mel_options),
             **kwargs,
         )
-    check_augmentation(augmentation, ["waveform", "spectrum", "features"])
+    check_augmentation(
+        augmentation, ["waveform", "spectrum", "features"], sample_rate_hz
+    )
     return MelFrontend(
         num_mel_bins=filters,
         compression=FILTERBANKS[filterbank],
         augmentation=[x for x in augmentation if x.domain != "waveform"],
+        sample_rate_hz=sample_rate_hz,
         **options_of(filterbank, mel_options, dense_options),
         **kwargs,
     )

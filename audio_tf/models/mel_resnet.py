@@ -68,7 +68,11 @@ class MelResNetBackbone(AugmentedBackbone):
         checks.check_sizes(sample_rate_hz=sample_rate_hz)
         # === Layers ===
         augmentation = list(augmentation)
-        check_augmentation(augmentation, ["waveform", "spectrum", "features"])
+        check_augmentation(
+            augmentation,
+            ["waveform", "spectrum", "features"],
+            sample_rate_hz,
+        )
         bands = MelBands(
             num_mel_bins,
             window_s,

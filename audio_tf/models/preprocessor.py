@@ -5,6 +5,7 @@ import keras_hub
 import numpy as np
 
 from audio_tf import compat
+from audio_tf.audio.chunking import check_chunks
 from audio_tf.audio.decode import AudioError
 from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.audio.rows import load_rows
@@ -76,13 +77,7 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
         checks.reject_unknown(type(self).__name__, kwargs, self.arguments())
         super().__init__(**kwargs)
         checks.check_sizes(sample_rate_hz=sample_rate_hz)
-        if chunk_s is not None:
-            checks.check_positive(chunk_s=chunk_s)
-        if silence_db is not None and chunk_s is None:
-            raise ValueError(
-                "`silence_db` applies to chunks, and `chunk_s=None` keeps "
-                f"clips whole. Received: silence_db={silence_db}"
-            )
+        check_chunks(chunk_s, silence_db)
         if mono is not True:
             raise ValueError(
                 f"`mono` must be True, all models are. Received: mono={mono!r}"

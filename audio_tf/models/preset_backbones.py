@@ -111,7 +111,7 @@ def load_backbone(base, preset, load_weights, arguments):
     backbone = build(family, override(family, config, given))
     if load_weights:
         if arguments and not compat.is_converted(loader):
-            check_fit(loader, family, backbone)
+            check_fit(loader, build(family, config), backbone)
         compat.load_backbone_weights(loader, backbone)
     return backbone
 
@@ -133,18 +133,26 @@ def saved_dtype(config):
     return None
 
 
-def check_fit(loader, family, backbone):
-    """Raises a `ValueError` if a preset's weights do not fit a backbone.
+def check_fit(loader, saved, model):
+    """Raises a `ValueError` if a preset's weights do not fit a model.
 
-    Keras itself overlooks weights that a smaller model has no use for.
+    Keras itself overlooks weights that a smaller model has no use for, and
+    weights of another rate have the same shapes.
 
     Args:
         loader: the loader that `presets.find` returned.
-        family: the class of the backbone.
-        backbone: the backbone that is to have the weights.
+        saved: backbone or classifier as the preset has it.
+        model: that which is to have the weights.
     """
-    saved = build(family, loader.config["config"])
-    expected, found = shapes(saved), shapes(backbone)
+    if saved.sample_rate_hz != model.sample_rate_hz:
+        raise ValueError(
+            f"The weights of the preset {loader.preset!r} are of sound at "
+            f"{saved.sample_rate_hz} Hz, which files of other rates are "
+            "resampled to; `load_weights=False` builds a model of another "
+            "rate with random weights. "
+            f"Received: sample_rate_hz={model.sample_rate_hz}"
+        )
+    expected, found = shapes(saved), shapes(model)
     if expected == found:
         return
     changed = sorted(

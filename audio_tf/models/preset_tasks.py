@@ -6,6 +6,7 @@ import inspect
 import keras
 
 from audio_tf import compat
+from audio_tf.audio.chunking import check_chunks
 from audio_tf.models import preset_backbones, presets
 from audio_tf.ops import checks
 
@@ -61,6 +62,9 @@ def load_classifier(
     elif load_weights:
         presets.require_file(loader, compat.TASK_WEIGHTS_FILE)
     backbone = preset_backbones.load_backbone(base, preset, load_weights, rest)
+    both = {**task, **own}
+    # Of a preprocessor Keras would tell that it could not be made.
+    check_chunks(both.get("chunk_s"), both.get("silence_db"))
     # Presets from before there were preprocessors have `None`, which nobody
     # chose.
     saved = task.pop("preprocessor", None)
@@ -72,6 +76,11 @@ def load_classifier(
         )
     model = cls.from_config({**task, **own, "backbone": backbone})
     if load_weights and not new_head:
+        if own.keys() & {"pooling", "hidden_dim"}:
+            as_saved = cls.from_config(
+                {**task, "preprocessor": None, "backbone": backbone}
+            )
+            preset_backbones.check_fit(loader, as_saved, model)
         compat.load_task_weights(loader, model)
     return model
 

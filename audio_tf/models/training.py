@@ -37,8 +37,9 @@ class ClassifierTraining(keras.Model):
         `audio_tf.layers.mixing.mix_targets` takes them.
 
     Raises:
-        ValueError: if `mixing` is not meant for batches, or targets are to be
-            mixed that have no number for each class.
+        ValueError: if `mixing` is not meant for batches, or for another rate
+            than the classifier's, or targets are to be mixed that have no
+            number for each class.
     """
 
     def __init__(self, classifier, mixing=None, name=None):
@@ -50,6 +51,8 @@ class ClassifierTraining(keras.Model):
                 f"Received: {type(mixing).__name__}, which augments the "
                 f"{mixing.domain}"
             )
+        if mixing is not None:
+            mixing.check_rate(classifier.sample_rate_hz)
         self.classifier = classifier
         self.mixing = mixing
 

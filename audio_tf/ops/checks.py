@@ -152,6 +152,16 @@ def check_positive(**values):
             )
 
 
+def check_not_negative(**values):
+    """Raises a `ValueError` that names the first number that is below 0."""
+    for name, value in values.items():
+        if not (is_number(value) and 0.0 <= value < math.inf):
+            raise ValueError(
+                f"`{name}` must be a number of at least 0. "
+                f"Received: {name}={value!r}"
+            )
+
+
 def check_rates(**rates):
     """Raises a `ValueError` that names the first that is not in [0, 1)."""
     for name, rate in rates.items():

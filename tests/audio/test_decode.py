@@ -123,6 +123,12 @@ def test_wav_cut_off_in_its_header(tmp_path):
     assert_refused(path, "not readable as audio")
 
 
+def test_a_text_called_mp3_is_there(tmp_path):
+    path = tmp_path / "a.mp3"
+    path.write_text("no sound in here\n" * 200)
+    assert_refused(path, "not readable as audio .No audio found in it")
+
+
 @pytest.mark.parametrize("num_tags", [3, 211])
 def test_truncated_wav_with_tags(tmp_path, num_tags):
     comment = riff_chunk(b"ICMT", b"recorded in the field")

@@ -551,7 +551,11 @@ def test_arguments_out_of_range_are_named():
     for make, name in [
         (lambda: layers.RandomGain((3.0, -3.0)), "gain_db"),
         (lambda: layers.RandomGain(rate=1.5), "rate"),
+        (lambda: layers.RandomGain(6.0), "gain_db=6.0"),
+        (lambda: layers.RandomGain((1.0, 2.0, 3.0)), "gain_db"),
+        (lambda: layers.RandomGain(("soft", "loud")), "gain_db"),
         (lambda: layers.TimeShift(-0.1), "max_shift_s"),
+        (lambda: layers.TimeShift("a"), "max_shift_s='a'"),
         (lambda: layers.AdditiveNoise((0.0, float("inf"))), "snr_db"),
         (lambda: layers.AdditiveNoise(color=(2.0, 1.0)), "color"),
         (lambda: layers.SpeedPerturbation((0.0, 1.0)), "speed"),

@@ -166,6 +166,10 @@ def test_what_is_no_augmentation_of_clips_is_refused(make):
         make(augmentation=[layers.Mixup()])
     with pytest.raises(TypeError, match="must be a list of augmentations"):
         make(augmentation=[3])
+    rate_hz = make().sample_rate_hz
+    make(augmentation=[layers.TimeShift(sample_rate_hz=rate_hz)])
+    with pytest.raises(ValueError, match=f"{rate_hz} Hz here.*={2 * rate_hz}"):
+        make(augmentation=[layers.TimeShift(sample_rate_hz=2 * rate_hz)])
 
 
 def test_the_papers_front_end_at_its_own_scale():

@@ -1,5 +1,6 @@
 """Files and label names in `fit`, `evaluate` and `predict`, and in presets."""
 
+import functools
 import json
 
 import keras
@@ -223,6 +224,24 @@ def test_fit_trains_on_what_chunks_are(files, backbone, given, tmp_path):
     np.testing.assert_array_equal(x, [chunks.read(r) for r in range(len(x))])
     np.testing.assert_array_equal(y, chunks.targets[chunks.clip_index])
     assert len(x) == len(chunks)
+
+
+def test_sizes_that_cannot_be_are_named(files, classifier):
+    for call in (classifier.fit, classifier.evaluate):
+        for size in (0, "8", 2.0):
+            with pytest.raises(ValueError, match="`batch_size` must be a pos"):
+                call(files, NAMES, batch_size=size)
+        # Those of a dataset are its own, and would be ignored.
+        with pytest.raises(ValueError, match="its own batches.*batch_size=3"):
+            call(dataset(files), batch_size=3)
+        with pytest.raises(ValueError, match=r"a clip at least.*x=\[\]"):
+            call([], [])
+    with pytest.raises(ValueError, match=r"a clip at least.*x=\[\]"):
+        classifier.predict([])
+    evaluate = functools.partial(classifier.evaluate, y=NAMES)
+    for call in (classifier.predict, evaluate):
+        with pytest.raises(ValueError, match="`steps` must be a positive"):
+            call(files, steps=0)
 
 
 def test_whole_clips_are_padded(files, backbone, given):
@@ -530,6 +549,10 @@ def test_a_preprocessor_cannot_disagree(backbone, classifier):
         (
             lambda: WaveformConverter(8_000, silence_db=-60.0),
             "applies to chunk",
+        ),
+        (
+            lambda: WaveformConverter(8_000, chunk_s=1.0, silence_db=3.0),
+            "`silence_db` must be a peak in dB.*silence_db=3.0",
         ),
         (lambda: WaveformConverter(8_000, mono=False), "`mono` must be True"),
         (

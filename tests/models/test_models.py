@@ -464,8 +464,25 @@ def test_an_incomplete_preset_is_refused(rng, tmp_path):
     AudioClassifier.from_preset(str(tmp_path), num_classes=2)
     AudioClassifier.from_preset(str(tmp_path), load_weights=False)
     (tmp_path / "aside").rename(tmp_path / "task.weights.h5")
-    with pytest.raises(ValueError, match="do not fit"):
-        AudioClassifier.from_preset(str(tmp_path), num_layers=1)
+    load = functools.partial(AudioClassifier.from_preset, str(tmp_path))
+    for other in (
+        {"num_layers": 1},
+        {"pooling": "statistics"},
+        {"pooling": "attention"},
+        {"hidden_dim": 3},
+    ):
+        with pytest.raises(ValueError, match="do not fit"):
+            load(**other)
+        load(load_weights=False, **other)
+    # A head that has the same weights may have them.
+    assert load(pooling="max_mean").pooling == "max_mean"
+    rate_hz = 2 * model.sample_rate_hz
+    with pytest.raises(ValueError, match=f"are of sound.*{rate_hz}"):
+        load(sample_rate_hz=rate_hz)
+    assert load(load_weights=False, sample_rate_hz=rate_hz)
+    for chunks in ({"chunk_s": 0}, {"chunk_s": "1"}, {"silence_db": 3.0}):
+        with pytest.raises(ValueError, match=f"`{[*chunks][0]}` must be a p"):
+            load(**chunks)
     for name in ("model.weights.h5", "task.json", "config.json"):
         (tmp_path / name).unlink()
         with pytest.raises(ValueError, match=f"no {name}"):
@@ -535,6 +552,11 @@ def test_what_does_not_fit_is_refused(rng):
             ),
             "silence_db=-60",
         ),
+        (
+            lambda _: AudioClassifier(backbone(), 2, silence_db="soft"),
+            "silence_db='soft'",
+        ),
+        (lambda _: AudioClassifier(backbone(), 2, silence_db=1), "at most 0"),
     ]
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf

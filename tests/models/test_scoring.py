@@ -207,6 +207,12 @@ def test_samples_that_could_mean_something_else(
             call([(np.ones(9), 8_000), (samples, rate_hz)])
 
 
+@pytest.mark.parametrize("pair", [("a.wav", "b.wav"), (8_000, np.zeros(9))])
+def test_what_is_no_pair_of_samples_and_rate(pair, classifier):
+    with pytest.raises(TypeError, match=r"\(samples, rate_hz\).*tuple"):
+        classifier.classify(pair)
+
+
 @pytest.mark.parametrize(
     "given, message",
     [

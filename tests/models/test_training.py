@@ -112,6 +112,9 @@ def test_without_mixing_the_classifier_hears_what_it_is_given(rng):
 def test_what_cannot_be_mixed_is_refused(training, rng):
     with pytest.raises(ValueError, match="RandomGain.*the waveform"):
         ClassifierTraining(training.classifier, layers.RandomGain())
+    other = layers.BetweenClassMixing(2 * training.classifier.sample_rate_hz)
+    with pytest.raises(ValueError, match="BetweenClassMixing must be made for"):
+        ClassifierTraining(training.classifier, other)
     inputs = padded(rng)
     outputs = training(inputs, training=True)
     for targets in (np.arange(B), np.zeros((B, C + 1), "float32")):
