@@ -27,10 +27,7 @@ def same_audio(clips):
     Returns:
         List of `corpora.leaks.Leak` of the kind `"audio"`.
     """
-    marks = {
-        split: list(zip(each.lengths.tolist(), each.checksums.tolist()))
-        for split, each in clips.items()
-    }
+    marks = {split: each.marks.tolist() for split, each in clips.items()}
     splits_of = collections.Counter(
         mark for each in marks.values() for mark in set(each)
     )

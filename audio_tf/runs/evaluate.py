@@ -20,7 +20,7 @@ from audio_tf.corpora import CORPORA, leaks, load_corpus
 from audio_tf.corpora.corpus import file_identity
 from audio_tf.export import load_classifier
 from audio_tf.export.classifiers import read_provenance
-from audio_tf.runs import provenance, results, showing
+from audio_tf.runs import heard, provenance, results, showing
 from audio_tf.runs.corpus_settings import DataSettings, ReportSettings
 from audio_tf.runs.flags import check_folder, run_by_flags
 from audio_tf.runs.settings import setting, shared
@@ -82,7 +82,9 @@ def labelled_chunks(
     return data.Chunks(clips, model.chunk_s, silence_db=model.silence_db)
 
 
-def score_split(classifier, corpus, split, arguments, batch_size=64):
+def score_split(
+    classifier, corpus, split, arguments, batch_size=64, check=None
+):
     """Decodes and scores the clips of a split.
 
     Args:
@@ -91,6 +93,8 @@ def score_split(classifier, corpus, split, arguments, batch_size=64):
         split: str, its name.
         arguments: dict of keyword arguments of `data.prepare`.
         batch_size: int.
+        check: function of the decoded `Clips` that is called before they are
+            scored, or `None`.
 
     Returns:
         Pair of `Chunks` and of scores `(clips, classes)`, their columns in the
@@ -107,6 +111,8 @@ def score_split(classifier, corpus, split, arguments, batch_size=64):
     clips = data.prepare(
         corpus, classifier.sample_rate_hz, name=split, **arguments
     )
+    if check is not None:
+        check(clips)
     chunks = data.Chunks(
         clips, classifier.chunk_s, silence_db=classifier.silence_db
     )
@@ -122,14 +128,15 @@ def trained_on(settings, origin):
         origin: dict, the `provenance.json` of the model.
 
     Returns:
-        List of paths, or `None` where the model does not say, or comes from
-        another corpus.
+        Pair of a list of paths, or `None` where the model does not say, or
+        comes from another corpus, and of a bool, whether they surely are all
+        that it was trained on: the list of a corpus may have changed since.
     """
     said = origin.get("settings", {})
     # Folds of speakers have no split of that name.
     split = "train" in origin.get("corpus", {})
     if not split or said.get("dataset") != settings.dataset:
-        return None
+        return None, False
     # Which clips are there, and their labels, is what is said now.
     ours = ("data_dir", "cache_dir", "vocabulary")
     known = {field.name for field in dataclasses.fields(DataSettings)}
@@ -151,37 +158,57 @@ def trained_on(settings, origin):
     except (ValueError, OSError) as error:
         # Of a corpus of which some is gone.
         print(f"not known what the model was trained on: {error}")
-        return None
-    return found["train"].files
+        return None, False
+    record = provenance.corpus_record(
+        {"train": found["train"]}, settings.file_root()
+    )
+    same = provenance.corpus_facts(record) == {
+        "train": origin["corpus"]["train"]
+    }
+    return found["train"].files, same
 
 
-def check_unheard(settings, corpus, heard):
+def check_by_name(settings, corpus, files, complete):
     """Checks that a model was not trained on the clips that it is scored on.
 
     Args:
         settings: `ReportSettings`.
         corpus: `Corpus` of the split.
-        heard: list of paths, as `trained_on` returns it, or `None`.
+        files, complete: pair that `trained_on` has returned.
 
     Returns:
         Int, how many clips of the split the training had, or `None` if that
         is not known.
 
     Raises:
-        ValueError: if it had one, unless the split is `train` or
+        ValueError: as `check_unheard`.
+    """
+    if files is None:
+        return None
+    known = set(map(file_identity, files))
+    found = [file for file in corpus.files if file_identity(file) in known]
+    check_unheard(settings, corpus, found)
+    return len(found) if found or complete else None
+
+
+def check_unheard(settings, corpus, found):
+    """Refuses to score a model on what it was trained on.
+
+    Args:
+        settings: `ReportSettings`.
+        corpus: `Corpus` of the split.
+        found: list of paths, those of its clips that the training had.
+
+    Raises:
+        ValueError: if there is one, unless the split is `train` or
             `other_splits` allows it.
     """
-    if heard is None:
-        return None
-    known = set(map(file_identity, heard))
-    found = [file for file in corpus.files if file_identity(file) in known]
     if found and settings.split != "train" and not settings.other_splits:
         raise ValueError(
             f"The model was trained on {len(found)} of the {len(corpus)} clips "
             f"of the split {settings.split}. --other-splits allows that, and "
             f"stands in the result. Received: {found[0]}"
         )
-    return len(found)
 
 
 def run(settings):
@@ -197,13 +224,24 @@ def run(settings):
     corpora = settings.load()
     corpus = corpora[settings.split]
     origin = read_provenance(settings.model) or {}
-    heard = check_unheard(settings, corpus, trained_on(settings, origin))
+    # Before hours of decoding; the samples tell more.
+    known = check_by_name(settings, corpus, *trained_on(settings, origin))
+    marks = heard.read(settings.model)
+
+    def check(clips):
+        nonlocal known
+        if marks is not None:
+            found = heard.find(marks, clips)
+            check_unheard(settings, corpus, found)
+            known = len(found)
+
     chunks, scores = score_split(
         classifier,
         corpus,
         settings.split,
         settings.prepare_arguments(),
         settings.batch_size,
+        check,
     )
     report = results.figures(
         settings.split,
@@ -220,7 +258,7 @@ def run(settings):
             provenance.corpus_record(corpora, root), root, chunks.clips.failures
         )
         facts = results.facts(settings, record, leaks.of_sources(corpora))
-        facts |= {"model": settings.model, "clips_trained_on": heard}
+        facts |= {"model": settings.model, "clips_trained_on": known}
         files.write_json(settings.report, {**report, **facts})
     if settings.pictures is not None:
         showing.show_split(

@@ -27,6 +27,7 @@ from audio_tf.data.shares import WHOLE
 from audio_tf.export import export
 from audio_tf.runs import (
     callbacks,
+    heard,
     history,
     host_callbacks,
     hosts,
@@ -46,7 +47,7 @@ from audio_tf.runs.teaching import (
     teacher_facts,
     training_name,
 )
-from audio_tf.runs.train_model import build
+from audio_tf.runs.train_model import build, kept_model
 from audio_tf.runs.train_settings import TrainSettings
 from audio_tf.terminal import describe_failures
 
@@ -163,27 +164,6 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
     )
 
 
-def kept_model(settings, out):
-    """Loads the classifier that a run has kept.
-
-    Args:
-        settings: `TrainSettings`.
-        out: `pathlib.Path`, the folder of the run.
-
-    Returns:
-        The `AudioClassifier`: the best by `settings.monitor` where there is a
-        validation split, else the last.
-    """
-    if (out / "best.keras").is_file():
-        return keras.saving.load_model(out / "best.keras")
-    classifier = keras.saving.load_model(out / "last.keras")
-    if settings.average_share:
-        classifier.optimizer.finalize_variable_values(
-            classifier.trainable_variables
-        )
-    return classifier
-
-
 def load_chunks(settings, corpora, classifier, share=WHOLE):
     """Decodes the clips of all splits and cuts them into chunks.
 
@@ -285,18 +265,20 @@ def report(classifier, chunks, out, facts):
     return figures, calibrated
 
 
-def save(classifier, out, origin, exported=False):
+def save(classifier, out, origin, clips, exported=False):
     """Writes the preset of a run, whole or not at all, and a SavedModel.
 
     Args:
         classifier: `AudioClassifier`.
         out: `pathlib.Path`, the folder of the run.
         origin: dict for `provenance.json`, how the model came to be.
+        clips: `Clips` that it was trained on.
         exported: bool, whether to write a SavedModel too.
     """
     with files.whole_folder(out / "preset") as new:
         classifier.save_to_preset(str(new))
         files.write_json(new / "provenance.json", origin)
+        heard.write(new, clips)
     print(f"\npreset: {out / 'preset'}")
     if exported:
         path = export(classifier, out / "saved_model", provenance=origin)
@@ -331,7 +313,7 @@ def run(settings, out):
         "thresholds": calibrated,
         "test": figures.get("test"),
     }
-    save(classifier, out, origin, settings.export)
+    save(classifier, out, origin, chunks["train"].clips, settings.export)
     if failures:
         print(describe_failures(failures))
 

@@ -1,4 +1,6 @@
-"""The classifier that a training begins with: a new one, or a preset's."""
+"""The classifier that a training begins with, and the one that it keeps."""
+
+import keras
 
 from audio_tf.models import (
     AudioClassifier,
@@ -100,4 +102,25 @@ def build(settings, corpus):
     classifier.summary()
     whose = "the preset's head" if kept else "a new head"
     print(f"{whose} for {len(labels)} labels: {provenance.shown(labels)}")
+    return classifier
+
+
+def kept_model(settings, out):
+    """Loads the classifier that a run has kept.
+
+    Args:
+        settings: `TrainSettings`.
+        out: `pathlib.Path`, the folder of the run.
+
+    Returns:
+        The `AudioClassifier`: the best by `settings.monitor` where there is a
+        validation split, else the last.
+    """
+    if (out / "best.keras").is_file():
+        return keras.saving.load_model(out / "best.keras")
+    classifier = keras.saving.load_model(out / "last.keras")
+    if settings.average_share:
+        classifier.optimizer.finalize_variable_values(
+            classifier.trainable_variables
+        )
     return classifier

@@ -15,12 +15,13 @@ if keras.backend.backend() != "tensorflow":
 
 from sklearn import metrics as sklearn_metrics
 
-from audio_tf import corpora
+from audio_tf import corpora, data
 from audio_tf.corpora import leaks
 from audio_tf.models import AudioClassifier
 from audio_tf.runs import (
     baseline,
     evaluate,
+    heard,
     provenance,
     results,
     showing,
@@ -159,13 +160,15 @@ def test_a_test_is_left_out_and_then_scored_at_thresholds(
     calibrated = json.loads((out / "thresholds.json").read_text())
     assert origin["thresholds"] == calibrated and list(calibrated) == ["a", "b"]
     report = tmp_path / "test.json"
-    evaluate.run(
-        evaluate.EvaluateSettings(
-            **source, model=str(out / "preset"), report=str(report)
-        )
+    asked = evaluate.EvaluateSettings(
+        **source, model=str(out / "preset"), report=str(report)
     )
+    # A clip of the training under another name.
+    with pytest.raises(ValueError, match="trained on 1 of the .*15.wav"):
+        evaluate.run(asked)
+    evaluate.run(asked.replace(other_splits=True))
     told = json.loads(report.read_text())
-    assert told["clips_trained_on"] == 0
+    assert told["clips_trained_on"] == 1
     model = AudioClassifier.from_preset(out / "preset")
     chunks, scores = evaluate.score_split(
         model,
@@ -198,7 +201,7 @@ def test_splits_of_a_run_that_drew_them_by_its_only_seed(tmp_path):
             "corpus": {"train": {}},
         }
         settings = evaluate.EvaluateSettings(**place)
-        return set(evaluate.trained_on(settings, origin))
+        return set(evaluate.trained_on(settings, origin)[0])
 
     def drawn(seed):
         return set(corpora.load_corpus("csv", path, seed=seed)["train"].files)
@@ -207,6 +210,36 @@ def test_splits_of_a_run_that_drew_them_by_its_only_seed(tmp_path):
     assert trained_on(seed=5) == drawn(5)
     assert trained_on(seed=5, corpus_seed=0) == drawn(0)
     assert trained_on(seed=0, corpus_seed=5) == drawn(5)
+
+
+def test_marks_tell_what_a_model_has_heard(tmp_path):
+    rng = np.random.default_rng(4)
+    sounds = [0.1 * rng.standard_normal(size) for size in (700, 700, 900)]
+    sounds.append(np.zeros(800))
+    files = [str(tmp_path / f"{row}.wav") for row in range(len(sounds))]
+    for file, samples in zip(files, sounds):
+        soundfile.write(file, samples, 8_000, subtype="FLOAT")
+    clips = data.prepare(
+        corpora.Corpus(files, [["a"]] * len(files), ["a"]),
+        8_000,
+        tmp_path / "cache",
+        progress=False,
+    )
+    preset = tmp_path / "preset"
+    preset.mkdir()
+    assert heard.read(preset) is None
+    assert heard.read("audio_transformer_esc1") is None
+    # Silence is the same as no other, and has a mark for all that.
+    heard.write(preset, clips.select([3, 1]))
+    marks = heard.read(preset)
+    assert len(marks) == 2
+    assert heard.find(marks, clips) == [files[1]]
+    np.save(preset / "heard.npy", marks.astype("float64"))
+    with pytest.raises(ValueError, match="heard.npy must hold marks.*float64"):
+        heard.read(preset)
+    (preset / "heard.npy").write_bytes(b"no array")
+    with pytest.raises(ValueError, match="heard.npy cannot be read"):
+        heard.read(preset)
 
 
 def test_a_model_is_not_scored_on_what_it_was_trained_on(tmp_path):
@@ -222,7 +255,7 @@ def test_a_model_is_not_scored_on_what_it_was_trained_on(tmp_path):
         "corpus": {"train": {}},
     }
 
-    def heard(**changes):
+    def known(**changes):
         settings = evaluate.EvaluateSettings(
             **{
                 "dataset": "esc10",
@@ -235,17 +268,28 @@ def test_a_model_is_not_scored_on_what_it_was_trained_on(tmp_path):
         )
         corpus = settings.load()[settings.split]
         files = evaluate.trained_on(settings, origin)
-        return evaluate.check_unheard(settings, corpus, files)
+        return evaluate.check_by_name(settings, corpus, *files)
 
-    assert heard(other_splits=True) == 0
-    assert heard(other_splits=True, split="val") == 1
+    # The list has another content than that of the training.
+    assert known(other_splits=True) is None
+    training = DataSettings(
+        **given,
+        data_dir=str(tmp_path),
+        val_folds=[3],
+        test_folds=[4],
+        other_splits=True,
+    )
+    record = provenance.corpus_record(training.load(), training.file_root())
+    origin["corpus"] = provenance.corpus_facts(record)
+    assert known(other_splits=True) == 0
+    assert known(other_splits=True, split="val") == 1
     nothing = {"train_folds": [], "val_folds": []}
     with pytest.raises(ValueError, match="1 of the 1 clips.*1-11-A.wav"):
-        heard(**nothing, test_folds=[1])
-    assert heard(**nothing, test_folds=[4]) == 0
+        known(**nothing, test_folds=[1])
+    assert known(**nothing, test_folds=[4]) == 0
     # A fold that this copy of the corpus does not have.
     origin["settings"] |= {"train_folds": [5], "test_folds": [3]}
     origin["given"].append("test_folds")
-    assert heard(**nothing, test_folds=[1]) is None
+    assert known(**nothing, test_folds=[1]) is None
     origin["settings"]["dataset"] = "esc50"
-    assert heard(**nothing, test_folds=[1]) is None
+    assert known(**nothing, test_folds=[1]) is None

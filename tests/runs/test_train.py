@@ -354,7 +354,7 @@ def test_an_epoch_of_one_batch_is_a_step_of_adam(
     before = [each.numpy() for each in classifier.trainable_weights]
     gradients = tape.gradient(loss, classifier.trainable_weights)
     train.fit(settings, classifier, chunks, tmp_path)
-    kept = train.kept_model(settings, tmp_path)
+    kept = train_model.kept_model(settings, tmp_path)
     (row,) = history.read(tmp_path / "history.csv")[1]
     assert float(row["loss"]) == pytest.approx(float(loss), rel=1e-4)
     checked = 0
