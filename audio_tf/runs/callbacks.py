@@ -221,6 +221,20 @@ class Nested(keras.callbacks.Callback):
             callback.on_epoch_end(epoch, logs)
 
 
+def take_averages(model):
+    """Gives a model the averages of its weights that its optimizer keeps.
+
+    Args:
+        model: `keras.Model`, compiled.
+    """
+    variables = model.trainable_variables
+    model.optimizer.finalize_variable_values(variables)
+    for variable in variables:
+        # On JAX it is the optimizer's own array by now, which is given away
+        # with the model's when that scores.
+        variable.assign(keras.ops.copy(variable))
+
+
 class WithAverageWeights(Nested):
     """Runs other callbacks at an epoch's end with averages of the weights.
 
@@ -233,7 +247,7 @@ class WithAverageWeights(Nested):
     def on_epoch_end(self, epoch, logs=None):
         variables = self.model.trainable_variables
         own = [keras.ops.convert_to_numpy(each) for each in variables]
-        self.model.optimizer.finalize_variable_values(variables)
+        take_averages(self.model)
         try:
             super().on_epoch_end(epoch, logs)
         finally:

@@ -90,6 +90,8 @@ def connect(addresses, count, index, out):
         f"not all have come within {CONNECT_WITHIN_S} s; --resume goes on "
         f"from the last checkpoint of {out}, over any number of hosts"
     )
+    # It catches SIGTERM, by which schedulers end a process, and lets it go on.
+    jax.config.update("jax_enable_preemption_service", False)
     initialize = functools.partial(
         jax.distributed.initialize,
         heartbeat_timeout_seconds=LOST_AFTER_S,
@@ -148,7 +150,7 @@ def named(error, count):
     if not isinstance(error, RuntimeError):
         return error
     return RuntimeError(
-        f"A step of {count} hosts failed, most likely since another host was "
+        f"A step of {count} hosts failed, on this one or since another was "
         f"lost. Received: {console.one_line(error)}"
     )
 

@@ -8,7 +8,7 @@ from audio_tf.models import (
     preset_tasks,
     presets,
 )
-from audio_tf.runs import provenance
+from audio_tf.runs import callbacks, provenance
 from audio_tf.runs.recipes import AUGMENTATIONS
 
 
@@ -120,7 +120,5 @@ def kept_model(settings, out):
         return keras.saving.load_model(out / "best.keras")
     classifier = keras.saving.load_model(out / "last.keras")
     if settings.average_share:
-        classifier.optimizer.finalize_variable_values(
-            classifier.trainable_variables
-        )
+        callbacks.take_averages(classifier)
     return classifier

@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import soundfile
 
 from audio_tf.runs import distribution
 
@@ -150,6 +152,45 @@ def test_two_devices_equal_one_and_pretrain(backend, strategy, tmp_path):
     # Or the weights would be equal because nothing was trained.
     assert len(set(one["loss"])) == 3
     assert (tmp_path / "run" / "preset" / "provenance.json").is_file()
+
+
+def test_a_classifier_trains_on_jax(tmp_path):
+    """By the recipe: the averages of the weights are scored and kept."""
+    pytest.importorskip("jax")
+    rng = np.random.default_rng(1)
+    for label in ("loud", "soft"):
+        folder = tmp_path / "sounds" / label
+        folder.mkdir(parents=True)
+        for number in range(10):
+            noise = 0.3 * rng.standard_normal(3_000) ** (1 + (label == "soft"))
+            soundfile.write(folder / f"{number}.wav", noise, 8_000)
+    tiny = {
+        "num_layers": 1,
+        "num_heads": 2,
+        "key_dim": 4,
+        "hidden_dim": 8,
+        "intermediate_dims": [8],
+        "frontend_filters": 8,
+        "sample_rate_hz": 8000,
+    }
+    command = [sys.executable, "-m", "audio_tf.cli", "train"]
+    command += ["--dataset", "folders", "--data-dir", tmp_path / "sounds"]
+    command += ["--cache-dir", tmp_path / "cache", "--out", tmp_path / "run"]
+    command += ["--model-kwargs", json.dumps(tiny), "--chunk-s", "0.25"]
+    command += ["--batch-size", "4", "--epochs", "2", "--no-test"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "KERAS_BACKEND": "jax",
+            "XLA_FLAGS": "--xla_backend_optimization_level=0",
+        },
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert len((tmp_path / "run" / "history.csv").read_text().split()) == 3
+    assert (tmp_path / "run" / "preset" / "heard.npy").is_file()
 
 
 def test_a_strategy_that_does_not_exist_is_refused():
