@@ -10,6 +10,8 @@ import threading
 
 # How long a job may take, and a job service to answer.
 JOB_S, ANSWER_S = 60 * 24 * 3_600, 20
+# Beam's flags that are set here.
+OWN_FLAGS = ("--runner", "--direct_num_workers", "--direct_running_mode")
 
 
 def need(names=("apache_beam",)):
@@ -106,8 +108,25 @@ def check_options(options, local):
             of others may be known to a server alone.
 
     Raises:
-        ValueError: if a flag is not known.
+        ValueError: if a flag is not known or set here already, or a word is
+            neither a flag nor the value of one.
     """
+    before = "="
+    for word in options:
+        # A value follows its flag, or stands in it.
+        if not word.startswith("-") and (before[:1] != "-" or "=" in before):
+            raise ValueError(
+                "Beam's flags begin with --, as --parallelism=64 does. "
+                f"Received: {word!r}"
+            )
+        before = word
+    names = [word.partition("=")[0] for word in options]
+    for name in OWN_FLAGS:
+        if names.count(name) > 1:
+            raise ValueError(
+                "--runner and --workers say what Beam's flags of these would. "
+                f"Received: {name} among them"
+            )
     from apache_beam.io.filesystems import FileSystems
     from apache_beam.options.pipeline_options import PipelineOptions
 

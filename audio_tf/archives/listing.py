@@ -58,10 +58,15 @@ def find(sources, column="file"):
 def found_by(source, column):
     """Yields what one source stands for; see `find`."""
     for path, size, version in expanded(source):
-        if pathlib.PurePath(path).suffix.lower() in MANIFESTS:
+        if is_manifest(path):
             yield from manifest(path, column)
         else:
             yield Found(path, size, version)
+
+
+def is_manifest(path):
+    """Returns whether a path or a pattern is named as a manifest is."""
+    return pathlib.PurePath(path).suffix.lower() in MANIFESTS
 
 
 def expanded(source):

@@ -88,6 +88,8 @@ def list_members(path):
             listed = zip_members if is_zip(path) else tar_members
             for member in listed(file):
                 members.append(member)
+    except FileNotFoundError:
+        fault = "no such file"
     except DAMAGED as error:
         fault = f"cut off or damaged ({places.first_line(error)})"
         if members:

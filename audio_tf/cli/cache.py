@@ -13,6 +13,7 @@ longest ago, until no more than that is left, and no corpus. Remove nothing
 while a run uses it.
 """
 
+import os
 import sys
 
 from audio_tf import console, files
@@ -51,6 +52,10 @@ def run(arguments):
     with console.quiet_tensorflow():
         from audio_tf.data import cache, folders
     directory = arguments.cache_dir or cache.default_cache_dir()
+    if arguments.cache_dir is not None and not os.path.isdir(directory):
+        raise ValueError(
+            f"--cache-dir must be a folder that is there. Received: {directory}"
+        )
     if arguments.action == "limit":
         return run_limit(arguments, folders, directory)
     found = {each.name: each for each in folders.folders(directory)}

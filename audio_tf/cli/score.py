@@ -45,7 +45,6 @@ def add(parser):
     parser.add_argument(
         "--window-s",
         type=flags.positive_float,
-        default=60.0,
         metavar="SECONDS",
         help="longer recordings become windows of so many seconds "
         "(default: 60)",
@@ -76,7 +75,6 @@ def add(parser):
     )
     parser.add_argument(
         "--column",
-        default="file",
         metavar="NAME",
         help="column of the manifests that has the paths (default: file)",
     )
@@ -107,7 +105,7 @@ def add(parser):
 
 def run(arguments):
     """Scores the sources and returns the exit status."""
-    from audio_tf.archives import places, scoring
+    from audio_tf.archives import listing, places, scoring
     from audio_tf.corpora.labels import read_vocabulary
 
     if arguments.all_scores and arguments.top is not None:
@@ -115,6 +113,17 @@ def run(arguments):
             "--all-scores and --top exclude each other. "
             f"Received: --all-scores --top {arguments.top}"
         )
+    if arguments.whole and arguments.window_s is not None:
+        raise ValueError(
+            "--whole and --window-s exclude each other. "
+            f"Received: --whole --window-s {arguments.window_s}"
+        )
+    flags.need(
+        "--column",
+        arguments.column,
+        "a CSV or Parquet manifest",
+        any(map(listing.is_manifest, arguments.sources)),
+    )
     flags.need(
         "--workers",
         arguments.workers,
@@ -128,11 +137,11 @@ def run(arguments):
         arguments.sources,
         arguments.model,
         arguments.out,
-        window_s=None if arguments.whole else arguments.window_s,
+        window_s=None if arguments.whole else arguments.window_s or 60.0,
         top=None if arguments.all_scores else arguments.top or 5,
         embeddings=arguments.embeddings,
         labels=arguments.labels and read_vocabulary(arguments.labels),
-        column=arguments.column,
+        column=arguments.column or "file",
         retry_failed=arguments.retry_failed,
         runner=arguments.runner,
         options=arguments.beam.split(),

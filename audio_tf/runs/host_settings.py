@@ -20,6 +20,7 @@ VARIABLES = {
     "process_id": "KERAS_DISTRIBUTION_PROCESS_ID",
 }
 SPREAD = ("distribution", ["data_parallel"])
+PORTS = range(1, 65_536)
 
 
 @dataclasses.dataclass
@@ -85,7 +86,9 @@ def places(settings):
         found[name] = getattr(settings, name)
         if found[name] is None and variable in os.environ:
             found[name], names[name] = os.environ[variable], f"${variable}"
-    given = {names[name]: found[name] for name in found if found[name]}
+    given = {
+        names[name]: value for name, value in found.items() if value is not None
+    }
     if all(value is None for value in found.values()):
         return None, 1, 0
     if settings.distribution == "none":
@@ -110,10 +113,11 @@ def places(settings):
     count, index = found["num_processes"], found["process_id"]
     for address in addresses:
         host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
+        if not host or not port.isdecimal() or int(port) not in PORTS:
             raise ValueError(
-                f"{names['job_addresses']} must be ADDRESS:PORT, with commas "
-                f"between. Received: {found['job_addresses']!r}"
+                f"{names['job_addresses']} must be ADDRESS:PORT, a port up to "
+                f"{PORTS[-1]}, with commas between. "
+                f"Received: {found['job_addresses']!r}"
             )
     if len(addresses) not in (1, count):
         raise ValueError(

@@ -51,9 +51,14 @@ class PrepareSettings(Settings):
         for name in ("limit", "shard_size"):
             if getattr(self, name) is not None:
                 try:
-                    files.parse_size(getattr(self, name))
+                    size = files.parse_size(getattr(self, name))
                 except ValueError as error:
                     raise ValueError(f"{flag(name)}: {error}") from None
+                if name == "shard_size" and not size:
+                    raise ValueError(
+                        "--shard-size must be above 0. "
+                        f"Received: {self.shard_size}"
+                    )
         if self.workers is not None and self.runner is not None:
             raise ValueError(
                 "--workers is of this machine, not of a --runner. Received: "

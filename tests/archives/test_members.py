@@ -126,6 +126,14 @@ def test_a_tar_that_is_cut_off_between_two_members(tmp_path):
     assert fault == "cut off or damaged (it has no end), after 2.wav"
 
 
+def test_an_archive_that_is_not_there_is_not_damaged(tmp_path):
+    for name in ("none.tar", "none.zip", "none.tar.gz"):
+        assert members.list_members(str(tmp_path / name)) == (
+            [],
+            "no such file",
+        )
+
+
 def test_an_archive_without_audio_says_so(tmp_path):
     path = write(tmp_path / "a.zip", [("readme.txt", b"hello")])
     assert members.list_members(path) == ([], "no audio among its 1 members")

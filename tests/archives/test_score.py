@@ -403,6 +403,11 @@ def test_bad_input_is_one_line(sounds, preset, tmp_path, capsys, monkeypatch):
         ([sounds, "--runner=NoRunner"], "--workers 1"),
         ([sounds, "--all-scores", "--top", "3"], "exclude each other"),
         ([sounds, "--window-s", "0.1"], "--window-s must be at least"),
+        ([sounds, "--whole", "--window-s", "5"], "exclude each other"),
+        ([sounds, "--column", "path"], "--column means nothing without a CSV"),
+        ([sounds, "--beam=foo bar"], "Received: 'foo'"),
+        ([sounds, "--beam=--a=1 parallelism=64"], "'parallelism=64'"),
+        ([sounds, "--beam=--runner=DirectRunner"], "Received: --runner among"),
     ):
         assert words in refusal(capsys, *sources, *flags)
     options = ["--runner=PortableRunner", "--beam=--job_endpoint=localhost:1"]

@@ -82,6 +82,14 @@ def test_what_is_cleared_is_said_once(arguments, filled, capsys):
     assert names(filled) == ["4000", "features", "synthetic"]
 
 
+def test_a_cache_that_is_named_is_there(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    for name in ("file", "none"):
+        found = cli.main(["cache", "list", "--cache-dir", str(tmp_path / name)])
+        assert found == 2
+        assert "must be a folder that is there" in capsys.readouterr().err
+
+
 def test_a_limit_removes_what_was_used_longest_ago(tmp_path, capsys):
     """Three shards and two entries of known sizes and times of use."""
     folder = tmp_path / "cache"

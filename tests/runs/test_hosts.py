@@ -64,7 +64,8 @@ def test_hosts_are_named_by_flags_or_by_the_environment(on_jax, monkeypatch):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"process_id": 0}, "--job-addresses is missing"),
+        ({"process_id": 0}, "--job-addresses is missing.*'--process-id': 0"),
+        ({"job_addresses": "a:99999,b:1", "process_id": 0}, "up to 65535"),
         ({"job_addresses": "a:1", "process_id": 0}, "--num-processes is miss"),
         ({"job_addresses": "a:1,b:1"}, "--process-id is missing"),
         ({"job_addresses": "a,b:1", "process_id": 0}, "ADDRESS:PORT"),

@@ -154,6 +154,7 @@ def test_what_cannot_be_prepared_is_one_line(capsys, here):
         (["tain"], "did you mean 'train'"),
         (["train", "--limit", "much"], "--limit: A size must be a number"),
         (["train", "--shard-size", "1XB"], "--shard-size: A size"),
+        (["train", "--shard-size", "0"], "--shard-size must be above 0"),
         (["train", "--runner", "X", "--workers", "2"], "--workers is of this"),
     ):
         with pytest.raises(SystemExit) as ended:
