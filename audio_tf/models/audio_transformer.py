@@ -17,6 +17,9 @@ from audio_tf.models.augmented import AugmentedBackbone
 from audio_tf.models.frontends import make_frontend
 from audio_tf.ops.checks import check_choice, check_sizes
 
+# Defaults of the pooling between blocks.
+POOLING = {"kind": "average", "size": 2, "strides": None}
+
 
 def places_of(multiscale, after, num_layers, **options):
     """Lists the blocks that multi-scale averages come after.
@@ -43,14 +46,49 @@ def places_of(multiscale, after, num_layers, **options):
                     f"None. Received: multiscale_{name}={value!r}"
                 )
         return []
-    if after is None:
-        return list(range(num_layers - 1))
-    if not set(after) <= set(range(num_layers)) or not len(after):
+    places = list(range(num_layers - 1) if after is None else after)
+    if (
+        not places
+        or len(set(places)) < len(places)
+        or not set(places) <= set(range(num_layers))
+    ):
         raise ValueError(
-            f"`multiscale_after` must be blocks from 0 to {num_layers - 1}. "
-            f"Received: multiscale_after={after!r}"
+            f"`multiscale_after` must be blocks from 0 to {num_layers - 1}, "
+            "each once, and is all but the last if it is None. "
+            f"Received: multiscale_after={after!r}, num_layers={num_layers}"
         )
-    return list(after)
+    return places
+
+
+def check_pooling(num_layers, every, kind, **options):
+    """Checks the arguments of the pooling between blocks.
+
+    Args:
+        num_layers: int, the number of blocks.
+        every: int, or `None` for no pooling.
+        kind: str, a key of `TEMPORAL_POOLINGS`.
+        **options: further arguments of the pooling.
+
+    Raises:
+        ValueError: if there is no such kind, nothing would be pooled, or an
+            argument is given of a pooling that there is not.
+    """
+    check_choice("pool_kind", kind, TEMPORAL_POOLINGS)
+    if every is None:
+        for name, value in {"kind": kind, **options}.items():
+            if value != POOLING[name]:
+                raise ValueError(
+                    f"`pool_{name}` applies to `pool_every`, which is None. "
+                    f"Received: pool_{name}={value!r}"
+                )
+        return
+    check_sizes(pool_every=every)
+    if every >= num_layers:
+        raise ValueError(
+            "`pool_every` must be below the number of blocks, as nothing is "
+            f"pooled behind the last. Received: pool_every={every}, "
+            f"num_layers={num_layers}"
+        )
 
 
 def listed(values):
@@ -204,12 +242,13 @@ class AudioTransformerBackbone(AugmentedBackbone):
             frontend_filters=frontend_filters,
             made_for_frames=made_for_frames,
         )
-        check_choice("pool_kind", pool_kind, TEMPORAL_POOLINGS)
-        if pool_kind != "average" and not pool_every:
-            raise ValueError(
-                "`pool_kind` applies to `pool_every`, which is "
-                f"{pool_every}. Received: pool_kind={pool_kind!r}"
-            )
+        check_pooling(
+            num_layers,
+            pool_every,
+            kind=pool_kind,
+            size=pool_size,
+            strides=pool_strides,
+        )
         averaged_after = places_of(
             multiscale,
             multiscale_after,

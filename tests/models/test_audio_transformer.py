@@ -144,10 +144,20 @@ def test_places_and_scales_of_averages_and_max_pooling():
         ({**MEL, "causal": True}, "frontend does"),
         ({"pool_kind": "mean"}, "must be one of \\['average', 'max'\\]"),
         ({"pool_kind": "max"}, "`pool_kind` applies to `pool_every`"),
+        ({"pool_size": 4}, "`pool_size` applies to `pool_every`"),
+        ({"pool_strides": 2}, "`pool_strides` applies to `pool_every`"),
+        ({"pool_every": -1}, "`pool_every` must be a positive integer"),
+        ({"pool_every": 0.5}, "`pool_every` must be a positive integer"),
+        ({"pool_every": 2, "num_layers": 2}, "must be below the number"),
+        ({"multiscale": "block", "num_layers": 1}, "after=None, num_layers=1"),
+        (
+            {"multiscale": "block", "multiscale_after": [0, 0]},
+            "blocks from 0 to 1, each once",
+        ),
         ({"multiscale_windows": [2]}, "applies to `multiscale`, which is None"),
         (
             {"multiscale": "block", "multiscale_after": [0, 2]},
-            r"blocks from 0 to 1. Received: multiscale_after=\[0, 2\]",
+            r"blocks from 0 to 1, .* Received: multiscale_after=\[0, 2\]",
         ),
         (
             {"augmentation": [layers.VocalTractPerturbation()]},
