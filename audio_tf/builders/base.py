@@ -335,6 +335,8 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
             "sample_rate_hz": self.audio_format.sample_rate_hz,
             "dtype": self.audio_format.dtype,
             "complete": complete and not left_out,
+            # Without what is left out it may be the whole release.
+            "part": not complete,
             "left_out": left_out,
             "checksums": sums,
         }
@@ -343,8 +345,8 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
     def verify(self):
         """Reads what was built through TFDS, and compares it with the source.
 
-        Every sample must be equal to that of the clip's file, and all that
-        was listed must be there.
+        Splits, clips, every sample, every other feature and the lists of the
+        release must be equal to what the source has.
 
         Returns:
             Dict by split of how many clips are equal.
@@ -354,42 +356,167 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
         """
         build = packed.open_build(pathlib.Path(self.data_dir))
         plain = tfds.builder_from_directory(self.data_dir)
+        self.check_format(build.facts)
+        features = self.check_features(plain.info.features)
         left_out, counts = set(build.facts["left_out"]), {}
-        for split, clips in self.release.splits.items():
-            wanted = {clip.name: clip for clip in clips}
-            wanted = {
-                name: clip
-                for name, clip in wanted.items()
-                if name not in left_out
+        listed = {
+            split: {
+                clip.name: clip for clip in clips if clip.name not in left_out
             }
+            for split, clips in self.release.splits.items()
+        }
+        listed = {split: clips for split, clips in listed.items() if clips}
+        built = {
+            split: info.num_examples
+            for split, info in plain.info.splits.items()
+            if info.num_examples
+        }
+        for split in sorted(listed.keys() | built.keys()):
+            if split not in listed or split not in built:
+                where = self.source if split not in listed else self.data_dir
+                raise releases.ReleaseError(
+                    f"{self.data_dir}: its splits must be those of "
+                    f"{self.source}. Received: {split}, of which {where} has "
+                    "no clip"
+                )
+        for split, wanted in listed.items():
             counts[split] = len(wanted)
-            if not wanted:
-                continue
             examples = plain.as_dataset(split=split).as_numpy_iterator()
             for example in tqdm(
                 examples,
                 desc=f"verifying {split}",
-                total=len(wanted),
+                total=built[split],
                 unit="clip",
                 disable=None if self.progress else True,
             ):
                 name = example["file"].decode()
-                clip = wanted.pop(name, None)
-                same = clip is not None and (
-                    shards.read_samples(clip.file, self.audio_format)
-                    == example["audio"]
-                )
-                if not (clip and same.all()):
+                if name not in wanted:
                     raise releases.ReleaseError(
-                        f"{self.data_dir}: {name} of {split} is not what "
-                        f"{self.source} has"
+                        f"{self.data_dir}: the clips of {split} must be those "
+                        f"of {self.source}. Received: {name}, which is not "
+                        "listed there"
                     )
+                self.check_example(wanted.pop(name), example, features)
             if wanted:
                 raise releases.ReleaseError(
                     f"{self.data_dir}: {len(wanted)} clips of {split} are not "
                     f"in it. Received: {releases.first(wanted)}"
                 )
+        self.check_lists()
         return counts
+
+    def check_listed(self):
+        """Compares the names of the clips alone, and decodes nothing.
+
+        Raises:
+            ReleaseError: if a clip is in one of build and source only.
+        """
+        build = packed.open_build(pathlib.Path(self.data_dir))
+        built = {*build.rows, *build.facts["left_out"]}
+        listed = {clip.name for clip in self.release.clips()}
+        for names, where in (
+            (built - listed, "the build"),
+            (listed - built, "the source"),
+        ):
+            if names:
+                raise releases.ReleaseError(
+                    f"{self.data_dir}: the clips must be those that "
+                    f"{self.source} lists; remove that folder to build it "
+                    f"anew. Received: {len(names)} clips of {where} alone, "
+                    f"{releases.first(sorted(names))}"
+                )
+
+    def check_format(self, facts):
+        """Checks that the samples that were built are of the source's kind."""
+        built = shards.AudioFormat(facts["sample_rate_hz"], facts["dtype"])
+        if built != self.audio_format:
+            raise releases.ReleaseError(
+                f"{self.data_dir}: the audio must be that of {self.source}, "
+                f"{self.audio_format}. Received: {built}"
+            )
+
+    def check_features(self, built):
+        """Returns the features beside audio and name, a dict of TFDS' own.
+
+        Args:
+            built: TFDS' `FeaturesDict` of what was built.
+
+        Raises:
+            ReleaseError: if they are not named as those of the source.
+        """
+        names = sorted(set(built) - {"audio", "file"})
+        if names != sorted(self.release.features):
+            raise releases.ReleaseError(
+                f"{self.data_dir}: the features must be those of "
+                f"{self.source}, {sorted(self.release.features)}. "
+                f"Received: {names}"
+            )
+        return {name: built[name] for name in names}
+
+    def check_example(self, clip, example, features):
+        """Compares an example of TFDS with the clip that it was made of.
+
+        Args:
+            clip: `Clip` of the source.
+            example: dict of arrays.
+            features: dict of TFDS' features by name, see `check_features`.
+
+        Raises:
+            ReleaseError: if they differ.
+        """
+        samples = shards.read_samples(clip.file, self.audio_format)
+        if not np.array_equal(samples, example["audio"]):
+            raise releases.ReleaseError(
+                f"{self.data_dir}: the samples of {clip.name} must be what "
+                f"{self.source} has. Received: {len(example['audio'])} "
+                f"samples that differ from its {len(samples)}"
+            )
+        for name, feature in features.items():
+            wanted = as_named(feature, clip.features[name])
+            found = as_named(feature, example[name])
+            if found != wanted:
+                raise releases.ReleaseError(
+                    f"{self.data_dir}: the {name} of {clip.name} must be what "
+                    f"{self.source} has, {wanted!r}. Received: {found!r}"
+                )
+
+    def check_lists(self):
+        """Compares the lists beside the records, which our readers take.
+
+        Raises:
+            ReleaseError: if one is not byte for byte that of the source.
+        """
+        folder = pathlib.Path(self.data_dir) / packed.RELEASE
+        for name in self.release.lists:
+            path = folder / name
+            there = path.read_bytes() if path.is_file() else None
+            if there != packed.read_bytes(self.source / name):
+                raise releases.ReleaseError(
+                    f"{path}: must be what {self.source} has. Received: "
+                    f"{'no such file' if there is None else 'another content'}"
+                )
+
+
+def as_named(feature, value):
+    """Returns a value with names in place of TFDS' numbers of labels.
+
+    Labels have the numbers of the names that were there when they were
+    written; their names are what a build and a source have in common.
+
+    Args:
+        feature: TFDS' feature.
+        value: what a `Clip` has of it, or what TFDS reads.
+
+    Returns:
+        Str, int or float, or a list of them.
+    """
+    if isinstance(feature, tfds.features.Sequence):
+        return [as_named(feature.feature, each) for each in value]
+    if isinstance(feature, tfds.features.ClassLabel):
+        return value if isinstance(value, str) else feature.int2str(int(value))
+    if isinstance(value, bytes):
+        return value.decode()
+    return np.asarray(value).tolist()
 
 
 def link(source, target):

@@ -7,7 +7,8 @@ The lists of the release, its counts of clips and, where they are published,
 the checksums of its archives are checked first. What reads the built files
 needs TFDS alone; audio_tf itself takes their folder as --data-dir, in place of
 the release's. A build that was stopped goes on where it was; one that is
-complete is left alone.
+complete is left alone. One that is a part of the release, or lacks clips, is
+left alone where --partial or --skip-bad allows that, and is an error else.
 """
 
 import json
@@ -17,6 +18,8 @@ import pathlib
 import absl.logging
 
 from audio_tf import builders, console
+from audio_tf.audio import packed
+from audio_tf.builders import release
 from audio_tf.cli import flags
 
 
@@ -79,21 +82,26 @@ def run(arguments):
         builder = make_builder(builder_class, arguments)
     folder = pathlib.Path(builder.data_dir)
     there = folder.exists()
-    if there and not arguments.verify:
+    if there:
+        facts = check_build(builder, arguments)
         print(f"{folder} is there already")
     builder.download_and_prepare()
     if arguments.verify:
         for split, count in builder.verify().items():
             print(f"{split}: {count} clips equal to the source")
-    return 0 if there else report(builder, folder)
+    if not there:
+        return report(builder, folder)
+    if facts["complete"]:
+        return 0
+    return report_facts(facts, folder)
 
 
 def make_builder(builder_class, arguments):
     """Makes the builder that the flags ask for.
 
     Raises:
-        ValueError: if there is no such configuration, or no --source where
-            nothing is built yet.
+        ValueError: if there is no such configuration, no folder of the name
+            that --source gives, or no --source where it is needed.
     """
     config = arguments.name.partition("/")[2] or None
     known = builder_class.builder_configs
@@ -102,15 +110,25 @@ def make_builder(builder_class, arguments):
             f"{builder_class.name} has the configurations {sorted(known)}. "
             f"Received: {config!r}"
         )
+    if arguments.source is not None and not os.path.isdir(arguments.source):
+        raise ValueError(
+            "--source must be a folder that is there. "
+            f"Received: {arguments.source}"
+        )
     options = {"data_dir": arguments.data_dir, "config": config}
     built = builder_class(**options)
-    if os.path.exists(built.data_dir) and not arguments.verify:
-        return built
+    there = os.path.exists(built.data_dir)
     if arguments.source is None:
+        if there and not arguments.verify:
+            return built
         raise ValueError(
             f"--source is needed, the folder of what {builder_class.HOMEPAGE} "
             "has, unpacked. Received: none"
         )
+    if there and read_facts(built.data_dir)["complete"]:
+        # Of a whole release nothing but --verify looks at the source.
+        if not arguments.verify:
+            return built
     return builder_class(
         source=arguments.source,
         partial=arguments.partial,
@@ -121,14 +139,74 @@ def make_builder(builder_class, arguments):
     )
 
 
+def read_facts(folder):
+    """Returns what a build says of itself, a dict.
+
+    Raises:
+        ValueError: if the folder is none of our builds.
+    """
+    path = pathlib.Path(folder) / packed.BUILD
+    if not path.is_file():
+        raise ValueError(
+            f"{folder} must be a build of `audio-tf build`, or not be there; "
+            "remove it, or give another --data-dir. Received: a folder "
+            f"without {packed.BUILD}"
+        )
+    return json.loads(path.read_text("utf-8"))
+
+
+def check_build(builder, arguments):
+    """Checks that the build that is there is one that the flags allow.
+
+    Args:
+        builder: `AudioBuilder`, with a source if that is to be compared.
+        arguments: those of the command line.
+
+    Returns:
+        Dict of what the build says of itself.
+
+    Raises:
+        ValueError: if it is a part of the release or lacks clips, and the
+            flags do not allow that, or if a part is not of what the source
+            lists.
+    """
+    folder = builder.data_dir
+    facts = read_facts(folder)
+    if facts["complete"]:
+        return facts
+    clips = len(packed.open_build(pathlib.Path(folder)).rows)
+    anew = "or remove that folder to build it anew"
+    # Older builds do not say which of the two it is.
+    if facts.get("part", True) and not arguments.partial:
+        raise ValueError(
+            f"{folder} must be the whole release, unless --partial is given; "
+            f"give it to keep what is there, {anew}. Received: a build of "
+            f"{clips} clips, a part of the release"
+        )
+    if facts["left_out"] and not arguments.skip_bad:
+        raise ValueError(
+            f"{folder} must have every clip that is listed, unless --skip-bad "
+            f"is given; give it to keep what is there, {anew}. Received: "
+            f"a build of {clips} clips without {len(facts['left_out'])} that "
+            f"were left out, {release.first(facts['left_out'])}"
+        )
+    if builder.source is not None and not arguments.verify:
+        builder.check_listed()
+    return facts
+
+
 def report(builder, folder):
     """Prints what was built, and returns 1 if clips were left out."""
-    facts = json.loads((folder / "build.json").read_text("utf-8"))
     for split, info in builder.info.splits.items():
         print(
             f"{split}: {info.num_examples} clips in {info.num_shards} files, "
             f"{info.num_bytes / 2**20:.1f} MiB"
         )
+    return report_facts(read_facts(folder), folder)
+
+
+def report_facts(facts, folder):
+    """Prints what a build says of itself, and returns 1 if it lacks clips."""
     for name, reason in facts["left_out"].items():
         print(f"left out: {name}: {reason}")
     whole = "complete" if facts["complete"] else "a part of the release"

@@ -4,6 +4,7 @@ import importlib.util
 import io
 import json
 import pathlib
+import re
 import shutil
 
 import numpy as np
@@ -472,8 +473,9 @@ def test_the_command(tmp_path, capsys):
     assert "train: 3 clips equal to the source" in printed
     assert "test: 2 clips in 1 files" in printed
     assert "a part of the release" in printed
-    assert main(flags) == 0
-    assert "is there already" in capsys.readouterr().out
+    assert main([*flags, "--partial"]) == 0
+    printed = capsys.readouterr().out
+    assert "is there already" in printed and "a part of the rel" in printed
     assert main(["build", "fsdd/off", "--source", source]) == 2
     assert "['official', 'speakers']" in capsys.readouterr().err
     built = tmp_path / "to" / "fsdd"
@@ -481,6 +483,140 @@ def test_the_command(tmp_path, capsys):
     assert "no file of its own" in capsys.readouterr().err
     assert main(["build", "esc", "--data-dir", tmp_path / "to"]) == 2
     assert "--source is needed" in capsys.readouterr().err
+
+
+def test_flags_that_contradict_the_build_that_is_there_are_refused(
+    tmp_path, capsys
+):
+    source = RELEASES["fsdd/official"](tmp_path / "fsdd")
+    flags = ["build", "fsdd", "--data-dir", tmp_path / "to"]
+    part = [*flags, "--source", source, "--partial"]
+    assert main(part) == 0
+    folder = tmp_path / "to" / "fsdd" / "official" / "1.0.0"
+    before = contents(folder)
+    for asked, message in [
+        (flags, "unless --partial is given.*5 clips, a part of the release"),
+        ([*flags, "--source", source], "unless --partial is given"),
+        ([*flags, "--source", source, "--verify"], "unless --partial is given"),
+        ([*flags, "--source", tmp_path / "no"], "--source must be a folder"),
+    ]:
+        capsys.readouterr()
+        assert main(asked) == 2
+        assert re.search(message, capsys.readouterr().err)
+    write_clip(source / "recordings" / "7_theo_7.wav", 7)
+    assert main(part) == 2
+    assert re.search(
+        "1 clips of the source alone.*7_theo_7", capsys.readouterr().err
+    )
+    # A whole release is whole for every flag, but for a source that is not.
+    facts = json.loads((folder / "build.json").read_text())
+    facts |= {"complete": True, "part": False}
+    (folder / "build.json").write_text(json.dumps(facts))
+    for asked in (flags, [*flags, "--source", source], part):
+        assert main(asked) == 0
+        assert "is there already" in capsys.readouterr().out
+    assert main([*flags, "--source", tmp_path / "no"]) == 2
+    assert contents(folder).keys() == before.keys()
+    (folder / "build.json").unlink()
+    assert main(flags) == 2
+    assert "a folder without build.json" in capsys.readouterr().err
+
+
+def test_a_build_without_its_bad_clips_is_kept_with_skip_bad_alone(
+    tmp_path, capsys
+):
+    source = RELEASES["fsdd/official"](tmp_path / "fsdd")
+    (source / "recordings" / "0_jackson_0.wav").write_bytes(b"RIFF")
+    flags = ["build", "fsdd", "--source", source, "--data-dir", tmp_path / "to"]
+    assert main([*flags, "--partial", "--skip-bad"]) == 1
+    assert main([*flags, "--partial", "--skip-bad"]) == 1
+    assert capsys.readouterr().out.count("left out: recordings/0_jack") == 2
+    assert main([*flags, "--partial"]) == 2
+    assert "unless --skip-bad is given" in capsys.readouterr().err
+
+
+def replace(path, old, new):
+    """Replaces what occurs once in a text file."""
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+
+
+def move(source, old, new):
+    path = source / "recordings"
+    (path / old).rename(path / new)
+
+
+@pytest.mark.parametrize(
+    "name, change, message",
+    [
+        (
+            "esc/esc50",
+            lambda source: replace(
+                source / "meta" / "esc50.csv",
+                "1-0-A.wav,1,0,rain",
+                "1-0-A.wav,1,1,dog",
+            ),
+            "the label of audio/1-0-A.wav .* 'dog'. Received: 'rain'",
+        ),
+        (
+            "fsd50k",
+            lambda source: replace(
+                source / "FSD50K.ground_truth" / "dev.csv",
+                '64761,"Bark,Dog"',
+                "64761,Water",
+            ),
+            r"the labels of FSD50K.dev_audio/64761.wav .*\['Water'\]. "
+            r"Received: \['Bark', 'Dog'\]",
+        ),
+        (
+            "fsd50k",
+            lambda source: replace(
+                source / "FSD50K.metadata" / "dev_clips_info_FSD50K.json",
+                "ann",
+                "bob",
+            ),
+            "the uploader of FSD50K.dev_audio/64760.wav .*'bob'",
+        ),
+        (
+            "fsd50k",
+            lambda source: replace(
+                source / "FSD50K.ground_truth" / "vocabulary.csv",
+                "/m/3",
+                "/m/4",
+            ),
+            "vocabulary.csv: must be what .* Received: another content",
+        ),
+        (
+            "fsdd/speakers",
+            lambda source: [
+                each.unlink() for each in source.rglob("*_theo_*.wav")
+            ],
+            "Received: theo, of which .*copy has no clip",
+        ),
+        (
+            "fsdd/official",
+            lambda source: move(source, "1_jackson_12.wav", "1_lucas_12.wav"),
+            "Received: recordings/1_jackson_12.wav, which is not listed",
+        ),
+        (
+            "fsdd/official",
+            lambda source: write_clip(
+                source / "recordings" / "7_theo_7.wav", 7
+            ),
+            "1 clips of train are not in it. Received: .*7_theo_7.wav",
+        ),
+    ],
+)
+def test_verify_names_what_differs_from_the_source(
+    built, tmp_path, name, change, message
+):
+    source, data_dir, _ = built[name]
+    copy = shutil.copytree(source, tmp_path / "copy")
+    assert sum(make(name, copy, data_dir).verify().values()) > 2
+    change(copy)
+    with pytest.raises(ValueError, match=message):
+        make(name, copy, data_dir).verify()
 
 
 @pytest.mark.parametrize("name", builders.BUILDERS)
