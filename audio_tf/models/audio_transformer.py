@@ -60,18 +60,17 @@ def places_of(multiscale, after, num_layers, **options):
     return places
 
 
-def check_pooling(num_layers, every, kind, **options):
+def check_pooling(every, kind, **options):
     """Checks the arguments of the pooling between blocks.
 
     Args:
-        num_layers: int, the number of blocks.
         every: int, or `None` for no pooling.
         kind: str, a key of `TEMPORAL_POOLINGS`.
         **options: further arguments of the pooling.
 
     Raises:
-        ValueError: if there is no such kind, nothing would be pooled, or an
-            argument is given of a pooling that there is not.
+        ValueError: if there is no such kind, or an argument is given of a
+            pooling that there is not.
     """
     check_choice("pool_kind", kind, TEMPORAL_POOLINGS)
     if every is None:
@@ -83,12 +82,6 @@ def check_pooling(num_layers, every, kind, **options):
                 )
         return
     check_sizes(pool_every=every)
-    if every >= num_layers:
-        raise ValueError(
-            "`pool_every` must be below the number of blocks, as nothing is "
-            f"pooled behind the last. Received: pool_every={every}, "
-            f"num_layers={num_layers}"
-        )
 
 
 def listed(values):
@@ -243,7 +236,6 @@ class AudioTransformerBackbone(AugmentedBackbone):
             made_for_frames=made_for_frames,
         )
         check_pooling(
-            num_layers,
             pool_every,
             kind=pool_kind,
             size=pool_size,
