@@ -46,18 +46,15 @@ def places_of(multiscale, after, num_layers, **options):
                     f"None. Received: multiscale_{name}={value!r}"
                 )
         return []
-    places = list(range(num_layers - 1) if after is None else after)
-    if (
-        not places
-        or len(set(places)) < len(places)
-        or not set(places) <= set(range(num_layers))
-    ):
+    if after is None:
+        return list(range(num_layers - 1))
+    blocks = set(after)
+    if not blocks or len(blocks) < len(after) or blocks - {*range(num_layers)}:
         raise ValueError(
             f"`multiscale_after` must be blocks from 0 to {num_layers - 1}, "
-            "each once, and is all but the last if it is None. "
-            f"Received: multiscale_after={after!r}, num_layers={num_layers}"
+            f"each once. Received: multiscale_after={after!r}"
         )
-    return places
+    return list(after)
 
 
 def check_pooling(every, kind, **options):

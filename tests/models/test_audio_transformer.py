@@ -148,7 +148,6 @@ def test_places_and_scales_of_averages_and_max_pooling():
         ({"pool_strides": 2}, "`pool_strides` applies to `pool_every`"),
         ({"pool_every": -1}, "`pool_every` must be a positive integer"),
         ({"pool_every": 0.5}, "`pool_every` must be a positive integer"),
-        ({"multiscale": "block", "num_layers": 1}, "after=None, num_layers=1"),
         (
             {"multiscale": "block", "multiscale_after": [0, 0]},
             "blocks from 0 to 1, each once",
