@@ -38,8 +38,8 @@ def read_fsd50k(data_dir):
 
     Raises:
         FileNotFoundError: if one of the three lists is missing.
-        ValueError: if a row or the metadata do not fit, or two rows
-            contradict each other.
+        ValueError: if a row or the metadata do not fit, two rows contradict
+            each other, or a clip is in both dev and eval.
     """
     data_dir = pathlib.Path(data_dir)
     truth = data_dir / "FSD50K.ground_truth"
@@ -50,6 +50,7 @@ def read_fsd50k(data_dir):
         info |= read_clips_info(data_dir / path)
     files = {split: [] for split in SPLITS}
     labels = {split: [] for split in SPLITS}
+    owner = {}
     for name, extra in (("dev", ["split"]), ("eval", [])):
         path = truth / f"{name}.csv"
         folder = data_dir / f"FSD50K.{name}_audio"
@@ -61,6 +62,14 @@ def read_fsd50k(data_dir):
                     f"{closest(split, ('train', 'val'))}. Received: {split!r}"
                 )
             file = audio_path(path, number, folder, row["fname"])
+            # A clip has one number in Freesound, whichever folder it is in.
+            where = owner.setdefault(file.name, (path, number))
+            if where[0] != path:
+                raise ValueError(
+                    f"{path}, row {number}: a clip must be in one of dev and "
+                    f"eval. Received: {file.name!r}, which {where[0]}, row "
+                    f"{where[1]}, has too"
+                )
             files[split].append(file.with_name(f"{file.name}.wav"))
             labels[split].append(
                 split_labels(path, number, row["labels"], known)

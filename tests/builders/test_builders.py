@@ -293,6 +293,7 @@ def test_what_is_beside_the_audio(built):
         (("dev", '64761,"Bark,Dog"', "64761,Barc"), "did you mean 'Bark'"),
         (("dev", "64761,", "64760,"), "64760.wav is listed twice"),
         (("eval", "64764,Rain,", "64764,Rain,x,"), "too many fields"),
+        (("eval", "64764,", "64760,"), "row 3: .* '64760', .*dev.csv, row 2"),
         (("eval", "64764,", "64769,"), "1 of 5 clips .*64769.wav"),
     ],
 )

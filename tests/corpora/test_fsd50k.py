@@ -212,3 +212,11 @@ def test_fsd50k_rows_that_contradict(tmp_path):
     write_fsd50k(tmp_path / "d", DEV.replace("fname", "Fname"))
     with pytest.raises(ValueError, match="did you mean 'Fname'"):
         corpora.read_fsd50k(tmp_path / "d")
+
+
+def test_fsd50k_clip_in_both_dev_and_eval(tmp_path):
+    clip = DEV.splitlines()[1].split(",")[0]
+    write_fsd50k(tmp_path, eval=EVAL + f"{clip},Music,/m/04rlf\n")
+    message = rf"eval\.csv, row 4: .*Received: '{clip}', .*dev\.csv, row 2"
+    with pytest.raises(ValueError, match=message):
+        corpora.read_fsd50k(tmp_path)
