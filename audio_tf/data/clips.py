@@ -75,12 +75,13 @@ class Clips:
 
     @property
     def marks(self):
-        """What tells clips apart without their samples, uint64 `(clips,)`.
+        """Marks that tell clips apart without their samples, uint64 `(clips,)`.
 
         Clips of the same samples have the same mark, of length and checksum;
         others have it once in billions.
         """
-        return self.lengths.astype("uint64") << 32 | self.checksums
+        checksums = np.asarray(self.checksums, "uint64")
+        return np.asarray(self.lengths, "uint64") << 32 | checksums
 
     def __len__(self):
         return len(self.entries)

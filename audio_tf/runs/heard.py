@@ -1,4 +1,4 @@
-"""Which clips a model was trained on: marks of their samples in its preset."""
+"""Marks of the clips that a model was trained on, kept in its preset."""
 
 import pathlib
 

@@ -91,7 +91,7 @@ def finished(corpus, tmp_path_factory, no_pictures):
             }
         ],
     }
-    train.save(model, out, origin)
+    train.save(model, out, origin, chunks["train"].clips)
     (out / "history.csv").write_text(
         "epoch,loss,val_mAP\n0,0.9,0.5\n1,0.8,0.75\n2,0.7,0.625\n"
     )
