@@ -14,8 +14,10 @@ from audio_tf.audio.decode import AudioError, read_audio
 from audio_tf.corpora import CORPORA, SPEECH, layouts
 from audio_tf.data.cache import default_cache_dir
 from audio_tf.data.clips import prepare
-from audio_tf.ops.checks import closest
-from audio_tf.terminal import describe_failures
+from audio_tf.ops.checks import check_choice, check_sizes, closest
+from audio_tf.terminal import describe_failures, printable
+
+NAMES_SHOWN = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +72,7 @@ def load(
     strict=False,
     progress=True,
     with_info=False,
+    dataset=None,
     **options,
 ):
     """Loads a split of a corpus as clips with what they are labelled with.
@@ -85,25 +88,32 @@ def load(
 
     Args:
         name_or_folder: path of a folder in the layout of its release, or of a
-            build, whose layout is told by what is in it; or the name of a
-            layout, a key of `CORPORA` or `SPEECH`, of which there is a build
-            in TFDS' folder or in `data_dir`.
+            build, whose layout is told by what is in it, or of a CSV file of
+            the layout `"csv"`; or the name of a layout, a key of `CORPORA` or
+            `SPEECH`, of which there is a build in TFDS' folder or in
+            `data_dir`. `"synthetic"` is made in the cache.
         split: str, a split of the layout's reader, such as `"train"`.
         task: str, a key of `TASKS`. `"labels"`: all labels of the clip, float32
             `(classes,)`, 1 or 0. `"speaker"`: the speaker's index, int32.
             `"phones"`: the phone of each frame, int32 `(labels,)`, at
             `info.corpus.label_rate_hz`; LibriSpeech has them if CPC's
             `converted_aligned_phones.txt` is in its folder. `"audio"`: no
-            targets, so that an element is the waveform alone.
+            targets, so that an element is the waveform alone. Clips that lack
+            what the task asks for are left out, and a warning counts them.
         data_dir: folder of the corpus whose layout `name_or_folder` names; if
             `None`, TFDS' own: `$TFDS_DATA_DIR`, or `~/tensorflow_datasets`.
         sample_rate_hz: int, the rate of the waveforms, or `None` for the rate
             of the corpus' first clip.
         cache_dir: folder of the `AudioCache`, or `None` for the default.
-        strict: bool. If True, a bad file is an error; else it is left out,
-            and a warning counts such files.
+        strict: bool. If True, a bad file or a clip that lacks what the task
+            asks for is an error; else it is left out, and a warning counts
+            such files.
         progress: bool, whether to show a progress bar.
         with_info: bool, whether to return the `Clips` too.
+        dataset: str, the name of the layout of the folder or file
+            `name_or_folder`, or `None` to tell it by what is in it. The
+            layouts `"folders"`, `"folder"` and `"tfds_librispeech"` have no
+            marks, and must be named.
         **options: further arguments of the layout's reader, see
             `corpora.load_corpus`.
 
@@ -115,7 +125,8 @@ def load(
     Raises:
         FileNotFoundError: if there is no such folder, or no build of a name.
         ValueError: if there is no such task or split, the folder has no known
-            layout, or clips lack what the task asks for.
+            layout, an option is not as its reader takes it, or all clips
+            lack what the task asks for.
     """
     if task not in TASKS:
         raise ValueError(
@@ -123,7 +134,15 @@ def load(
             f"Received: task={task!r}"
         )
     chosen = TASKS[task]
-    dataset, folder = locate(name_or_folder, data_dir, chosen.layouts)
+    if sample_rate_hz is not None:
+        check_sizes(sample_rate_hz=sample_rate_hz)
+    cache_dir = cache_dir or default_cache_dir()
+    dataset, folder = locate(name_or_folder, data_dir, chosen.layouts, dataset)
+    if folder is None:
+        seed = options.setdefault("seed", 0)
+        folder = made_dir(dataset, seed, cache_dir)
+    if "folds" in options and "folds" in chosen.layouts[dataset].takes:
+        check_folds(options["folds"])
     root = layouts.resolve(chosen.layouts, dataset, folder)
     for option, name in chosen.lists.items():
         takes = chosen.layouts[dataset].takes
@@ -141,10 +160,30 @@ def load(
         raise ValueError(
             f"{folder}: the split {split} has no clips; {filled} have"
         )
+    lacking = find_lacking(corpus, chosen)
+    if lacking:
+        names = ", ".join(
+            printable(corpus.files[row]) for row in lacking[:NAMES_SHOWN]
+        )
+        more = len(lacking) - NAMES_SHOWN
+        names += f" and {more} more" if more > 0 else ""
+        text = (
+            f"{folder}: {len(lacking)} of {len(corpus)} clips of {split} lack "
+            f"what task={task!r} asks for"
+        )
+        if strict or len(lacking) == len(corpus):
+            raise ValueError(f"{text}. Received: {names}")
+        warnings.warn(
+            f"{text}, and are left out: {names}", RuntimeWarning, stacklevel=2
+        )
+        left_out = set(lacking)
+        corpus = corpus.select(
+            [row for row in range(len(corpus)) if row not in left_out]
+        )
     clips = prepare(
         corpus,
-        sample_rate_hz or first_rate(corpus),
-        cache_dir or default_cache_dir(),
+        first_rate(corpus) if sample_rate_hz is None else sample_rate_hz,
+        cache_dir,
         strict=strict,
         progress=progress,
         name=split,
@@ -156,30 +195,51 @@ def load(
             RuntimeWarning,
             stacklevel=2,
         )
-    elements = as_dataset(clips, task, chosen)
+    elements = as_dataset(clips, chosen)
     return (elements, clips) if with_info else elements
 
 
-def locate(name_or_folder, data_dir, known):
+def locate(name_or_folder, data_dir, known, dataset=None):
     """Finds the folder of a corpus and its layout.
 
     Args:
         name_or_folder: see `load`.
         data_dir: see `load`.
         known: dict of `Layout` by name.
+        dataset: see `load`.
 
     Returns:
-        Pair of the name of the layout and the path of the folder.
+        Pair of the name of the layout and the path of the folder, which is
+        `None` for a corpus that is made in the cache.
     """
+    if dataset is not None:
+        check_choice("dataset", dataset, known)
+        if data_dir is not None:
+            raise ValueError(
+                "`dataset` must be given with a folder, and `data_dir` with "
+                "the name of a layout, not both. Received: "
+                f"dataset={dataset!r}, data_dir={os.fspath(data_dir)!r}"
+            )
+        if not os.path.exists(name_or_folder):
+            raise FileNotFoundError(f"{name_or_folder}: no such file or folder")
+        return dataset, name_or_folder
     if data_dir is None and os.path.isdir(name_or_folder):
         return layouts.detect(known, name_or_folder), name_or_folder
+    if data_dir is None and os.path.isfile(name_or_folder):
+        if "csv" in known and str(name_or_folder).lower().endswith(".csv"):
+            return "csv", name_or_folder
+        raise ValueError(
+            "`name_or_folder` must be a folder, the name of a layout or, for "
+            "labels, a file .csv; `dataset` names the layout of another file, "
+            f"one of {list(known)}. Received: {name_or_folder}"
+        )
     if name_or_folder not in known:
         raise FileNotFoundError(
             f"{name_or_folder}: no such folder, and no layout of "
             f"{list(known)}{closest(name_or_folder, known)}"
         )
     if data_dir is not None or known[name_or_folder].makes_its_own:
-        return name_or_folder, data_dir or default_cache_dir()
+        return name_or_folder, data_dir
     root = pathlib.Path(
         os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
     ).expanduser()
@@ -190,6 +250,51 @@ def locate(name_or_folder, data_dir, known):
             "names the folder of the release"
         )
     return name_or_folder, root
+
+
+def made_dir(dataset, seed, cache_dir):
+    """Returns the path where a layout that makes its own corpus has it.
+
+    Args:
+        dataset: str, the name of the layout.
+        seed: int, seed of the corpus.
+        cache_dir: folder of the cache.
+    """
+    return pathlib.Path(cache_dir, f"{dataset}-{seed}")
+
+
+def check_folds(folds):
+    """Raises a `ValueError` unless folds are a dict of lists of integers."""
+    if not isinstance(folds, dict) or not all(
+        isinstance(numbers, (list, tuple, range))
+        and all(isinstance(each, (int, np.integer)) for each in numbers)
+        for numbers in folds.values()
+    ):
+        raise ValueError(
+            "`folds` must be a dict by split of lists of integers, such as "
+            "{'train': [1, 2, 3], 'val': [4], 'test': [5]}. "
+            f"Received: folds={folds!r}"
+        )
+
+
+def find_lacking(corpus, chosen):
+    """Lists the clips of a corpus that lack what a task asks for.
+
+    Args:
+        corpus: `Corpus`.
+        chosen: `Task`.
+
+    Returns:
+        List of int, their rows.
+    """
+    if chosen.targets is None:
+        return []
+    found = chosen.targets(corpus)
+    return [
+        row
+        for row in range(len(corpus))
+        if found is None or found[row] is None or np.min(found[row]) < 0
+    ]
 
 
 def first_rate(corpus):
@@ -205,7 +310,7 @@ def first_rate(corpus):
     )
 
 
-def as_dataset(clips, task, chosen):
+def as_dataset(clips, chosen):
     """Returns the elements of `load` of the clips of a corpus."""
 
     def read(row):
@@ -216,17 +321,6 @@ def as_dataset(clips, task, chosen):
     if chosen.targets is None:
         return waveforms.prefetch(tf.data.AUTOTUNE)
     found = chosen.targets(clips.corpus)
-    lacking = [
-        row
-        for row in range(len(clips))
-        if found is None or found[row] is None or np.min(found[row]) < 0
-    ]
-    if lacking:
-        raise ValueError(
-            f"{len(lacking)} of {len(clips)} clips lack what "
-            f"task={task!r} asks for. Received: "
-            f"{clips.corpus.files[lacking[0]]}"
-        )
 
     def target(row):
         value = tf.numpy_function(

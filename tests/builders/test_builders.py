@@ -185,6 +185,26 @@ def test_load_gives_the_same_from_the_release_and_from_the_build(
     assert len(list(raw)) == len(found[0][0])
 
 
+def test_load_leaves_out_the_same_clips_without_phones_of_a_build(tmp_path):
+    source = RELEASES["fsdd/official"](tmp_path / "fsdd")
+    lines = ["0_jackson_0 0 1\n", "1_theo_19 1 1\n"]
+    (source / "converted_aligned_phones.txt").write_text("".join(lines))
+    (source / "phones.txt").write_text("SIL 0\nAH 1\n")
+    builder = make("fsdd/official", source, tmp_path / "tfds")
+    builder.download_and_prepare()
+    for place in (source, builder.data_dir):
+        with pytest.warns(RuntimeWarning, match="1 of 3 clips .*_jackson_12"):
+            elements = data.load(
+                place,
+                task="phones",
+                splits={"train": [0, 12, 19]},
+                cache_dir=tmp_path / "cache",
+                progress=False,
+            )
+        found = [phones.tolist() for _, phones in elements.as_numpy_iterator()]
+        assert found == [[0, 1], [1, 1]]
+
+
 def test_a_run_records_the_same_corpus(built):
     """Names, sizes and labels, whether of the release or of the build."""
     records = []
@@ -340,7 +360,7 @@ def test_load_names_what_it_does_not_know(built, tmp_path, monkeypatch):
         with_info=True,
     )
     assert [int(who) for _, who in speakers] == [0, 0]
-    with pytest.raises(ValueError, match="2 of 2 clips lack"):
+    with pytest.raises(ValueError, match="2 of 2 clips of train lack"):
         data.load(
             "fsdd",
             data_dir=source,
