@@ -18,8 +18,6 @@ import pathlib
 import absl.logging
 
 from audio_tf import builders, console
-from audio_tf.audio import packed
-from audio_tf.builders import release
 from audio_tf.cli import flags
 
 
@@ -145,6 +143,8 @@ def read_facts(folder):
     Raises:
         ValueError: if the folder is none of our builds.
     """
+    from audio_tf.audio import packed
+
     path = pathlib.Path(folder) / packed.BUILD
     if not path.is_file():
         raise ValueError(
@@ -170,6 +170,9 @@ def check_build(builder, arguments):
             flags do not allow that, or if a part is not of what the source
             lists.
     """
+    from audio_tf.audio import packed
+    from audio_tf.builders import release
+
     folder = builder.data_dir
     facts = read_facts(folder)
     if facts["complete"]:
