@@ -1,5 +1,7 @@
 """Text from elsewhere, made fit to be printed."""
 
+NAMES_SHOWN = 5
+
 
 def printable(text, limit=None):
     r"""Returns a text on one line, without anything that steers a terminal.
@@ -52,3 +54,11 @@ def first_line(error):
     """Gives the first line of what an error says; converters say hundreds."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else repr(error)
+
+
+def first_names(names):
+    """Returns a printable text of the first few of some names."""
+    names = list(names)
+    shown = ", ".join(map(printable, names[:NAMES_SHOWN]))
+    more = len(names) - NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

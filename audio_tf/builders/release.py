@@ -8,8 +8,8 @@ from tqdm.auto import tqdm
 
 from audio_tf.audio import packed
 from audio_tf.audio.audio_files import audio_below
+from audio_tf.terminal import first_names
 
-NAMES_SHOWN = 5
 BLOCK = 2**22  # Bytes that are read at a time for a checksum.
 
 
@@ -97,7 +97,7 @@ def check_files(release, skip_bad):
         raise ReleaseError(
             f"{release.source}: {len(missing)} of "
             f"{len(missing) + len(found)} clips are listed and not there; "
-            f"--skip-bad leaves them out. Received: {first(missing)}"
+            f"--skip-bad leaves them out. Received: {first_names(missing)}"
         )
     listed = {clip.name for clip in release.clips()}
     there = []
@@ -110,7 +110,7 @@ def check_files(release, skip_bad):
     if others:
         raise ReleaseError(
             f"{release.source}: {len(others)} audio files are in no list. "
-            f"Received: {first(others)}"
+            f"Received: {first_names(others)}"
         )
     return found, missing
 
@@ -183,11 +183,3 @@ def check_sums(source, published, progress=True):
                     f"Received: {digest.hexdigest()}"
                 )
     return there
-
-
-def first(names):
-    """Returns a text with the first few of some names."""
-    names = list(names)
-    more = len(names) - NAMES_SHOWN
-    tail = f" and {more} more" if more > 0 else ""
-    return f"{', '.join(names[:NAMES_SHOWN])}{tail}"

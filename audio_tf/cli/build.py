@@ -19,6 +19,7 @@ import absl.logging
 
 from audio_tf import builders, console
 from audio_tf.cli import flags
+from audio_tf.terminal import first_names
 
 
 def add(parser):
@@ -171,7 +172,7 @@ def check_build(builder, arguments):
             lists.
     """
     from audio_tf.audio import packed
-    from audio_tf.builders import release
+    from audio_tf.builders import verifying
 
     folder = builder.data_dir
     facts = read_facts(folder)
@@ -191,10 +192,10 @@ def check_build(builder, arguments):
             f"{folder} must have every clip that is listed, unless --skip-bad "
             f"is given; give it to keep what is there, {anew}. Received: "
             f"a build of {clips} clips without {len(facts['left_out'])} that "
-            f"were left out, {release.first(facts['left_out'])}"
+            f"were left out, {first_names(facts['left_out'])}"
         )
     if builder.source is not None and not arguments.verify:
-        builder.check_listed()
+        verifying.check_listed(builder)
     return facts
 
 

@@ -15,9 +15,7 @@ from audio_tf.corpora import CORPORA, SPEECH, layouts
 from audio_tf.data.cache import default_cache_dir
 from audio_tf.data.clips import prepare
 from audio_tf.ops.checks import check_choice, check_sizes, closest
-from audio_tf.terminal import describe_failures, printable
-
-NAMES_SHOWN = 5
+from audio_tf.terminal import describe_failures, first_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,11 +160,7 @@ def load(
         )
     lacking = find_lacking(corpus, chosen)
     if lacking:
-        names = ", ".join(
-            printable(corpus.files[row]) for row in lacking[:NAMES_SHOWN]
-        )
-        more = len(lacking) - NAMES_SHOWN
-        names += f" and {more} more" if more > 0 else ""
+        names = first_names(corpus.files[row] for row in lacking)
         text = (
             f"{folder}: {len(lacking)} of {len(corpus)} clips of {split} lack "
             f"what task={task!r} asks for"

@@ -82,22 +82,33 @@ def labelled_chunks(
     return data.Chunks(clips, model.chunk_s, silence_db=model.silence_db)
 
 
-def score_split(
-    classifier, corpus, split, arguments, batch_size=64, check=None
-):
+def score_split(classifier, corpus, split, arguments, batch_size=64):
     """Decodes and scores the clips of a split.
+
+    Args:
+        classifier, corpus, split, arguments: as `decode_split` takes them.
+        batch_size: int.
+
+    Returns:
+        Pair of `Chunks` and of scores `(clips, classes)`, their columns in the
+        order of the corpus' vocabulary.
+    """
+    chunks, order = decode_split(classifier, corpus, split, arguments)
+    scores = data.score_clips(classifier, chunks, batch_size, verbose=0)
+    return chunks, scores[:, order]
+
+
+def decode_split(classifier, corpus, split, arguments):
+    """Decodes the clips of a split and cuts them as a classifier takes them.
 
     Args:
         classifier: an `AudioClassifier`, or what was exported of one.
         corpus: `Corpus` of the split.
         split: str, its name.
         arguments: dict of keyword arguments of `data.prepare`.
-        batch_size: int.
-        check: function of the decoded `Clips` that is called before they are
-            scored, or `None`.
 
     Returns:
-        Pair of `Chunks` and of scores `(clips, classes)`, their columns in the
+        Pair of `Chunks` and of the columns of the classifier's scores in the
         order of the corpus' vocabulary.
     """
     # Labels that do not fit are told before hours of decoding.
@@ -111,13 +122,10 @@ def score_split(
     clips = data.prepare(
         corpus, classifier.sample_rate_hz, name=split, **arguments
     )
-    if check is not None:
-        check(clips)
     chunks = data.Chunks(
         clips, classifier.chunk_s, silence_db=classifier.silence_db
     )
-    scores = data.score_clips(classifier, chunks, batch_size, verbose=0)
-    return chunks, scores[:, order]
+    return chunks, order
 
 
 def trained_on(settings, origin):
@@ -227,22 +235,16 @@ def run(settings):
     # Before hours of decoding; the samples tell more.
     known = check_by_name(settings, corpus, *trained_on(settings, origin))
     marks = heard.read(settings.model)
-
-    def check(clips):
-        nonlocal known
-        if marks is not None:
-            found = heard.find(marks, clips)
-            check_unheard(settings, corpus, found)
-            known = len(found)
-
-    chunks, scores = score_split(
-        classifier,
-        corpus,
-        settings.split,
-        settings.prepare_arguments(),
-        settings.batch_size,
-        check,
+    chunks, order = decode_split(
+        classifier, corpus, settings.split, settings.prepare_arguments()
     )
+    if marks is not None:
+        found = heard.find(marks, chunks.clips)
+        check_unheard(settings, corpus, found)
+        known = len(found)
+    scores = data.score_clips(
+        classifier, chunks, settings.batch_size, verbose=0
+    )[:, order]
     report = results.figures(
         settings.split,
         chunks,

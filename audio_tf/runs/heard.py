@@ -9,14 +9,19 @@ from audio_tf import released
 FILE = "heard.npy"
 
 
-def write(folder, clips):
+def write(folder, clips, start=None):
     """Writes the marks of the clips of a training, with labels or without.
 
     Args:
         folder: path of the preset.
         clips: `Clips` of samples.
+        start: the preset that training began with, as `read` takes it, whose
+            marks are kept, or `None`.
     """
-    np.save(pathlib.Path(folder, FILE), np.unique(clips.marks))
+    marks = [clips.marks]
+    if start is not None:
+        marks += [each for each in [read(start)] if each is not None]
+    np.save(pathlib.Path(folder, FILE), np.unique(np.concatenate(marks)))
 
 
 def read(preset):

@@ -62,9 +62,12 @@ class AudioSettings(Settings):
                 f"--data-dir is needed. Received: --dataset {self.dataset} "
                 "alone"
             )
-        return pathlib.Path(
+        from audio_tf.data import loading
+
+        return loading.made_dir(
+            self.dataset,
+            self.corpus_seed,
             self.prepare_arguments()["cache_dir"],
-            f"{self.dataset}-{self.corpus_seed}",
         )
 
     def file_root(self):

@@ -278,7 +278,7 @@ def save(classifier, out, origin, clips, exported=False):
     with files.whole_folder(out / "preset") as new:
         classifier.save_to_preset(str(new))
         files.write_json(new / "provenance.json", origin)
-        heard.write(new, clips)
+        heard.write(new, clips, origin["settings"]["model"])
     print(f"\npreset: {out / 'preset'}")
     if exported:
         path = export(classifier, out / "saved_model", provenance=origin)

@@ -11,6 +11,13 @@ import soundfile
 
 from audio_tf.runs import distribution
 
+TINY = {
+    "num_layers": 1,
+    "num_heads": 2,
+    "key_dim": 4,
+    "hidden_dim": 8,
+    "intermediate_dims": [8],
+}
 # Masks and losses that do not depend on how a batch is cut.
 PROGRAM = """
 import pathlib
@@ -100,6 +107,23 @@ pretrain.main(
 """
 
 
+def run(backend, arguments, devices=1):
+    """Runs Python on a backend, and returns the process that is done."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "KERAS_BACKEND": backend,
+            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} "
+            "--xla_backend_optimization_level=0",
+        },
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
 # On JAX, two devices of one busy CPU wait for each other in vain at times.
 @pytest.mark.parametrize(
     ("backend", "strategy"),
@@ -112,25 +136,8 @@ def test_two_devices_equal_one_and_pretrain(backend, strategy, tmp_path):
     pytest.importorskip(backend)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    tiny = {
-        "num_layers": 1,
-        "num_heads": 2,
-        "key_dim": 4,
-        "hidden_dim": 8,
-        "intermediate_dims": [8],
-    }
-    done = subprocess.run(
-        [sys.executable, program, tmp_path, strategy, json.dumps(tiny)],
-        capture_output=True,
-        text=True,
-        env={
-            **os.environ,
-            "KERAS_BACKEND": backend,
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=2 "
-            "--xla_backend_optimization_level=0",
-        },
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    arguments = [program, tmp_path, strategy, json.dumps(TINY)]
+    done = run(backend, arguments, devices=2)
     found = []
     for part in done.stdout.split("devices ")[1:]:
         lines = [
@@ -164,31 +171,13 @@ def test_a_classifier_trains_on_jax(tmp_path):
         for number in range(10):
             noise = 0.3 * rng.standard_normal(3_000) ** (1 + (label == "soft"))
             soundfile.write(folder / f"{number}.wav", noise, 8_000)
-    tiny = {
-        "num_layers": 1,
-        "num_heads": 2,
-        "key_dim": 4,
-        "hidden_dim": 8,
-        "intermediate_dims": [8],
-        "frontend_filters": 8,
-        "sample_rate_hz": 8000,
-    }
-    command = [sys.executable, "-m", "audio_tf.cli", "train"]
+    mel = {**TINY, "frontend_filters": 8, "sample_rate_hz": 8000}
+    command = ["-m", "audio_tf.cli", "train"]
     command += ["--dataset", "folders", "--data-dir", tmp_path / "sounds"]
     command += ["--cache-dir", tmp_path / "cache", "--out", tmp_path / "run"]
-    command += ["--model-kwargs", json.dumps(tiny), "--chunk-s", "0.25"]
+    command += ["--model-kwargs", json.dumps(mel), "--chunk-s", "0.25"]
     command += ["--batch-size", "4", "--epochs", "2", "--no-test"]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        env={
-            **os.environ,
-            "KERAS_BACKEND": "jax",
-            "XLA_FLAGS": "--xla_backend_optimization_level=0",
-        },
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    run("jax", command)
     assert len((tmp_path / "run" / "history.csv").read_text().split()) == 3
     assert (tmp_path / "run" / "preset" / "heard.npy").is_file()
 

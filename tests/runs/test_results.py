@@ -234,6 +234,11 @@ def test_marks_tell_what_a_model_has_heard(tmp_path):
     marks = heard.read(preset)
     assert len(marks) == 2
     assert heard.find(marks, clips) == [files[1]]
+    # What goes on from a preset has heard what that has.
+    later = tmp_path / "later"
+    later.mkdir()
+    heard.write(later, clips.select([2]), preset)
+    assert heard.find(heard.read(later), clips) == files[1:3]
     np.save(preset / "heard.npy", marks.astype("float64"))
     with pytest.raises(ValueError, match="heard.npy must hold marks.*float64"):
         heard.read(preset)
