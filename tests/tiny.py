@@ -3,6 +3,14 @@
 from audio_tf.models import AudioAlbertBackbone, AudioTransformerBackbone
 
 RATE_HZ = 1100
+# One block, as flags and configs take it.
+SIZES = {
+    "num_layers": 1,
+    "num_heads": 2,
+    "key_dim": 4,
+    "hidden_dim": 8,
+    "intermediate_dims": [8],
+}
 
 # In place of `keras.Model.run_eagerly`, for whole runs, whose models a test
 # does not get hold of.

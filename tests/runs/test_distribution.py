@@ -8,16 +8,10 @@ import sys
 import numpy as np
 import pytest
 import soundfile
+import tiny
 
 from audio_tf.runs import distribution
 
-TINY = {
-    "num_layers": 1,
-    "num_heads": 2,
-    "key_dim": 4,
-    "hidden_dim": 8,
-    "intermediate_dims": [8],
-}
 # Masks and losses that do not depend on how a batch is cut.
 PROGRAM = """
 import pathlib
@@ -136,7 +130,7 @@ def test_two_devices_equal_one_and_pretrain(backend, strategy, tmp_path):
     pytest.importorskip(backend)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    arguments = [program, tmp_path, strategy, json.dumps(TINY)]
+    arguments = [program, tmp_path, strategy, json.dumps(tiny.SIZES)]
     done = run(backend, arguments, devices=2)
     found = []
     for part in done.stdout.split("devices ")[1:]:
@@ -171,7 +165,7 @@ def test_a_classifier_trains_on_jax(tmp_path):
         for number in range(10):
             noise = 0.3 * rng.standard_normal(3_000) ** (1 + (label == "soft"))
             soundfile.write(folder / f"{number}.wav", noise, 8_000)
-    mel = {**TINY, "frontend_filters": 8, "sample_rate_hz": 8000}
+    mel = {**tiny.SIZES, "frontend_filters": 8, "sample_rate_hz": 8000}
     command = ["-m", "audio_tf.cli", "train"]
     command += ["--dataset", "folders", "--data-dir", tmp_path / "sounds"]
     command += ["--cache-dir", tmp_path / "cache", "--out", tmp_path / "run"]

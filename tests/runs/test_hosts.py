@@ -14,19 +14,13 @@ import keras
 import numpy as np
 import pytest
 import soundfile
+import tiny
 
 from audio_tf.data.shares import Share
 from audio_tf.runs import host_callbacks, host_settings, hosts, last_words
 
 SPREAD = {"distribution": "data_parallel", "seed": 0}
-TINY = {
-    "num_layers": 1,
-    "num_heads": 2,
-    "key_dim": 4,
-    "hidden_dim": 8,
-    "intermediate_dims": [8],
-    "dropout": 0.1,
-}
+TINY = {**tiny.SIZES, "dropout": 0.1}
 
 
 class Settings(host_settings.HostSettings):

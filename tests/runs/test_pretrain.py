@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import soundfile
+import tiny
 from scripts import end_at, kill_at
 
 if keras.backend.backend() != "tensorflow":
@@ -15,14 +16,7 @@ if keras.backend.backend() != "tensorflow":
 from audio_tf import models, optimizers
 from audio_tf.runs import callbacks, pretrain, pretrain_batches
 
-TINY = {
-    "num_layers": 1,
-    "num_heads": 2,
-    "key_dim": 4,
-    "hidden_dim": 8,
-    "intermediate_dims": [8],
-    "dropout": 0.1,
-}
+TINY = {**tiny.SIZES, "dropout": 0.1}
 COMMON = [
     *("--dataset", "folder", "--sample-rate-hz", 8000),
     *("--features", "s3prl", "--target", "input", "--masking", "s3prl"),
