@@ -21,11 +21,13 @@ class Found(typing.NamedTuple):
         path: str.
         size: int, bytes, or `None` if it is not known.
         version: str that changes when the file does, or `None`.
+        source: str, the source that it was found by, from whatever folder.
     """
 
     path: str
     size: int | None
     version: str | None
+    source: str | None = None
 
 
 def find(sources, column="file"):
@@ -47,12 +49,15 @@ def find(sources, column="file"):
     seen = set()
     for source in sources:
         for each in found_by(source, column):
-            key = each.path
-            if not places.is_remote(key):
-                key = os.path.abspath(key)
+            key = anywhere(each.path)
             if key not in seen:
                 seen.add(key)
-                yield each
+                yield each._replace(source=anywhere(source))
+
+
+def anywhere(path):
+    """Returns a path or a pattern as it is from whatever folder."""
+    return path if places.is_remote(path) else os.path.abspath(path)
 
 
 def found_by(source, column):

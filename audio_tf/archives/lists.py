@@ -28,6 +28,8 @@ class Clip(typing.NamedTuple):
         size: int, its bytes, or `None` if they are not known.
         version: str of the file, or `None`; see `listing.Found`.
         base: str, the folder that a path on this machine is relative to.
+        source: str, the source that a file was found by, or `None`; see
+            `listing.Found`.
     """
 
     path: str
@@ -36,6 +38,7 @@ class Clip(typing.NamedTuple):
     size: int | None = None
     version: str | None = None
     base: str = ""
+    source: str | None = None
 
     @property
     def place_on_disk(self):
@@ -159,6 +162,7 @@ def write_list(out, part, clips, failed=(), packed=False):
             ("place", pyarrow.int64()),
             ("size", pyarrow.int64()),
             ("version", pyarrow.string()),
+            ("source", pyarrow.binary()),
         ]
     )
     spans = cut([clip.size for clip in clips], packed)
@@ -176,6 +180,7 @@ def write_list(out, part, clips, failed=(), packed=False):
                     **clip._asdict(),
                     "path": os.fsencode(clip.path),
                     "member": clip.member and os.fsencode(clip.member),
+                    "source": clip.source and os.fsencode(clip.source),
                 }
                 for clip in clips[begin:end]
             ]
@@ -249,6 +254,8 @@ def group_of(table, number, base):
             row["size"],
             row["version"],
             base,
+            # Lists of before have none.
+            os.fsdecode(row["source"]) if row.get("source") else None,
         )
         for row in table.read_row_group(number).to_pylist()
     ]

@@ -16,7 +16,7 @@ import json
 import os
 import typing
 
-from audio_tf.archives import lists, members, places
+from audio_tf.archives import listing, lists, members, places
 from audio_tf.archives.lists import Clip, Part
 
 PLAN, SCORES = "plan.json", "scores"
@@ -37,6 +37,22 @@ class Todo(typing.NamedTuple):
     packed: set
 
 
+class Ended(typing.NamedTuple):
+    """The content of the files of scores, and what failed.
+
+    Attributes:
+        rows: dict by the names of shards that are done of their rows.
+        failed: dict by the names of shards, and of parts for archives, of
+            lists of pairs of a name and a reason.
+    """
+
+    rows: dict
+    failed: dict
+
+
+NOTHING = Ended({}, {})
+
+
 def shard_path(out, shard):
     """Returns the path of the scores of a shard, by its name."""
     return places.join(out, SCORES, f"{shard}.parquet")
@@ -52,6 +68,8 @@ class Plan:
         parts: list of `Part` that are up to date.
         stale: set of the names of shards that are out of date.
         dropped: list of the names of parts that are out of date as a whole.
+        forgotten: dict by the names of shards of lists of the names of clips
+            in them that have failed and are not wanted any more.
     """
 
     def __init__(self, out):
@@ -63,6 +81,7 @@ class Plan:
         self.parts = [Part(**part) for part in known["parts"]]
         self.stale = set(known["stale"])
         self.dropped = known["dropped"]
+        self.forgotten = known.get("forgotten", {})
 
     def save(self):
         """Writes the plan, whole or not at all."""
@@ -70,24 +89,37 @@ class Plan:
             "parts": [part._asdict() for part in self.parts],
             "stale": sorted(self.stale),
             "dropped": self.dropped,
+            "forgotten": self.forgotten,
         }
         text = json.dumps(content, indent=1)
         places.write(places.join(self.out, PLAN), text.encode())
 
-    def extend(self, found, retried=(), base=None):
+    def extend(self, found, ended=NOTHING, retry_failed=False, base=None):
         """Plans what is new or has changed, and what is to be tried again.
+
+        What has failed and is not found any more is forgotten if it was given
+        by mistake, see `is_mistake`, and an archive if nothing in it has
+        scores.
 
         Args:
             found: iterable of `listing.Found`.
-            retried: names of shards and of parts to be scored anew.
+            ended: `Ended`, of what is planned already.
+            retry_failed: bool, whether shards and archives in which something
+                has failed are scored anew.
             base: str, the folder that paths are relative to, or `None` for
                 that of this process.
+
+        Returns:
+            List of the names that are forgotten.
         """
         base = os.getcwd() if base is None else base
-        retried, archives, new = set(retried), {}, {}
+        retried, archives, new, sources = set(), {}, {}, set()
         known = self.known_files()
+        failures = failed_files(known, ended.failed)
         for each in found:
+            sources.add(each.source)
             where = lists.absolute(each.path, base)
+            failures.pop(where, None)
             if members.is_archive(each.path):
                 archives[where] = each
                 continue
@@ -96,10 +128,30 @@ class Plan:
                 new[where] = each
                 retried |= {shard} - {None}
         clips = [
-            Clip(each.path, size=each.size, version=each.version, base=base)
+            Clip(
+                each.path,
+                size=each.size,
+                version=each.version,
+                base=base,
+                source=each.source,
+            )
             for each in new.values()
         ]
         self.add_files(clips)
+        forgotten = []
+        for where, (clip, shard) in failures.items():
+            if is_mistake(clip, sources):
+                self.forgotten.setdefault(shard, []).append(clip.name)
+                forgotten.append(clip.name)
+                del known[where]
+        if retry_failed:
+            retried |= {
+                name
+                for name, pairs in ended.failed.items()
+                if {each for each, _ in pairs}.difference(
+                    self.forgotten.get(name, ())
+                )
+            }
         # The other clips of shards that are scored anew.
         rest = {}
         for where, (clip, shard) in known.items():
@@ -108,18 +160,29 @@ class Plan:
         for each in rest.values():
             self.add_files(each)
         self.stale |= {name for name in retried if "-" in name}
+        self.forgotten = {
+            shard: names
+            for shard, names in self.forgotten.items()
+            if shard not in self.stale
+        }
         retried |= {name.partition("-")[0] for name in retried}
+        useless = self.useless_archives(ended)
         for part in [each for each in self.parts if each.archive]:
             where = lists.absolute(part.archive, part.base)
             seen = archives.pop(where, None)
             version = part.version if seen is None else seen.version
-            if part.name in retried or version != part.version:
+            if seen is None and part.name in useless:
+                self.parts.remove(part)
+                self.dropped.append(part.name)
+                forgotten.append(Clip(part.archive).name)
+            elif part.name in retried or version != part.version:
                 self.parts.remove(part)
                 self.dropped.append(part.name)
                 self.add(part.archive, version, part.base)
         for each in archives.values():
             self.add(each.path, each.version, base)
         self.save()
+        return forgotten
 
     def add_files(self, clips):
         """Adds a part for files, if there are any."""
@@ -145,9 +208,21 @@ class Plan:
             if part.archive is None:
                 for shard, clips in lists.read_part(self.out, part.name):
                     if shard not in self.stale:
+                        left_out = self.forgotten.get(shard, ())
                         for clip in clips:
-                            known[clip.place_on_disk] = clip, shard
+                            if clip.name not in left_out:
+                                known[clip.place_on_disk] = clip, shard
         return known
+
+    def useless_archives(self, ended):
+        """Returns the names of archives' parts that have failures alone."""
+        return {
+            part
+            for part, found in self.listings().items()
+            if found is not None
+            and (found.failed or found.shards)
+            and all(ended.rows.get(each.name) == 0 for each in found.shards)
+        }
 
     def listings(self):
         """Returns the `Listing` of each part, by name.
@@ -211,3 +286,41 @@ class Plan:
             if part.archive and members.is_packed(part.archive)
         }
         return Todo(lists.largest_first(shards), unlisted, packed)
+
+
+def failed_files(known, failed):
+    """Returns those of some planned files that have failed.
+
+    Args:
+        known: dict as of `Plan.known_files`.
+        failed: dict as of `Ended`.
+
+    Returns:
+        Dict like `known`.
+    """
+    names = {
+        shard: {name for name, _ in pairs} for shard, pairs in failed.items()
+    }
+    return {
+        where: (clip, shard)
+        for where, (clip, shard) in known.items()
+        if clip.name in names.get(shard, ())
+    }
+
+
+def is_mistake(clip, sources):
+    """Returns whether a file that failed, and is not found, was a mistake.
+
+    It was if it was a source itself, if the folder, the pattern or the manifest
+    that had it is given again, or if it is not there.
+
+    Args:
+        clip: `Clip`.
+        sources: set of the sources of this run, see `listing.Found`.
+    """
+    where = clip.place_on_disk
+    if clip.source is not None and clip.source in {where, *sources}:
+        return True
+    if places.is_remote(where):
+        return False
+    return listing.local_version(where) == (None, None)

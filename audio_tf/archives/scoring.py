@@ -22,6 +22,7 @@ class Result:
     Attributes:
         rows: int, clips and windows that have scores.
         failed: list of pairs of a name and why it has none.
+        forgotten: list of names that had none, and that are given no more.
         counters: dict of what this run has counted; empty if there was
             nothing to do.
     """
@@ -29,6 +30,7 @@ class Result:
     rows: int
     failed: list
     counters: dict
+    forgotten: list
 
 
 def progress(plan, terminal):
@@ -72,7 +74,8 @@ def score(
 
     Scores are those of `audio_tf.classify`. A run that was stopped goes on
     where it was; sources that are new or have changed are scored, what is
-    there is left alone.
+    there is left alone. A source that was given by mistake is forgotten when
+    it is given no more; see `planning.Plan.extend`.
 
     Args:
         sources: list of str, see `listing.find`.
@@ -127,8 +130,10 @@ def score(
     with locked(out):
         settling.check(out, settings)
         plan = planning.Plan(out)
-        retried = failed_shards(plan) if retry_failed else ()
-        plan.extend(listing.find(sources, column), retried)
+        plan.clear()
+        forgotten = plan.extend(
+            listing.find(sources, column), read_ended(plan), retry_failed
+        )
         plan.clear()
         todo = plan.todo()
         counted = {}
@@ -142,7 +147,7 @@ def score(
         else:
             # No worker looks whether the model is that of the folder.
             settling.settle(out, settings, pipeline.load_classifier(model))
-        return finish(plan, counted)
+        return finish(plan, counted, forgotten)
 
 
 @contextlib.contextmanager
@@ -187,8 +192,7 @@ def read_ended(plan):
         plan: `planning.Plan`.
 
     Returns:
-        Pair of the rows in all, and a dict by the names of shards, and of
-        parts for archives, of lists of pairs of a name and a reason.
+        `planning.Ended`, without what is forgotten.
     """
     found = plan.listings()
     failed = {
@@ -201,23 +205,22 @@ def read_ended(plan):
     def read(name):
         return name, tables.read_counts(planning.shard_path(plan.out, name))
 
-    rows = 0
+    rows = {}
     for name, counts in map_ahead(read, names, 8):
-        rows += counts.rows
-        failed[name] = counts.failed
-    return rows, failed
+        rows[name] = counts.rows
+        left_out = plan.forgotten.get(name, ())
+        failed[name] = [
+            pair for pair in counts.failed if pair[0] not in left_out
+        ]
+    return planning.Ended(rows, failed)
 
 
-def failed_shards(plan):
-    """Returns the names of the shards and parts in which clips have failed."""
-    return [name for name, found in read_ended(plan)[1].items() if found]
-
-
-def finish(plan, counted):
+def finish(plan, counted, forgotten):
     """Writes the list of what failed, and returns the `Result`."""
     # A process that outlived its run may have written what is out of date.
     plan.clear()
-    rows, failed = read_ended(plan)
-    pairs = sorted(pair for found in failed.values() for pair in found)
+    ended = read_ended(plan)
+    pairs = sorted(pair for found in ended.failed.values() for pair in found)
     tables.write_failed(plan.out, pairs)
-    return Result(rows, pairs, counted)
+    rows = sum(ended.rows.values())
+    return Result(rows, pairs, counted, sorted(forgotten))

@@ -159,4 +159,8 @@ def run(arguments):
     if len(result.failed) > SHOWN:
         more = len(result.failed) - SHOWN
         print(f"  and {more} more, in failed.csv", file=sys.stderr)
+    for name in result.forgotten[:SHOWN]:
+        print(f"  {printable(name)}: no source any more, forgotten")
+    if len(result.forgotten) > SHOWN:
+        print(f"  and {len(result.forgotten) - SHOWN} more forgotten")
     return console.LEFT_OUT if result.failed else 0

@@ -37,7 +37,8 @@ def test_what_sources_stand_for(sounds):
 
 def test_what_is_missing_is_found_out_by_who_reads_it(sounds):
     (found,) = listing.find([str(sounds / "no.wav")])
-    assert found[1:] == (None, None)
+    assert (found.size, found.version) == (None, None)
+    assert found.source == str(sounds / "no.wav")
     with pytest.raises(FileNotFoundError, match="no audio file matches"):
         list(listing.find([str(sounds / "*.mp3")]))
     (sounds / "empty").mkdir()

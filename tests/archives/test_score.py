@@ -203,6 +203,65 @@ def test_what_has_changed_or_failed_is_scored_anew(sounds, preset, tmp_path):
     assert score([other], preset, out).counters == {}
 
 
+def test_a_source_given_by_mistake_is_forgotten(sounds, preset, tmp_path):
+    """What it has in its stead is scored; what else has failed is told."""
+    out, listed = tmp_path / "out", tmp_path / "list.csv"
+    listed.write_text("file\nsounds/1.wav\nsounds/bad.wav\nsounds/l.wav\n")
+    (tmp_path / "no.tar").write_text("no archive")
+    (tmp_path / "text.txt").write_text("no audio")
+    named = [tmp_path / "no.tar", tmp_path / "text.txt", tmp_path / "sond"]
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "worse.wav").write_text("no audio")
+    result = score([listed, *named, folder], preset, out)
+    assert result.forgotten == []
+    lasting = {str(sounds / "bad.wav"), str(folder / "worse.wav")}
+    mistakes = {str(each) for each in [sounds / "l.wav", *named]}
+    assert failed(out).keys() == lasting | mistakes
+    (scored,) = rows(out).items()
+    # The same sources: nothing is forgotten, and nothing scored anew.
+    result = score([listed, *named, folder], preset, out)
+    assert (result.forgotten, result.counters) == ([], {})
+    assert failed(out).keys() == lasting | mistakes
+    # Mended by another list, which leaves the first as it was.
+    mended = tmp_path / "mended.csv"
+    mended.write_text("file\nsounds/2.wav\n")
+    result = score([mended], preset, out)
+    assert set(result.forgotten) == mistakes
+    assert failed(out).keys() == lasting
+    assert rows(out)[scored[0]] == scored[1]
+    assert len(rows(out)) == 2
+    # They are not tried again either; what failed beside them is.
+    result = score([mended], preset, out, retry_failed=True)
+    assert result.counters["clips_failed"] == 2
+    assert result.counters.get("archives", 0) == 0
+    assert failed(out).keys() == lasting
+    # The list itself was mended; a folder that is not given stays.
+    listed.write_text("file\nsounds/1.wav\n")
+    result = score([listed], preset, out)
+    assert result.forgotten == [str(sounds / "bad.wav")]
+    assert failed(out).keys() == {str(folder / "worse.wav")}
+    assert result.rows == 2
+    # Given again, it is tried again.
+    result = score([*named, sounds / "bad.wav"], preset, out)
+    assert failed(out).keys() == {
+        *map(str, named),
+        str(sounds / "bad.wav"),
+        str(folder / "worse.wav"),
+    }
+
+
+def test_an_archive_with_scores_is_not_forgotten(sounds, preset, tmp_path):
+    """Not even for what has failed in it."""
+    out = tmp_path / "out"
+    archive = f"{sounds}.tar.gz"
+    score([archive], preset, out)
+    before = rows(out)
+    assert score([sounds / "1.wav"], preset, out).forgotten == []
+    assert failed(out).keys() == {f"{archive}/../evil.wav"}
+    assert before.items() <= rows(out).items()
+
+
 def test_an_archive_that_has_changed_is_listed_anew(sounds, preset, tmp_path):
     out, path = tmp_path / "out", tmp_path / "a.tar"
     for names in (["0", "1"], ["2"]):
