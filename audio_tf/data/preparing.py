@@ -65,6 +65,9 @@ class Shard:
 def plan(folder, items, shard_bytes=None):
     """Says which clips are in which shard, but for those that are in others.
 
+    A set that is not finished is gone on with if it would be planned as it is
+    again; else what it holds is left there, and the rest is a set of its own.
+
     Args:
         folder: `pathlib.Path`, the folder of the sets.
         items: list of triples of the name of an entry, the bytes that it will
@@ -72,23 +75,52 @@ def plan(folder, items, shard_bytes=None):
         shard_bytes: int, bytes of a shard, or `None` for a part of the whole.
 
     Returns:
-        List of `Shard`, of one set; empty if all is in sets that are whole.
+        List of `Shard`, of one set; empty if all is in shards of others.
     """
-    there = set()
+    ended, begun = set(), {}
     for each in shards.sets_in(folder):
+        there = set()
+        for note in shards.read_notes(each).values():
+            there |= {row.entry for row in note.rows} | {*note.failures}
         if (each / shards.WHOLE).is_file():
-            for note in shards.read_notes(each).values():
-                there |= {row.entry for row in note.rows} | {*note.failures}
-    items = [each for each in items if each[0] not in there]
-    if not items:
-        return []
+            ended |= there
+        else:
+            begun[each] = there
+    for own in [*begun, None]:
+        # What was in shards when that set was planned, if it is this one.
+        there = ended.union(*(begun[each] for each in begun if each != own))
+        left = [each for each in items if each[0] not in there]
+        name, size = set_of(left, shard_bytes)
+        if own is None or own.name == name:
+            return arrange(folder / name, left, size) if left else []
+
+
+def set_of(items, shard_bytes=None):
+    """Returns the name of the set of some items, and the bytes of its shards.
+
+    Args:
+        items, shard_bytes: see `plan`.
+    """
     total = sum(size for _, size, _ in items)
     if shard_bytes is None:
         part = max(LEAST_BYTES, math.ceil(total / SHARDS))
         shard_bytes = min(BYTES, part)
     mark = [VERSION, shard_bytes, [name for name, _, _ in items]]
     digest = hashlib.sha256(json.dumps(mark).encode()).hexdigest()
-    folder = folder / digest[:16]
+    return digest[:16], shard_bytes
+
+
+def arrange(folder, items, shard_bytes):
+    """Says which clips are in which shard of a set, and writes it down.
+
+    Args:
+        folder: `pathlib.Path` of the set.
+        items: list, see `plan`; not empty.
+        shard_bytes: int.
+
+    Returns:
+        List of `Shard`.
+    """
     groups, size = [], math.inf
     for _, more, item in items:
         if size + more > shard_bytes:

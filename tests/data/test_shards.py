@@ -21,15 +21,17 @@ from audio_tf.corpora import Corpus
 from audio_tf.data import clips, feature_cache, preparing, shards
 
 
-def fill(folder, corpus, rate_hz=RATE_HZ, shard_bytes=12_000, order=1):
+def fill(
+    folder, corpus, rate_hz=RATE_HZ, shard_bytes=12_000, order=1, limit=None
+):
     """Fills shards as `audio-tf prepare` does, without Beam."""
     store = data.AudioCache(folder, rate_hz)
     items, failures = preparing.audio_items(store, corpus.files)
     sets = store.directory / shards.PREPARED
     planned = preparing.plan(sets, items, shard_bytes)
-    for shard in planned[::order]:
+    for shard in planned[:limit:order]:
         preparing.write_audio(shard, folder, rate_hz, "soundfile")
-    if planned:
+    if planned and limit is None:
         preparing.finish(planned)
     return planned, failures
 
@@ -160,6 +162,43 @@ def test_a_fill_that_was_killed_goes_on(tmp_path, monkeypatch):
     more = Corpus([*corpus.files, tmp_path / "new.wav"], [["a"]] * 8, ["a"])
     assert [each.clips for each in fill(broken, more)[0]] == [1]
     assert len(prepare(more, broken).in_shards) == 8
+
+
+def test_an_unfinished_set_of_another_corpus_is_not_made_anew(tmp_path):
+    """A limit left some out, and the corpus has one clip more, or one less."""
+    corpus, audio = make_corpus(tmp_path / "corpus")
+    folder = tmp_path / "cache"
+    first, _ = fill(folder, corpus, limit=2)
+    before = content(folder)
+    there = sum(each.clips for each in first[:2])
+    assert 0 < there < len(corpus)
+    write_clip(tmp_path / "new.wav", 307, seed=31)
+    files = [*corpus.files[1:], tmp_path / "new.wav"]
+    more = Corpus(files, [["a"]] * len(files), ["a"])
+    second, _ = fill(folder, more, limit=1)
+    assert sum(each.clips for each in second) == len(files) + 1 - there
+    # That is not finished either, and is gone on with beside the first, by
+    # whoever comes in its midst, too.
+    fill(folder, more, limit=2)
+    third, _ = fill(folder, more)
+    assert [each.folder for each in third] == [each.folder for each in second]
+    assert before.items() <= content(folder).items()
+    store = data.AudioCache(folder, RATE_HZ)
+    sets = store.directory / shards.PREPARED
+    rows = [
+        row.entry
+        for each in shards.sets_in(sets)
+        for note in shards.read_notes(each).values()
+        for row in note.rows
+    ]
+    wanted = {store.entry(file).name for file in [*corpus.files, files[-1]]}
+    assert sorted(rows) == sorted(wanted)
+    # All is in shards: neither corpus has anything left to do.
+    assert not fill(folder, more)[0] and not fill(folder, corpus)[0]
+    found = prepare(corpus, folder)
+    assert len(found.in_shards) == len(corpus)
+    for row, samples in enumerate(audio):
+        np.testing.assert_array_equal(found.read(row), samples)
 
 
 def test_bad_files_are_noted_once(tmp_path):
