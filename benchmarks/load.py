@@ -17,24 +17,34 @@ import pathlib
 import numpy as np
 import soundfile
 
-from audio_tf.client import load, load_figures
+from audio_tf import console
+from audio_tf.cli.flags import positive_float
+from audio_tf.client import ServerError, load, load_figures
 
 FIGURES = ("p50_s", "p90_s", "p99_s")
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(
+    """Measures a server or reads rows, by flags; errors are one line."""
+    parser = console.Parser(
+        prog="load.py",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("url", nargs="?", help="http://... or grpc://...")
     parser.add_argument("--name", help="of the curve (default: the URL)")
     parser.add_argument("--clip", help="WAV file (default: a second of noise)")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of a load")
-    parser.add_argument("--first", type=float, default=10.0, help="per second")
-    parser.add_argument("--factor", type=float, default=1.5)
-    parser.add_argument("--limit", type=float, default=1.0, help="p99, seconds")
-    parser.add_argument("--timeout", type=float, default=10.0)
+    parser.add_argument(
+        "--seconds", type=positive_float, default=20.0, help="of a load"
+    )
+    parser.add_argument(
+        "--first", type=positive_float, default=10.0, help="per second"
+    )
+    parser.add_argument("--factor", type=positive_float, default=1.5)
+    parser.add_argument(
+        "--limit", type=positive_float, default=1.0, help="p99, seconds"
+    )
+    parser.add_argument("--timeout", type=positive_float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", help="file that rows are appended to")
     parser.add_argument("--rows", nargs="+", default=[], help="files of rows")
@@ -42,6 +52,12 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     if bool(arguments.url) == bool(arguments.rows):
         parser.error("give a URL to measure, or --rows")
+    with console.errors_in_one_line(argv, prog=parser.prog):
+        run(arguments)
+
+
+def run(arguments):
+    """Does what the flags ask for."""
     if arguments.url:
         rows = list(measured(arguments))
         if arguments.out:
@@ -58,6 +74,25 @@ def main(argv=None):
         draw(rows, arguments.plot, arguments.limit)
 
 
+def connected(url, clip, timeout_s):
+    """Returns a `load.Sender`, which has asked the server once.
+
+    Args:
+        url: str.
+        clip: bytes.
+        timeout_s: float.
+
+    Raises:
+        ValueError: if the URL is none, or no server answers there.
+    """
+    try:
+        return load.Sender(url, [clip], retries=0, timeout_s=timeout_s)
+    except (ValueError, ServerError) as error:
+        raise ValueError(
+            f"URL must be that of a server that answers: {error}"
+        ) from error
+
+
 def measured(arguments):
     """Yields a row of each load."""
     rng = np.random.default_rng(arguments.seed)
@@ -68,9 +103,7 @@ def measured(arguments):
         noise = rng.uniform(-0.5, 0.5, 16_000)
         soundfile.write(file, noise, 16_000, format="WAV")
         clip = file.getvalue()
-    with load.Sender(
-        arguments.url, [clip], retries=0, timeout_s=arguments.timeout
-    ) as send:
+    with connected(arguments.url, clip, arguments.timeout) as send:
 
         def measure(rate_per_s, seconds=arguments.seconds):
             due = load.poisson(rate_per_s, seconds, rng)

@@ -155,12 +155,19 @@ def locked(out):
     """Refuses a second run into the same folder of this machine.
 
     Raises:
+        OSError: if there is no such folder and none can be made.
         RuntimeError: if there is one.
     """
     if places.is_remote(out):
         yield
         return
-    os.makedirs(out, exist_ok=True)
+    try:
+        os.makedirs(out, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            "`out` must be a folder that is there or can be made. "
+            f"Received: {out} ({error.strerror})"
+        ) from error
     with open(os.path.join(out, ".lock"), "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -43,10 +43,7 @@ def scope(strategy):
         )
     if strategy == "none":
         return contextlib.nullcontext()
-    if "TF_CONFIG" in os.environ:
-        raise ValueError(
-            f"{ONE_HOST} Received: TF_CONFIG={os.environ['TF_CONFIG']}"
-        )
+    check_environment()
     backend = keras.backend.backend()
     if backend not in SCOPES:
         raise ValueError(
@@ -54,6 +51,20 @@ def scope(strategy):
             f"Received: backend {backend!r}"
         )
     return SCOPES[backend]()
+
+
+def check_environment():
+    """Raises a `ValueError` if the environment names hosts as TensorFlow does.
+
+    They would be ignored, and each host would train alone.
+    """
+    if "TF_CONFIG" in os.environ:
+        raise ValueError(
+            "`distribution` takes no hosts from TF_CONFIG: without that "
+            "variable it is over the devices of one host, and over several on "
+            "KERAS_BACKEND=jax with --job-addresses. "
+            f"Received: TF_CONFIG={os.environ['TF_CONFIG']}"
+        )
 
 
 def tensorflow_scope():

@@ -64,6 +64,9 @@ class HostSettings(Settings):
 
     def check(self):
         super().check()
+        if self.distribution != "none":
+            # Before a corpus is read, or a run begun.
+            distribution.check_environment()
         places(self)
 
 

@@ -451,6 +451,11 @@ def test_bad_input_is_one_line(sounds, preset, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(Bucket, "files", {})
     out, model = tmp_path / "out", preset / "preset"
     flags = ["--out", out, "--model", model]
+    file = sounds / "0.wav"
+    for place in (file, file / "scores"):
+        line = refusal(capsys, sounds, "--model", model, "--out", place)
+        assert "--out must be a folder that is there or can be made" in line
+        assert f"Received: {place} (" in line
     (sounds / "list.csv").write_text("path\na.wav\n")
     for sources, words in (
         ([sounds / "*.mp3"], "no audio file matches"),

@@ -81,6 +81,17 @@ def test_only_jax_trains_over_hosts(monkeypatch):
         settings(job_addresses="a:1,b:1", process_id=0)
 
 
+@pytest.mark.parametrize("backend", ["jax", "tensorflow"])
+def test_hosts_of_tensorflow_are_refused(backend, monkeypatch):
+    """On JAX, too, before a corpus is read; one device asks for none."""
+    monkeypatch.setattr(keras.backend, "backend", lambda: backend)
+    monkeypatch.setenv("TF_CONFIG", '{"task": 0}')
+    Settings()
+    words = r"`distribution` takes no hosts .*Received: TF_CONFIG={\"task\": 0}"
+    with pytest.raises(ValueError, match=words):
+        settings()
+
+
 def test_a_run_does_not_keep_its_hosts(on_jax):
     started = settings(job_addresses="a:1,b:1", process_id=1)
     content = started.to_json()
