@@ -101,6 +101,75 @@ pretrain.main(
 """
 
 
+# The same steps, by one device at once and by two devices in three parts. A
+# step has all utterances, as other batches are others in parts, too; all frames
+# are masked, as parts draw other masks; and the steps are the first of many, as
+# the rate falls from part to part.
+ACCUMULATING = """
+import json
+import pathlib
+import sys
+
+import keras
+import numpy as np
+import soundfile
+
+from audio_tf.data.shares import Share
+from audio_tf.runs import distribution, pretrain, pretrain_batches
+
+out, kwargs = sys.argv[1:]
+out = pathlib.Path(out)
+(out / "corpus").mkdir()
+rng = np.random.default_rng(0)
+for number in range(14):
+    noise = 0.02 * (1 + number) * rng.standard_normal(3_000)
+    soundfile.write(out / "corpus" / f"{number}.wav", noise, 8_000)
+for strategy, parts in (("none", 1), ("data_parallel", 3)):
+    settings = pretrain.PretrainSettings(
+        dataset="folder",
+        data_dir=str(out / "corpus"),
+        cache_dir=str(out / "cache"),
+        features="s3prl",
+        target="input",
+        feature_cache=True,
+        buckets=1,
+        masking="s3prl",
+        masking_kwargs={
+            "mask_rate": 1.0,
+            "run_frames": 1,
+            "zero_rate": 1.0,
+            "replace_rate": 0.0,
+        },
+        model_kwargs=json.loads(kwargs),
+        warmup=0.0,
+        learning_rate=0.1,
+        steps=100_000,
+        batch_size=12,
+        accumulate=parts,
+        distribution=strategy,
+    )
+    with distribution.scope(settings.distribution):
+        keras.utils.set_random_seed(0)
+        share = Share(devices=distribution.num_devices())
+        found, _ = pretrain_batches.load_batches(
+            settings, {"train": settings.load()["train"]}, None, share
+        )
+        model = pretrain.build(settings)
+        history = model.fit(
+            found["train"].training(0),
+            epochs=4,
+            steps_per_epoch=parts,
+            verbose=0,
+        )
+        facts = {
+            "devices": share.devices,
+            "batches": len(found["train"]),
+            "losses": history.history["loss"],
+        }
+        print("found", json.dumps(facts))
+"""
+
+
 def run(backend, arguments, devices=1):
     """Runs Python on a backend, and returns the process that is done."""
     done = subprocess.run(
@@ -153,6 +222,25 @@ def test_two_devices_equal_one_and_pretrain(backend, strategy, tmp_path):
     # Or the weights would be equal because nothing was trained.
     assert len(set(one["loss"])) == 3
     assert (tmp_path / "run" / "preset" / "provenance.json").is_file()
+
+
+@pytest.mark.long
+def test_two_devices_in_parts_equal_one_at_once(tmp_path):
+    """`--accumulate` over the devices of one host: each step is the same."""
+    pytest.importorskip("jax")
+    program = tmp_path / "program.py"
+    program.write_text(ACCUMULATING)
+    kwargs = json.dumps({**tiny.SIZES, "dropout": 0.0})
+    done = run("jax", [program, tmp_path, kwargs], devices=2)
+    one, two = (
+        json.loads(line.removeprefix("found "))
+        for line in done.stdout.splitlines()
+        if line.startswith("found ")
+    )
+    assert (one["devices"], one["batches"]) == (1, 1)
+    assert (two["devices"], two["batches"]) == (2, 3)
+    assert len(set(one["losses"])) == 4
+    np.testing.assert_allclose(two["losses"], one["losses"], rtol=1e-4)
 
 
 def test_a_classifier_trains_on_jax(tmp_path):
