@@ -20,8 +20,12 @@ stopped. --out gets table2.md, table2.json and a folder for each row. The table
 says of each row whether its attention was causal; `"causal"` in the config of
 the pre-training holds that equal where the attentions can be.
 
-Beside the table's rows there are local attention alone, and local and full
-attention layer by layer in turn (`hybrid_local`), without published figures.
+Beside the table's rows there are the paper's method of 2020, which begins with
+the patterns of Raganato et al. (`raganato_synthesizer`; its paper prints the
+same accuracies), and without published figures local attention alone, and local
+and full attention layer by layer in turn (`hybrid_local`), where each of the
+two has one layer that is applied again. A row that was not measured says
+"not run".
 
 `fsd50k` is Table 1 of "Audio Transformers" (arXiv 2105.00335): four
 convolutional rivals and four Audio Transformers, each trained with --seeds, on
