@@ -13,7 +13,7 @@ from keras import ops
 
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import masks, statistics
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_flags, check_sizes, pair_of
 from audio_tf.ops.layer import Layer
 
 # PyTorch's defaults. Keras' own momentum of 0.99 takes hundreds of updates to
@@ -157,6 +157,7 @@ class Convolution(Stage, Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         check_sizes(filters=filters, kernel_size=kernel_size, strides=strides)
+        check_flags(use_bias=use_bias)
         if kernel_size % 2 == 0:
             raise ValueError(
                 "`kernel_size` must be odd, so that a kernel has a middle. "
@@ -260,13 +261,16 @@ class ConvolutionBlock(Stage, Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         check_sizes(depth=depth, strides=strides)
+        check_flags(use_bias=use_bias)
         self.filters = filters
         self.depth = depth
         self.kernel_size = kernel_size
         self.strides = strides
         self.use_bias = use_bias
-        self.pool_size = tuple(pool_size)
-        self.pool_strides = tuple(pool_strides or pool_size)
+        self.pool_size = pair_of("pool_size", pool_size)
+        self.pool_strides = self.pool_size
+        if pool_strides is not None:
+            self.pool_strides = pair_of("pool_strides", pool_strides)
         self.convolutions = [
             Convolution(
                 filters,

@@ -37,13 +37,14 @@ def check_augmentation(layers, domains, sample_rate_hz):
         sample_rate_hz: int, the rate of the waveform.
 
     Raises:
-        TypeError: if something is no `Augmentation`, as a layer that mixes
-            targets too is none.
+        TypeError: if it is no list, or something in it is no `Augmentation`,
+            as a layer that mixes targets too is none.
         ValueError: if a layer is for something else, or for another rate; it
             names the layer.
     """
-    for layer in layers:
-        if not isinstance(layer, Augmentation):
+    several = isinstance(layers, (list, tuple))
+    for layer in layers if several else [layers]:
+        if not several or not isinstance(layer, Augmentation):
             raise TypeError(
                 "`augmentation` must be a list of augmentations of "
                 f"`audio_tf.layers`. Received: {layer!r}"
@@ -120,6 +121,8 @@ class MelBands(Frontend):
         # A waveform in half precision would lose its quiet parts.
         super().__init__(autocast=False, **kwargs)
         checks.check_sizes(num_mel_bins=num_mel_bins, stack_size=stack_size)
+        checks.check_sizes(sample_rate_hz=sample_rate_hz)
+        checks.check_positive(window_s=window_s, hop_s=hop_s)
         checks.check_flags(subtract_mean=subtract_mean)
         if compression not in COMPRESSIONS:
             raise ValueError(
@@ -127,10 +130,10 @@ class MelBands(Frontend):
                 f"{checks.closest(compression, COMPRESSIONS)}. "
                 f"Received: compression={compression!r}"
             )
-        if not 0.0 < hop_s <= window_s:
+        if hop_s > window_s:
             raise ValueError(
-                "`hop_s` must be above 0 and at most `window_s`, else samples "
-                f"are lost. Received: hop_s={hop_s}, window_s={window_s}"
+                "`hop_s` must be at most `window_s`, else samples are lost. "
+                f"Received: hop_s={hop_s}, window_s={window_s}"
             )
         check_augmentation(
             augmentation, ["spectrum", "features"], sample_rate_hz

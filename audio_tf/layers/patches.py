@@ -14,6 +14,7 @@ from audio_tf.layers.mel_frontend import (
 )
 from audio_tf.layers.spectral import LogMel
 from audio_tf.ops import masks
+from audio_tf.ops.checks import check_positive, check_sizes
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -71,6 +72,8 @@ class MelPatches(Frontend):
     ):
         # A waveform in half precision would lose its quiet parts.
         super().__init__(autocast=False, **kwargs)
+        check_sizes(num_mel_bins=num_mel_bins, sample_rate_hz=sample_rate_hz)
+        check_positive(window_s=window_s, hop_s=hop_s)
         check_augmentation(augmentation, ["features"], sample_rate_hz)
         self.num_mel_bins = num_mel_bins
         self.window_s = window_s

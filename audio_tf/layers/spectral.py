@@ -155,7 +155,7 @@ class Spectrogram(Layer):
         # Cast to half precision, quiet bands would drown in rounding.
         super().__init__(autocast=False, **kwargs)
         check_sizes(sample_rate_hz=sample_rate_hz, fft_length=fft_length)
-        check_positive(window_s=window_s)
+        check_positive(window_s=window_s, hop_s=hop_s)
         if not (is_number(pre_emphasis) and math.isfinite(pre_emphasis)):
             raise ValueError(
                 "`pre_emphasis` must be a finite number. "
@@ -168,7 +168,7 @@ class Spectrogram(Layer):
         self.pre_emphasis = pre_emphasis
         self.padding = padding
         self.window_size = round(window_s * sample_rate_hz)
-        self.hop_size = round(hop_s * sample_rate_hz) if hop_s > 0.0 else 0
+        self.hop_size = round(hop_s * sample_rate_hz)
         if padding not in PADDINGS:
             raise ValueError(
                 f"`padding` must be one of {list(PADDINGS)}. "

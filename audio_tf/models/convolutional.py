@@ -54,10 +54,10 @@ class ConvolutionalBackbone(AugmentedBackbone):
         **kwargs,
     ):
         # === Layers ===
-        augmentation = list(augmentation)
         check_augmentation(
             augmentation, ["waveform", "features"], sample_rate_hz
         )
+        augmentation = list(augmentation)
         patches = MelPatches(
             num_mel_bins,
             window_s,

@@ -4,6 +4,7 @@ import keras
 
 from audio_tf.layers import BidirectionalGRU, ConvolutionBlock
 from audio_tf.models.convolutional import ConvolutionalBackbone
+from audio_tf.ops.checks import check_sizes, pairs_of
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -20,14 +21,14 @@ class CRNNBackbone(ConvolutionalBackbone):
     Args:
         filters: int, channels of each convolution.
         kernel_size: int, odd, frames and bands of the kernels.
-        pools: pairs of ints, frames and bands of a window of the pooling
-            behind each convolution.
+        pools: list of pairs of ints, frames and bands of a window of the
+            pooling behind each convolution.
         units: int, units of each direction.
         **kwargs: arguments of `ConvolutionalBackbone`.
 
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range or of the wrong kind.
 
     Examples:
         >>> import numpy as np
@@ -48,9 +49,10 @@ class CRNNBackbone(ConvolutionalBackbone):
         units=64,
         **kwargs,
     ):
+        check_sizes(filters=filters, kernel_size=kernel_size, units=units)
         self.filters = filters
         self.kernel_size = kernel_size
-        self.pools = tuple(map(tuple, pools))
+        self.pools = pairs_of("pools", pools)
         self.units = units
         super().__init__(**kwargs)
 

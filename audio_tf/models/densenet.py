@@ -10,6 +10,7 @@ from audio_tf.layers import (
 )
 from audio_tf.models.convolutional import ConvolutionalBackbone
 from audio_tf.models.resnet import make_stem
+from audio_tf.ops.checks import check_sizes, sizes_of
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -23,15 +24,15 @@ class DenseNet121Backbone(ConvolutionalBackbone):
     12.5 M, which is no DenseNet-121's: it cannot be matched.
 
     Args:
-        depths: ints, units of each dense block; between two blocks frames and
-            bands are halved, and so are channels.
+        depths: list of ints, units of each dense block; between two blocks
+            frames and bands are halved, and so are channels.
         growth: int, channels that each unit adds.
         stem_filters: int, channels of the first convolution.
         **kwargs: arguments of `ConvolutionalBackbone`.
 
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range or of the wrong kind.
 
     Examples:
         >>> import numpy as np
@@ -45,7 +46,8 @@ class DenseNet121Backbone(ConvolutionalBackbone):
     def __init__(
         self, depths=(6, 12, 24, 16), growth=32, stem_filters=64, **kwargs
     ):
-        self.depths = tuple(depths)
+        check_sizes(growth=growth, stem_filters=stem_filters)
+        self.depths = sizes_of("depths", depths, empty=False)
         self.growth = growth
         self.stem_filters = stem_filters
         super().__init__(**kwargs)

@@ -60,19 +60,15 @@ class MelResNetBackbone(AugmentedBackbone):
         dtype=None,
         **kwargs,
     ):
-        if not len(filters):
-            raise ValueError(
-                "`filters` must have a number for each block. "
-                f"Received: filters={filters}"
-            )
+        filters = checks.sizes_of("filters", filters, empty=False)
         checks.check_sizes(sample_rate_hz=sample_rate_hz)
         # === Layers ===
-        augmentation = list(augmentation)
         check_augmentation(
             augmentation,
             ["waveform", "spectrum", "features"],
             sample_rate_hz,
         )
+        augmentation = list(augmentation)
         bands = MelBands(
             num_mel_bins,
             window_s,
@@ -113,7 +109,7 @@ class MelResNetBackbone(AugmentedBackbone):
         # === Config ===
         self.bands = bands
         self.stages = stages
-        self.filters = tuple(filters)
+        self.filters = filters
         self.num_mel_bins = num_mel_bins
         self.window_s = window_s
         self.hop_s = hop_s

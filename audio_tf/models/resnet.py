@@ -4,6 +4,7 @@ import keras
 
 from audio_tf.layers import BandPooling, ConvolutionBlock, ResidualBlock
 from audio_tf.models.convolutional import ConvolutionalBackbone
+from audio_tf.ops.checks import check_sizes, sizes_of
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -19,14 +20,15 @@ class ResNet18Backbone(ConvolutionalBackbone):
     mask between their layers: padding of a clip would reach its frames.
 
     Args:
-        filters: ints, channels of the blocks of each part. All parts but the
-            first halve frames and bands; what comes before quarters them.
+        filters: list of ints, channels of the blocks of each part. All parts
+            but the first halve frames and bands; what comes before quarters
+            them.
         depth: int, residual blocks of each part.
         **kwargs: arguments of `ConvolutionalBackbone`.
 
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range or of the wrong kind.
 
     Examples:
         >>> import numpy as np
@@ -38,7 +40,8 @@ class ResNet18Backbone(ConvolutionalBackbone):
     """
 
     def __init__(self, filters=(64, 128, 256, 512), depth=2, **kwargs):
-        self.filters = tuple(filters)
+        check_sizes(depth=depth)
+        self.filters = sizes_of("filters", filters, empty=False)
         self.depth = depth
         super().__init__(**kwargs)
 

@@ -4,6 +4,7 @@ import keras
 
 from audio_tf.layers import BandPooling, ConvolutionBlock
 from audio_tf.models.convolutional import ConvolutionalBackbone
+from audio_tf.ops.checks import sizes_of
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -19,13 +20,13 @@ class VGGLikeBackbone(ConvolutionalBackbone):
     many convolutions each block has; (3, 2, 1) gives that count.
 
     Args:
-        filters: ints, channels of the convolutions of each block.
-        depths: ints, convolutions of each block.
+        filters: list of ints, channels of the convolutions of each block.
+        depths: list of ints, convolutions of each block.
         **kwargs: arguments of `ConvolutionalBackbone`.
 
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range or of the wrong kind.
 
     Examples:
         >>> import numpy as np
@@ -39,13 +40,13 @@ class VGGLikeBackbone(ConvolutionalBackbone):
     head = {"pooling": "max_mean", "hidden_dim": 256}
 
     def __init__(self, filters=(32, 64, 128), depths=(3, 2, 1), **kwargs):
-        if len(filters) != len(depths) or not len(filters):
+        self.filters = sizes_of("filters", filters, empty=False)
+        self.depths = sizes_of("depths", depths, empty=False)
+        if len(filters) != len(depths):
             raise ValueError(
                 "Each block must have one of `filters` and of `depths`. "
                 f"Received: filters={filters}, depths={depths}"
             )
-        self.filters = tuple(filters)
-        self.depths = tuple(depths)
         super().__init__(**kwargs)
 
     def make_stages(self, dtype):

@@ -102,30 +102,95 @@ def check_choice(name, value, choices):
 def check_sizes(**sizes):
     """Raises a `ValueError` that names the first that is no positive int."""
     for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        if not is_size(size):
             raise ValueError(
                 f"`{name}` must be a positive integer. "
                 f"Received: {name}={size!r}"
             )
 
 
-def sizes_of(name, sizes):
+def is_size(value):
+    """Returns whether a value is a positive int, and not a bool."""
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def check_list(name, values, of="values", empty=True):
+    """Raises a `ValueError` unless an argument is a list or a tuple.
+
+    Args:
+        name: str, the argument that the error names.
+        values: what it was given.
+        of: str, what the list is of, for the error.
+        empty: bool, whether the list may be empty.
+    """
+    if not isinstance(values, (list, tuple)) or not (empty or values):
+        raise ValueError(
+            f"`{name}` must be a list of {of}{'' if empty else ', not empty'}. "
+            f"Received: {name}={values!r}"
+        )
+
+
+def sizes_of(name, sizes, empty=True):
     """Checks a list of sizes, and returns it as a tuple.
 
     Args:
         name: str, the argument that an error names.
         sizes: list or tuple of positive ints.
+        empty: bool, whether it may be empty.
 
     Raises:
         ValueError: if it is something else.
     """
-    if not isinstance(sizes, (list, tuple)):
+    meant = "positive integers"
+    check_list(name, sizes, meant, empty)
+    if not all(map(is_size, sizes)):
         raise ValueError(
-            f"`{name}` must be a list of integers. Received: {name}={sizes!r}"
+            f"`{name}` must be a list of {meant}. Received: {name}={sizes!r}"
         )
-    for size in sizes:
-        check_sizes(**{name: size})
     return tuple(sizes)
+
+
+def is_pair(value):
+    """Returns whether a value is a list or tuple of two positive ints."""
+    pair = isinstance(value, (list, tuple)) and len(value) == 2
+    return pair and all(map(is_size, value))
+
+
+def pair_of(name, sizes):
+    """Checks a pair of sizes, and returns it as a tuple.
+
+    Args:
+        name: str, the argument that an error names.
+        sizes: list or tuple of two positive ints.
+
+    Raises:
+        ValueError: if it is something else.
+    """
+    if not is_pair(sizes):
+        raise ValueError(
+            f"`{name}` must be a pair of positive integers. "
+            f"Received: {name}={sizes!r}"
+        )
+    return tuple(sizes)
+
+
+def pairs_of(name, pairs):
+    """Checks a list of pairs of sizes, and returns it as a tuple of tuples.
+
+    Args:
+        name: str, the argument that an error names.
+        pairs: list or tuple, not empty, of pairs of positive ints.
+
+    Raises:
+        ValueError: if it is something else.
+    """
+    meant = "pairs of positive integers"
+    check_list(name, pairs, meant, empty=False)
+    if not all(map(is_pair, pairs)):
+        raise ValueError(
+            f"`{name}` must be a list of {meant}. Received: {name}={pairs!r}"
+        )
+    return tuple(map(tuple, pairs))
 
 
 def check_flags(**flags):

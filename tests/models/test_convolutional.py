@@ -158,3 +158,70 @@ def test_what_a_rival_has_not_is_refused():
     ):
         with pytest.raises(error, match=message):
             models.VGGLikeBackbone(**wrong)
+
+
+LIST = "must be a list of positive integers"
+SIZE = "must be a positive integer"
+NUMBER = "must be a positive number"
+WRONG = {
+    models.CRNNBackbone: {
+        "filters": (SIZE, [0, -1, "4", [4], 2.5, True, None]),
+        "kernel_size": ("must be odd|" + SIZE, [0, 4, "3", None]),
+        "pools": (
+            "must be a list of pairs of positive integers",
+            [2, "ab", None, [], [2, 5], [(2,)], [(2, 0)], [(2, 2.5)]],
+        ),
+        "units": (SIZE, [0, -1, "4", None, [4]]),
+        "num_mel_bins": (SIZE, [0, -1, "96", None, 9.5]),
+        "window_s": (NUMBER, [0, -1, "0.03", None, [1], float("nan"), True]),
+        "hop_s": (NUMBER, [0, -1, "0.01", None, [1], float("inf"), True]),
+        "sample_rate_hz": (SIZE, [0, -1, "16000", None, [1], True]),
+        "trainable": ("must be True or False", ["x", None, 5]),
+    },
+    models.VGGLikeBackbone: {
+        "filters": (LIST, [5, "abc", None, [], [0], [4, -1], [4, "b"], {4: 5}]),
+        "depths": (LIST, [5, "abc", None, [], [0], [1, -1], [1, 1.5]]),
+    },
+    models.ResNet18Backbone: {
+        "filters": (LIST, [5, "abc", None, [], [0], [4, -1], [4, "b"], {4: 5}]),
+        "depth": (SIZE, [0, -1, "2", None, 1.5, [1]]),
+    },
+    models.DenseNet121Backbone: {
+        "depths": (LIST, [5, "abc", None, [], [0], [1, -1], [1, 1.5]]),
+        "growth": (SIZE, [0, -1, "2", None, 1.5, [1]]),
+        "stem_filters": (SIZE, [0, -1, "2", None, 1.5, [1]]),
+    },
+    models.MelResNetBackbone: {
+        "filters": (LIST, [5, "abc", None, [], [0], [4, -1], [4, "b"]]),
+        "window_s": (NUMBER, [0, "0.03", None]),
+        "hop_s": (NUMBER, [0, "0.01", None]),
+    },
+    layers.ConvolutionBlock: {
+        "pool_size": ("must be a pair of positive", [2, "22", (2,), (2, 0)]),
+        "pool_strides": ("must be a pair of positive", [0, (), 2, (2, 2.5)]),
+        "use_bias": ("must be True or False", ["no", 1, None]),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "family, argument",
+    [(family, argument) for family in WRONG for argument in WRONG[family]],
+)
+def test_a_wrong_argument_is_named_with_what_was_received(family, argument):
+    meant, values = WRONG[family][argument]
+    needed = {"filters": 4} if family is layers.ConvolutionBlock else {}
+    for value in values:
+        with pytest.raises(ValueError, match=f"^`{argument}` .*{meant}") as e:
+            family(**{**needed, argument: value})
+        assert str(e.value).endswith(f"Received: {argument}={value!r}")
+
+
+def test_a_single_augmentation_is_no_list():
+    one = layers.RandomGain()
+    for wrong in (None, 5, one):
+        for family in (models.CRNNBackbone, models.MelResNetBackbone):
+            with pytest.raises(
+                TypeError, match="`augmentation` must be a list"
+            ):
+                family(augmentation=wrong)
