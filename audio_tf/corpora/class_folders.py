@@ -3,6 +3,7 @@
 import pathlib
 
 from audio_tf.audio.audio_files import audio_below
+from audio_tf.corpora.arguments import check_names
 from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits, draw_splits
 from audio_tf.corpora.labels import check_vocabulary
 from audio_tf.ops.checks import closest
@@ -92,6 +93,8 @@ def read_class_folders(data_dir, vocabulary=None):
         ValueError: if audio lies beside the folders, or a folder is not in
             the vocabulary.
     """
+    if vocabulary is not None:
+        check_names(vocabulary=vocabulary)
     data_dir = pathlib.Path(data_dir)
     found = audio_below(data_dir)
     if not found:

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 
+from audio_tf.corpora.arguments import check_names
 from audio_tf.corpora.labels import check_vocabulary
 from audio_tf.ops.checks import closest
 
@@ -142,9 +143,10 @@ def split_by_speaker(where, corpus, speakers, val_speakers, test_speakers):
         within a split the clips keep their order.
 
     Raises:
-        ValueError: if a speaker is named twice or has no clip, or nobody is
-            left for training.
+        ValueError: if no list of speakers is given, a speaker is named twice
+            or has no clip, or nobody is left for training.
     """
+    check_names(val_speakers=val_speakers, test_speakers=test_speakers)
     corpus = dataclasses.replace(
         corpus,
         groups=list(speakers),

@@ -3,6 +3,7 @@
 import os
 import pathlib
 
+from audio_tf.corpora.arguments import check_names
 from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits, draw_splits
 from audio_tf.corpora.labels import (
     check_vocabulary,
@@ -61,6 +62,7 @@ def read_csv(path, vocabulary=None, seed=0):
         vocabulary = sorted({name.strip() for name in names} - {""})
         if not vocabulary:
             raise ValueError(f"{path}: no row has a label")
+    check_names(vocabulary=vocabulary)
     check_vocabulary(path, vocabulary)
     known = set(vocabulary)
     corpus = Corpus(

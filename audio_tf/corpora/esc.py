@@ -3,6 +3,7 @@
 import pathlib
 import re
 
+from audio_tf.corpora.arguments import check_numbers_by_split
 from audio_tf.corpora.corpus import Corpus, check_splits
 from audio_tf.corpora.lists import audio_path, read_rows
 from audio_tf.corpora.protocols import one_fold_in_turn
@@ -52,9 +53,10 @@ def read_esc(data_dir, folds, only_esc10=False):
 
     Raises:
         FileNotFoundError: if there is no such list.
-        ValueError: if a fold is in two splits or has no clip, or a category
-            has two targets.
+        ValueError: if `folds` is no such dict, a fold is in two splits or has
+            no clip, or a category has two targets.
     """
+    check_numbers_by_split(folds=folds)
     data_dir = pathlib.Path(data_dir)
     path, rows = find_esc(data_dir, only_esc10)
     order, clips = {}, []

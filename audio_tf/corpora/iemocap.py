@@ -3,6 +3,7 @@
 import pathlib
 import re
 
+from audio_tf.corpora.arguments import check_numbers_by_split
 from audio_tf.corpora.corpus import Corpus, check_splits
 from audio_tf.corpora.lists import read_list
 from audio_tf.corpora.protocols import one_fold_in_turn
@@ -51,9 +52,10 @@ def read_iemocap(data_dir, folds=IEMOCAP_FOLDS):
 
     Raises:
         FileNotFoundError: if a session that is asked for is not there.
-        ValueError: if a session is in two splits, or a line of a dialog does
-            not fit; it names file and line.
+        ValueError: if `folds` is no such dict, a session is in two splits, or
+            a line of a dialog does not fit; it names file and line.
     """
+    check_numbers_by_split(folds=folds)
     data_dir = pathlib.Path(data_dir)
     used = [session for sessions in folds.values() for session in sessions]
     if len(set(used)) < len(used) or not set(used) <= set(range(1, 6)):

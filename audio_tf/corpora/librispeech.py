@@ -5,6 +5,7 @@ import re
 
 from audio_tf.audio.audio_files import audio_below, is_folder
 from audio_tf.corpora import phones
+from audio_tf.corpora.arguments import check_names, check_names_by_split
 from audio_tf.corpora.corpus import check_splits
 from audio_tf.corpora.protocols import Protocol
 from audio_tf.corpora.speech_corpus import SpeechCorpus, collect
@@ -98,7 +99,7 @@ def read_librispeech(
         subsets = [
             each for each in LIBRISPEECH_SUBSETS if is_folder(root / each)
         ]
-    splits = {} if isinstance(subsets, str) else subsets_by_split(subsets)
+    splits = subsets_by_split(subsets)
     named = [each for group in splits.values() for each in group]
     if not named:
         raise FileNotFoundError(
@@ -154,12 +155,14 @@ def subsets_by_split(subsets):
         subsets: such a dict, or a list of subsets, each of which is a split.
 
     Raises:
-        ValueError: if a subset is named twice.
+        ValueError: if it is neither, or a subset is named twice.
     """
     named = subsets
     if not isinstance(subsets, dict):
+        check_names(subsets=subsets)
         subsets = {each: [each] for each in named}
     else:
+        check_names_by_split("subsets", subsets)
         named = [each for group in subsets.values() for each in group]
     if len(set(named)) < len(named):
         raise ValueError(

@@ -8,6 +8,7 @@ import random
 import numpy as np
 
 from audio_tf.corpora import phones
+from audio_tf.corpora.arguments import check_names_by_split
 from audio_tf.corpora.corpus import Corpus
 from audio_tf.corpora.labels import compose_unicode
 
@@ -186,6 +187,7 @@ class SpeechCorpus(Corpus):
         Raises:
             ValueError: if an utterance is in two lists, or a split is empty.
         """
+        check_names_by_split("lists", lists, paths=True)
         rows = {name: row for row, name in enumerate(self.utterances)}
         lists = {
             split: phones.read_utterance_list(names)

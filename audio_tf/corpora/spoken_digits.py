@@ -6,6 +6,7 @@ import typing
 
 from audio_tf.audio.audio_files import audio_below
 from audio_tf.corpora import phones
+from audio_tf.corpora.arguments import check_names, check_numbers_by_split
 from audio_tf.corpora.corpus import Corpus, check_splits, split_by_speaker
 from audio_tf.corpora.labels import compose_unicode
 from audio_tf.corpora.protocols import without
@@ -107,6 +108,7 @@ def read_fsdd(data_dir, splits=None, strict=False):
     """
     data_dir = pathlib.Path(data_dir)
     splits = FSDD_SPLITS if splits is None else splits
+    check_numbers_by_split(splits=splits)
     used = [index for indices in splits.values() for index in indices]
     if len(set(used)) < len(used):
         raise ValueError(
@@ -188,6 +190,7 @@ def read_fsdd_clips(
             f"`classes` must be one of {list(FSDD_CLASSES)}"
             f"{closest(classes, FSDD_CLASSES)}. Received: classes={classes!r}"
         )
+    check_names(val_speakers=val_speakers, test_speakers=test_speakers)
     by_speaker = bool(val_speakers or test_speakers)
     if by_speaker and classes == "speakers":
         raise ValueError(

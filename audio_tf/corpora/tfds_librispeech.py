@@ -3,6 +3,7 @@
 import os
 import pathlib
 
+from audio_tf.corpora.arguments import check_names
 from audio_tf.corpora.librispeech import read_librispeech, subsets_by_split
 
 # TFDS' name of the split by the name of the release's subset.
@@ -96,6 +97,8 @@ def export_librispeech(data_dir, out_dir, subsets=None, progress=True):
     there = [
         name for name, key in TFDS_SPLITS.items() if key in builder.info.splits
     ]
+    if subsets is not None:
+        check_names(subsets=subsets)
     subsets = there if subsets is None else list(subsets)
     if not subsets or not set(subsets) <= set(there):
         raise ValueError(

@@ -126,11 +126,7 @@ def load(
             layout, an option is not as its reader takes it, or all clips
             lack what the task asks for.
     """
-    if task not in TASKS:
-        raise ValueError(
-            f"`task` must be one of {list(TASKS)}{closest(task, TASKS)}. "
-            f"Received: task={task!r}"
-        )
+    check_choice("task", task, TASKS)
     chosen = TASKS[task]
     if sample_rate_hz is not None:
         check_sizes(sample_rate_hz=sample_rate_hz)
@@ -139,19 +135,13 @@ def load(
     if folder is None:
         seed = options.setdefault("seed", 0)
         folder = made_dir(dataset, seed, cache_dir)
-    if "folds" in options and "folds" in chosen.layouts[dataset].takes:
-        check_folds(options["folds"])
     root = layouts.resolve(chosen.layouts, dataset, folder)
     for option, name in chosen.lists.items():
         takes = chosen.layouts[dataset].takes
         if option in takes and (pathlib.Path(root) / name).is_file():
             options.setdefault(option, pathlib.Path(root) / name)
     splits = layouts.load(chosen.layouts, dataset, root, options)
-    if split not in splits:
-        raise ValueError(
-            f"`split` must be one of {list(splits)}{closest(split, splits)}. "
-            f"Received: split={split!r}"
-        )
+    check_choice("split", split, splits)
     corpus = splits[split]
     if not len(corpus):
         filled = [each for each in splits if len(splits[each])]
@@ -255,20 +245,6 @@ def made_dir(dataset, seed, cache_dir):
         cache_dir: folder of the cache.
     """
     return pathlib.Path(cache_dir, f"{dataset}-{seed}")
-
-
-def check_folds(folds):
-    """Raises a `ValueError` unless folds are a dict of lists of integers."""
-    if not isinstance(folds, dict) or not all(
-        isinstance(numbers, (list, tuple, range))
-        and all(isinstance(each, (int, np.integer)) for each in numbers)
-        for numbers in folds.values()
-    ):
-        raise ValueError(
-            "`folds` must be a dict by split of lists of integers, such as "
-            "{'train': [1, 2, 3], 'val': [4], 'test': [5]}. "
-            f"Received: folds={folds!r}"
-        )
 
 
 def find_lacking(corpus, chosen):

@@ -92,7 +92,8 @@ def reject_unknown(owner, given, known):
 
 def check_choice(name, value, choices):
     """Raises a `ValueError` unless an argument is one of its choices."""
-    if value not in choices:
+    # What has no hash, as a list, is in no dict and no set, but may be asked.
+    if value not in list(choices):
         raise ValueError(
             f"`{name}` must be one of {list(choices)}{closest(value, choices)}"
             f". Received: {name}={value!r}"

@@ -4,12 +4,14 @@ import argparse
 import subprocess
 import sys
 
+import numpy as np
 import pytest
-from corpus_files import write_audio, write_fsdd, write_librispeech
+from corpus_files import write_audio, write_csv, write_fsdd, write_librispeech
 
 from audio_tf import corpora
 from audio_tf.corpora import (
     CORPORA,
+    SPEECH,
     Layout,
     load_corpus,
     load_speech,
@@ -142,3 +144,62 @@ def test_files_are_read_without_tensorflow(tmp_path):
         text=True,
     )
     assert done.stdout.splitlines() == ["[]", "75", "[]"], done.stderr
+
+
+LISTS = "must be a list of strings"
+NUMBERS = "must be a dict by split of lists of integers"
+SUBSETS = "must be a list of strings|must be a dict by split of lists of str"
+BY_SPLIT = "must be a dict by split of lists of strings, or of paths"
+# Of each list that a reader takes what it was given in its place.
+NO_NUMBERS = [3, "3", [1, 2], {"train": 3}, {"train": "1"}, {"train": ["1"]}]
+NO_LISTS = {
+    "folds": (NUMBERS, [*NO_NUMBERS, None, {"train": [True]}]),
+    "splits": (NUMBERS, NO_NUMBERS),
+    "val_speakers": (LISTS, [3, "15", [15], None, {"15": 1}]),
+    "test_speakers": (LISTS, [3, "15", [15], None, {"15": 1}]),
+    "subsets": (SUBSETS, [3, "dev-clean", [3], {"train": "dev-clean"}]),
+    "lists": (BY_SPLIT, [3, "a.txt", ["a"], {"train": 3}, {"train": [3]}]),
+    "vocabulary": (LISTS, [3, [3], {"dog": 0}]),
+}
+
+
+def corpus_of(dataset, folder):
+    """Writes what is read before a reader comes to its lists."""
+    if dataset == "folder":
+        write_audio(folder / "a.wav")
+    elif dataset == "librispeech":
+        write_librispeech(folder)
+    elif dataset == "csv":
+        return write_csv(folder, "filename,labels\na.wav,dog\n")
+    else:
+        for inner in ("recordings", "wav", "AudioWAV", "Actor_01"):
+            (folder / inner).mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    "layouts, dataset, option",
+    [
+        (layouts, dataset, option)
+        for layouts in (CORPORA, SPEECH)
+        for dataset, layout in layouts.items()
+        for option in layout.takes
+        if option in NO_LISTS and dataset != "tfds_librispeech"
+    ],
+)
+def test_a_list_that_is_none_is_named(layouts, dataset, option, tmp_path):
+    """Whatever a reader is given for it, and whatever else is amiss."""
+    folder = corpus_of(dataset, tmp_path)
+    layout = layouts[dataset]
+    meant, values = NO_LISTS[option]
+    for value in values:
+        with pytest.raises(ValueError, match=f"^`{option}` ({meant})") as e:
+            layout.read(folder, **{option: value})
+        assert str(e.value).endswith(f"Received: {option}={value!r}")
+
+
+def test_lists_may_be_any_collection(tmp_path):
+    write_fsdd(tmp_path)
+    for indices in ([0], (0,), {0}, range(1), np.array([0])):
+        splits = corpora.read_fsdd(tmp_path, {"test": indices})
+        assert [x[-1] for x in splits["test"].utterances] == ["0"] * 2

@@ -99,6 +99,14 @@ def test_folds_that_are_no_dict_of_lists_are_refused(load, tmp_path, folds):
         load(tmp_path / "esc", folds=folds)
 
 
+@pytest.mark.parametrize("option", ["task", "split", "dataset"])
+def test_a_list_is_not_taken_for_a_name(load, tmp_path, option):
+    write_esc(tmp_path / "esc")
+    with pytest.raises(ValueError, match=f"`{option}` must be one of") as error:
+        load(tmp_path / "esc", **{option: ["train"]})
+    assert str(error.value).endswith(f"Received: {option}=['train']")
+
+
 def test_clips_without_phones_are_left_out_and_counted(load, tmp_path):
     source = write_fsdd(tmp_path / "fsdd")
     write_phones(source, "0_jackson_0", "1_theo_19", "2_theo_4")
