@@ -56,9 +56,14 @@ def first_line(error):
     return lines[0] if lines else repr(error)
 
 
-def first_names(names):
-    """Returns a printable text of the first few of some names."""
+def first_names(names, count=None):
+    """Returns a printable text of the first few of some names.
+
+    Args:
+        names: iterable of str.
+        count: int, how many there are if these are the first of them.
+    """
     names = list(names)
     shown = ", ".join(map(printable, names[:NAMES_SHOWN]))
-    more = len(names) - NAMES_SHOWN
+    more = (len(names) if count is None else count) - NAMES_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

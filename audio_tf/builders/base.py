@@ -21,6 +21,7 @@ from audio_tf.audio import packed
 from audio_tf.audio.decode import AudioError
 from audio_tf.builders import release as releases
 from audio_tf.builders import shards, verifying
+from audio_tf.terminal import NAMES_SHOWN
 
 # Enough to tell how large the samples of a corpus are.
 CLIPS_LOOKED_AT = 20
@@ -338,6 +339,10 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
             # Without what is left out it may be the whole release.
             "part": not complete,
             "left_out": left_out,
+            "report": {
+                what: {"count": len(names), "first": names[:NAMES_SHOWN]}
+                for what, names in self.release.report.items()
+            },
             "checksums": sums,
         }
         (folder / packed.BUILD).write_text(json.dumps(facts, indent=2), "utf-8")

@@ -11,6 +11,7 @@ from audio_tf.corpora.phones import read_phones
 # Beside the folder `LibriSpeech`, as CPC released them.
 ALIGNMENT = "converted_aligned_phones.txt"
 LISTS = {"train": "train_split.txt", "test": "test_split.txt"}
+NO_PHONES = np.zeros(0, np.int16)
 
 
 class LibrispeechPhones(AudioBuilder):
@@ -20,6 +21,11 @@ class LibrispeechPhones(AudioBuilder):
     `test` of CPC, of which all speakers are in both, with a phone each 10 ms.
     `subsets` has each subset that is there as a split, `train_clean_100` and
     so on, with phones where the file of CPC is there and has them.
+
+    An utterance without phones is built, with none: its audio and its speaker
+    are as good as the others', and `data.load` leaves it out where phones are
+    asked for. The build counts such utterances of each split, and whatever
+    else did not fit, such as utterances that are in none of CPC's lists.
     """
 
     VERSION = tfds.core.Version("1.0.0")
@@ -99,6 +105,9 @@ class LibrispeechPhones(AudioBuilder):
         else:
             # The file has train-clean-100, which need not be there.
             corpora = read_librispeech(self.source)
+        corpora = {
+            split.replace("-", "_"): corpus for split, corpus in corpora.items()
+        }
         phones = {}
         if ALIGNMENT in lists:
             phones = read_phones(self.source / ALIGNMENT)
@@ -106,7 +115,7 @@ class LibrispeechPhones(AudioBuilder):
         return Release(
             self.source,
             {
-                split.replace("-", "_"): make_clips(
+                split: make_clips(
                     self.source,
                     corpus.files,
                     [
@@ -132,6 +141,7 @@ class LibrispeechPhones(AudioBuilder):
                 ),
             },
             lists,
+            report=report_of(corpora, phones),
         )
 
     def counts(self):
@@ -146,4 +156,21 @@ class LibrispeechPhones(AudioBuilder):
         }
 
 
-NO_PHONES = np.zeros(0, np.int16)
+def report_of(corpora, phones):
+    """Returns what did not fit, and which utterances are without phones.
+
+    Args:
+        corpora: dict of `SpeechCorpus` by split, which share a report.
+        phones: dict by utterance of its phones.
+
+    Returns:
+        Dict of lists of names by a text, as `Release` has it.
+    """
+    report = dict(next(iter(corpora.values())).report)
+    # They are told by split, and without those that are in no split.
+    report.pop("utterances without labels", None)
+    for split, corpus in corpora.items():
+        without = [name for name in corpus.utterances if name not in phones]
+        if without:
+            report[f"utterances of {split} without phones"] = without
+    return report

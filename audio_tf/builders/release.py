@@ -44,6 +44,9 @@ class Release:
             audio_tf need beside the audio.
         folders: paths within the release of the folders whose audio must all
             be listed.
+        report: dict of lists of names by a text that says what did not fit
+            when the lists were read, or what clips lack that are built
+            nonetheless. A build counts them.
     """
 
     source: pathlib.Path
@@ -51,6 +54,7 @@ class Release:
     features: dict
     lists: list = dataclasses.field(default_factory=list)
     folders: list = dataclasses.field(default_factory=list)
+    report: dict = dataclasses.field(default_factory=dict)
 
     def clips(self):
         """Returns the clips of all splits, a list."""

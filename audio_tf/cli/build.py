@@ -210,9 +210,17 @@ def report(builder, folder):
 
 
 def report_facts(facts, folder):
-    """Prints what a build says of itself, and returns 1 if it lacks clips."""
+    """Prints what a build says of itself, and returns 1 if it lacks clips.
+
+    A clip that is there and lacks a label, as one of speech its phones, is
+    counted and no fault of the build.
+    """
     for name, reason in facts["left_out"].items():
         print(f"left out: {name}: {reason}")
+    # Builds of before have no report.
+    for what, found in facts.get("report", {}).items():
+        names = first_names(found["first"], found["count"])
+        print(f"{found['count']} {what}: {names}")
     whole = "complete" if facts["complete"] else "a part of the release"
     archives = ""
     if facts["checksums"]:

@@ -307,6 +307,60 @@ def test_what_is_beside_the_audio(built):
     }
 
 
+def test_utterances_without_phones_are_built_and_counted(tmp_path, capsys):
+    """And what CPC's lists and folders leave out, which is not built."""
+    source = RELEASES["librispeech_phones/cpc"](tmp_path / "release")
+    folder = source / "LibriSpeech" / "train-clean-100"
+    for name in ("5/11/5-11-0007", "5/11/13-17-0009"):
+        write_clip(folder / f"{name}.flac", 9, 16_000)
+    alignment = source / "converted_aligned_phones.txt"
+    lines = alignment.read_text().splitlines(keepends=True)
+    gone = [f"gone-{number} 0 1\n" for number in range(7)]
+    # Of 13-17-0000 there are none.
+    alignment.write_text("".join([*lines[:2], *gone]))
+    flags = ["--source", source, "--data-dir", tmp_path / "to", "--partial"]
+    expected = {
+        "cpc": {
+            "files not named by their folders": [
+                "train-clean-100/5/11/13-17-0009.flac"
+            ],
+            "labels without audio": [f"gone-{n}" for n in range(7)],
+            "utterances in no list": ["5-11-0007"],
+            "utterances of train without phones": ["13-17-0000"],
+        },
+        "subsets": {
+            "files not named by their folders": [
+                "train-clean-100/5/11/13-17-0009.flac"
+            ],
+            "utterances of train_clean_100 without phones": [
+                "13-17-0000",
+                "5-11-0007",
+            ],
+            "utterances of dev_clean without phones": ["7-19-0000"],
+        },
+    }
+    for config, found in expected.items():
+        assert main(["build", f"librispeech_phones/{config}", *flags]) == 0
+        printed = capsys.readouterr().out
+        build = tmp_path / "to" / "librispeech_phones" / config / "1.0.0"
+        facts = json.loads((build / "build.json").read_text())
+        assert facts["report"] == {
+            what: {"count": len(names), "first": names[:5]}
+            for what, names in found.items()
+        }
+        for what, names in found.items():
+            more = " and 2 more" if len(names) > 5 else ""
+            shown = ", ".join(names[:5])
+            assert f"{len(names)} {what}: {shown}{more}\n" in printed
+    examples = tfds.load(
+        "librispeech_phones/cpc", split="train", data_dir=tmp_path / "to"
+    ).as_numpy_iterator()
+    examples = {example["utterance"]: example for example in examples}
+    assert examples.keys() == {b"5-11-0000", b"13-17-0000"}
+    example = examples[b"13-17-0000"]
+    assert example["phones"].tolist() == [] and len(example["audio"])
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
