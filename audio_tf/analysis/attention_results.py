@@ -14,6 +14,7 @@ NUMBERS = (
     "inference_ratio",
     "training_ratio",
     "multiply_adds",
+    "paper_cost",
 )
 # What Figures 4 of 2020 and 5 of 2021 of arXiv 2006.05174 show of Table 2.
 TASK = "speaker"

@@ -26,13 +26,13 @@ AXES = {
     ),
     "multiply_adds": (
         "multiplications",
-        "multiply-adds, attentions\nalone, one input (millions)",
+        "multiply-adds, attentions\nalone (millions)",
         1e6,
     ),
     "paper_cost": (
         "theory",
-        "Theoretical Time of arXiv\n2006.05174 (millions)",
-        1e6,
+        "Theoretical Time of arXiv\n2006.05174 (thousands)",
+        1e3,
     ),
 }
 BASELINE_LINES = ("--", ":", "-.")

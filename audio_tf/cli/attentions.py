@@ -9,7 +9,9 @@ numbers formed on the way to the weights, "-" where the table has no such row.
 Attentions that blocks have in turn stand at their mean cost.
 
 --results adds what attentions have reached, and --plot draws it against the
-time that they take, against multiplications and against the paper's theory.
+time that they take, against multiplications and against the paper's theory:
+these two of the trained model where the results count both, as leaderboard.csv
+does, else of one layer of --length, --dim and --num-heads, as the title says.
 """
 
 import json
@@ -86,7 +88,7 @@ def run(arguments):
     if reached is not None:
         rows = with_results(rows, reached)
     if arguments.plot is not None:
-        plot(arguments.plot, rows, baselines, arguments.results)
+        plot(arguments.plot, rows, baselines, arguments.results, sizes)
     if arguments.json:
         for row in rows:
             print(json.dumps(row))
@@ -151,25 +153,41 @@ def with_results(rows, reached):
     ]
 
 
-def plot(path, rows, baselines, source):
+# What is counted of an attention, and not measured.
+COUNTS = ("multiply_adds", "paper_cost")
+
+
+def plot(path, rows, baselines, source, sizes):
     """Draws what attentions reach against what they cost.
+
+    All counts are of one size. If the results have both of `COUNTS`, they are
+    of the model that was trained; else of one layer of `sizes`.
 
     Args:
         path: the file that is written.
-        rows: list of dicts, as `with_results` gives them. The costs that the
-            results have count; where they have none, those of the rows.
+        rows: list of dicts, as `with_results` gives them.
         baselines: list of dicts of rows that are no attentions.
         source: path of the results.
+        sizes: triple of ints: frames, features and heads of the rows' counts.
     """
     from audio_tf.analysis import figures, row_charts
 
-    points = []
-    for row in rows:
-        point = {**row["reached"], "paper_cost": row["paper_cost"]}
-        if point.get("multiply_adds") is None:
-            point["multiply_adds"] = row["multiply_adds"]
-        points.append(point)
-    figures.save(row_charts.draw_tradeoff(points, baselines, str(source)), path)
+    own = all(
+        any(row["reached"].get(name) is not None for row in rows)
+        for name in COUNTS
+    )
+    if own:
+        points = [row["reached"] for row in rows]
+        counted = "the attentions of the trained model, one input"
+    else:
+        points = [
+            {**row["reached"], **{name: row[name] for name in COUNTS}}
+            for row in rows
+        ]
+        length, dim, num_heads = sizes
+        counted = f"one layer, {length} frames of {dim}, {num_heads} heads"
+    title = f"{source}\nmultiplications and theory: {counted}"
+    figures.save(row_charts.draw_tradeoff(points, baselines, title), path)
 
 
 def print_table(rows, full):

@@ -50,6 +50,7 @@ def measure_costs(file, asked):
     found = {
         "parameters": model.backbone.count_params(),
         "multiply_adds": multiply_adds(model.backbone, waveform.shape[1]),
+        "paper_cost": paper_cost(model.backbone, waveform.shape[1]),
         "peak_mib": memory / 2**20,
     }
     for each in loaded.values():
@@ -96,6 +97,49 @@ def multiply_adds(backbone, length):
         backbone: `AudioBackbone` that takes waveforms.
         length: int, samples.
     """
+    return sum(
+        block.attention.cost(*shape).multiply_adds
+        for block, shape in attended(backbone, length)
+    )
+
+
+def paper_cost(backbone, length):
+    """Sums the "Theoretical Time" of arXiv 2006.05174 over all attentions.
+
+    Args:
+        backbone, length: as `multiply_adds` takes them.
+
+    Returns:
+        float, or `None` if that paper does not have one of the attentions.
+    """
+    from audio_tf.attention import costs
+
+    found = [
+        costs.paper_cost(
+            block.attention_name,
+            *shape,
+            block.num_heads,
+            **{
+                name: getattr(block.attention, name)
+                for name in ("num_candidates", "intermediate_dim")
+                if hasattr(block.attention, name)
+            },
+        )
+        for block, shape in attended(backbone, length)
+    ]
+    return None if None in found else sum(found)
+
+
+def attended(backbone, length):
+    """Lists the blocks of a backbone and what comes to them for one input.
+
+    Args:
+        backbone, length: as `multiply_adds` takes them.
+
+    Returns:
+        List of pairs of a `TransformerBlock` and a pair of ints, the frames
+        that come to it and their features.
+    """
     import keras
 
     # From symbolic inputs, layers compute nothing but shapes.
@@ -105,7 +149,7 @@ def multiply_adds(backbone, length):
             "lengths": keras.KerasTensor((1,), "int32"),
         }
     )
-    return sum(
-        block.attention.cost(*x.shape[1:]).multiply_adds
+    return [
+        (block, x.shape[1:])
         for block, (x, _) in zip(backbone.blocks, inputs, strict=True)
-    )
+    ]

@@ -15,6 +15,7 @@ COLUMNS = (
     "seeds",
     "parameters",
     "multiply_adds",
+    "paper_cost",
     "inference_s",
     "inference_ratio",
     "training_s",

@@ -126,20 +126,31 @@ def test_the_command_line_joins_costs_and_results(
         ["3.483", "0.7000"],
         ["-", "0.6500"],
     ]
-    ((points, baselines, _, figure),) = drawn
-    # Its own count where the results have one, else that of the sizes.
-    xbox, local, full = (
-        attention.create(name, num_heads=12, key_dim=64, causal=False)
+    ((points, baselines, title, figure),) = drawn
+    # All are of the sizes that are given, since the results, which count the
+    # multiplications of some other model, do not have its theory.
+    table, xbox, local, full = (
+        attention.create(
+            name, num_heads=12, key_dim=64, causal=False, **options
+        )
         .cost(500, 768)
         .multiply_adds
-        for name in ("xbox", "local_dense_synthesizer", "full")
+        for name, options in (
+            ("raganato_synthesizer", {"max_length": 500, "folded": True}),
+            ("xbox", {}),
+            ("local_dense_synthesizer", {}),
+            ("full", {}),
+        )
     )
-    assert [point["multiply_adds"] for point in points] == [
-        5e6,
-        9e6,
-        xbox,
-        (local + full) / 2,
+    counts = [table, full, xbox, (local + full) / 2]
+    assert [point["multiply_adds"] for point in points] == counts
+    assert [point["paper_cost"] for point in points] == [
+        0.0,
+        3.768e6,
+        3.483e6,
+        None,
     ]
+    assert title.endswith("theory: one layer, 500 frames of 768, 12 heads")
     titles = [panel.get_title() for panel in figure.axes]
     assert titles == [
         "accuracy, not causal",
@@ -148,7 +159,6 @@ def test_the_command_line_joins_costs_and_results(
         "multiplications",
         "theory",
     ]
-    # The best of the rows by its name, at 5 million.
     drawn = [
         [
             cost
@@ -158,8 +168,37 @@ def test_the_command_line_joins_costs_and_results(
         ]
         for panel in figure.axes[1:]
     ]
-    assert 5.0 in drawn[2] and 5e6 not in drawn[2]
+    assert sorted(drawn[2]) == [count / 1e6 for count in sorted(counts)]
     assert [len(costs) for costs in drawn] == [2, 2, 4, 3]
+
+
+def test_counts_of_the_trained_model_are_not_mixed_with_others(
+    leaderboard, tmp_path, monkeypatch
+):
+    charts = pytest.importorskip("audio_tf.analysis.row_charts")
+    figures = pytest.importorskip("audio_tf.analysis.figures")
+    drawn = []
+    monkeypatch.setattr(charts, "draw_tradeoff", lambda *all: drawn.append(all))
+    monkeypatch.setattr(figures, "save", lambda figure, path: None)
+    path = leaderboard(
+        [(*row, cost) for row, cost in zip(ROWS, (0, 11_400, "", "", ""))],
+        (*COLUMNS, "paper_cost"),
+    )
+    command = ["attentions", "--results", str(path), "--plot"]
+    assert cli.main([*command, str(tmp_path / "a.png")]) == 0
+    ((points, _, title),) = drawn
+    assert [point["multiply_adds"] for point in points] == [
+        5e6,
+        9e6,
+        None,
+        None,
+    ]
+    # Nothing of 1000 frames for what the model was not counted of.
+    found = [point["paper_cost"] for point in points]
+    assert found == [0.0, 11_400.0, None, None]
+    assert title.endswith(
+        "theory: the attentions of the trained model, one input"
+    )
 
 
 def test_a_picture_needs_results(tmp_path, capsys):

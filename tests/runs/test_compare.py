@@ -38,6 +38,32 @@ def test_multiply_adds_are_those_of_the_attentions_of_all_blocks():
     assert compare_costs.multiply_adds(backbone, 231) > by_hand
 
 
+@pytest.mark.parametrize(
+    "name, options, each",
+    [
+        # By hand, of 23 frames with 12 features and 2 heads.
+        ("full", {}, 2 * 23 * 12 + 2 * 23**2),
+        ("sparse_fixed", {}, 23 * 12 + 2 * 23**1.5),
+        ("xbox", {"num_candidates": 3}, 2 * 23**2 + 23 + 23 * 12 + 2 * 69),
+        ("dense_synthesizer", {"intermediate_dim": 5}, 23 * 5 + 23**2),
+        ("random_synthesizer", {}, 0),
+        ("hybrid_local", {}, None),
+    ],
+)
+def test_the_papers_cost_is_of_the_attentions_of_all_blocks(
+    name, options, each
+):
+    backbone = tiny.backbone(
+        num_layers=3,
+        sample_rate_hz=1_000,
+        causal=False,
+        attention=name,
+        attention_kwargs=options,
+    )
+    found = compare_costs.paper_cost(backbone, 230)
+    assert found == (each if each is None else pytest.approx(3 * each))
+
+
 @pytest.fixture
 def config(tmp_path):
     """A config of a tiny model, on tones of two rates."""
