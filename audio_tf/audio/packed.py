@@ -262,6 +262,18 @@ def _open_build(folder, modified_ns):
     return Build(folder)
 
 
+def build_of(release):
+    """Returns the `Build` whose lists a folder holds, `None` if it is no such.
+
+    Args:
+        release: path of the folder that readers of the corpus are given.
+    """
+    release = pathlib.Path(release)
+    if release.name != RELEASE or not (release.parent / BUILD).is_file():
+        return None
+    return open_build(release.parent)
+
+
 def find_build(data_dir, dataset=None):
     """Finds the build of a corpus in a folder.
 

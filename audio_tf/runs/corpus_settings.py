@@ -91,6 +91,7 @@ class DataSettings(SplitSettings):
                 recording is on both sides, see `check_leaks`.
         """
         corpora = load_corpus(self.dataset, self.corpus_dir(), **self.options())
+        self.warn_of_part()
         self.check_leaks(leaks.of_sources(corpora))
         return corpora
 
@@ -200,7 +201,9 @@ class SpeechSettings(SplitSettings):
             **self.options(),
             **self.taken({"out_dir": self.export_dir()}),
         }
-        return load_speech(self.dataset, self.corpus_dir(), **options)
+        corpora = load_speech(self.dataset, self.corpus_dir(), **options)
+        self.warn_of_part()
+        return corpora
 
     def options(self):
         lists = {

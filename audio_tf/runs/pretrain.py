@@ -309,6 +309,7 @@ def run_on_devices(settings, out, share):
         **provenance.run_facts(settings, out),
         "model": built,
         "corpus": provenance.corpus_facts(record),
+        "build": settings.build_facts(),
         "resampler": RESAMPLER,
     }
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)

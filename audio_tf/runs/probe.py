@@ -327,6 +327,7 @@ def run(asked, out):
         **provenance.run_facts(settings, out),
         "splits": settings.split_facts(),
         "corpus": provenance.corpus_facts(record),
+        "build": settings.build_facts(),
         "resampler": RESAMPLER,
         "files_left_out": len(failures),
     }

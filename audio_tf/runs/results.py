@@ -140,7 +140,8 @@ def facts(settings, record, found, others=()):
     Returns:
         Dict ready for JSON: `splits`, whether they are the official ones,
         `leaks`, `corpus`, the number and the checksum of the files of each
-        split, `dataset`, `seed` and `code`.
+        split, `build`, which build they were read of and whether that is
+        complete, `dataset`, `seed` and `code`.
     """
     root = settings.file_root()
     return {
@@ -161,5 +162,6 @@ def facts(settings, record, found, others=()):
             for leak in found
         ],
         "corpus": provenance.corpus_facts(record),
+        "build": settings.build_facts(),
         "code": provenance.code_facts(),
     }

@@ -3,7 +3,9 @@
 import abc
 import dataclasses
 import pathlib
+import warnings
 
+from audio_tf.audio import packed
 from audio_tf.audio.decoders import DECODERS
 from audio_tf.corpora import layouts
 from audio_tf.runs.settings import SEED, Settings, flag, setting, shared
@@ -74,6 +76,43 @@ class AudioSettings(Settings):
         """Returns the folder that names of files are relative to."""
         folder = layouts.resolve(self.layouts, self.dataset, self.corpus_dir())
         return folder.parent if folder.is_file() else folder
+
+    def build_facts(self):
+        """Describes the build of `audio-tf build` that the corpus is read of.
+
+        Returns:
+            Dict for JSON, `None` where the corpus is as released: the build's
+            `dataset`, `config` and `version`; `complete`, whether it has every
+            clip of the release; `part`, whether what it was built of was a
+            part of that; and `left_out`, how many clips were bad or missing.
+        """
+        build = packed.build_of(self.file_root())
+        if build is None:
+            return None
+        said = build.facts
+        return {
+            **{name: said[name] for name in ("dataset", "config", "version")},
+            "complete": said["complete"],
+            # Older builds do not say why they are not complete.
+            "part": said.get("part", not said["complete"]),
+            "left_out": len(said["left_out"]),
+        }
+
+    def warn_of_part(self):
+        """Warns if the corpus is read of a build that is not complete."""
+        build = self.build_facts()
+        if build is None or build["complete"]:
+            return
+        reasons = ["it is a part of the release"] if build["part"] else []
+        if build["left_out"]:
+            reasons.append(f"{build['left_out']} clips were left out")
+        warnings.warn(
+            f"{self.file_root().parent}: the build is not complete: "
+            f"{' and '.join(reasons)}. Figures are of what is there, and "
+            "results say so as `build`",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
     def taken(self, options):
         """Returns those of some options that the layout's reader takes.

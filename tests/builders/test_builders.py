@@ -1,15 +1,18 @@
 """Corpora built for TFDS: read by TFDS alone, resumed, refused."""
 
+import contextlib
 import importlib.util
 import io
 import json
 import pathlib
 import re
 import shutil
+import warnings
 
 import numpy as np
 import pytest
 import soundfile
+import tiny
 from releases import RELEASES, write_clip, write_esc
 from zip_parts import write_parts
 
@@ -219,9 +222,87 @@ def test_a_run_records_the_same_corpus(built):
             other_splits=True,
         )
         root = settings.file_root()
-        records.append(provenance.corpus_record(settings.load(), root))
+        warned = contextlib.nullcontext()
+        if place != source:
+            warned = pytest.warns(RuntimeWarning, match="is not complete")
+        with warned:
+            records.append(provenance.corpus_record(settings.load(), root))
     assert records[1:] == records[:1] * 2
     assert records[0]["splits"]["val"]["audio/2-3-A.wav"] == [472, "dog"]
+
+
+def warned_of_parts(run):
+    """Runs something; returns its texts of warnings of incomplete builds."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        run()
+    return [
+        str(each.message)
+        for each in found
+        if "the build is not complete" in str(each.message)
+    ]
+
+
+def test_results_say_whether_the_build_was_complete(
+    built, tmp_path, monkeypatch, eager_models, no_pictures
+):
+    """`train`, `evaluate` and `baseline`, each of which warns once."""
+    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
+    source, _, builder = built["fsdd/official"]
+    part = {
+        "dataset": "fsdd",
+        "config": "official",
+        "version": "1.0.0",
+        "complete": False,
+        "part": True,
+        "left_out": 0,
+    }
+    kwargs = {**tiny.SIZES, "frontend_filters": 16, "sample_rate_hz": 8_000}
+    train = ["--recipe", "paper", "--model-kwargs", json.dumps(kwargs)]
+    train += ["--epochs", "1", "--batch-size", "2", "--chunk-s", "0.1"]
+    for place, expected in ((source, None), (builder.data_dir, part)):
+        out = tmp_path / ("release" if expected is None else "build")
+        corpus = ["--dataset", "fsdd", "--data-dir", str(place)]
+        for command in (
+            ["train", *corpus, *train, "--out", str(out)],
+            ["evaluate", *corpus, "--model", str(out / "preset")]
+            + ["--report", str(out / "evaluate.json")],
+            ["baseline", *corpus, "--sample-rate-hz", "8000", "--trees", "2"]
+            + ["--seeds", "0", "--report", str(out / "baseline.json")],
+        ):
+            found = warned_of_parts(lambda command=command: main(command))
+            assert len(found) == (expected is not None), command
+            for text in found:
+                assert "it is a part of the release. Figures" in text
+        reports = ("test", "evaluate", "baseline", "preset/provenance")
+        for name in reports:
+            report = json.loads((out / f"{name}.json").read_text())
+            assert report["build"] == expected, name
+
+
+def test_a_build_says_why_it_is_not_complete(built, tmp_path):
+    folder = shutil.copytree(built["fsdd/official"][2].data_dir, tmp_path / "b")
+    facts = json.loads((folder / "build.json").read_text())
+    settings = corpus_settings.DataSettings(
+        dataset="fsdd", data_dir=str(folder)
+    )
+    bad = {"complete": False, "left_out": {"a.wav": "cut off", "b.wav": "no"}}
+    for said, reason in (
+        ({"complete": True, "part": False}, None),
+        ({**bad, "part": False}, "complete: 2 clips were left out."),
+        ({**bad, "part": True}, "of the release and 2 clips were left out."),
+        # As older builds have it.
+        ({**bad, "part": None}, "of the release and 2 clips were left out."),
+    ):
+        now = {**facts, **said}
+        if now["part"] is None:
+            del now["part"]
+        (folder / "build.json").write_text(json.dumps(now))
+        packed._open_build.cache_clear()
+        found = warned_of_parts(settings.load)
+        assert len(found) == (reason is not None)
+        assert reason is None or reason in found[0]
+        assert settings.build_facts()["complete"] is said["complete"]
 
 
 def test_a_build_of_its_own_comes_before_a_part(built):
