@@ -1,4 +1,4 @@
-"""What readers are given: lists of names, and lists by split."""
+"""Checks of the lists that readers of corpora are given, alone or by split."""
 
 import collections.abc
 import numbers

@@ -102,8 +102,9 @@ def test_folds_that_are_no_dict_of_lists_are_refused(load, tmp_path, folds):
 @pytest.mark.parametrize("option", ["task", "split", "dataset"])
 def test_a_list_is_not_taken_for_a_name(load, tmp_path, option):
     write_esc(tmp_path / "esc")
+    options = {"folds": {"train": [1], "test": [4]}, option: ["train"]}
     with pytest.raises(ValueError, match=f"`{option}` must be one of") as error:
-        load(tmp_path / "esc", **{option: ["train"]})
+        load(tmp_path / "esc", **options)
     assert str(error.value).endswith(f"Received: {option}=['train']")
 
 
