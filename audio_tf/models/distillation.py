@@ -52,7 +52,8 @@ class Distiller(ClassifierTraining):
         classifier: `AudioClassifier` with labels, which is trained.
         teachers: list of `AudioClassifier` of the same labels in any order,
             of the same rate and chunks. They are frozen.
-        mixing: as `ClassifierTraining` takes it.
+        mixing, noise, noise_bank: as `ClassifierTraining` takes them. The
+            teachers hear the noise, too.
         share: float in [0, 1], the weight of the teachers' scores.
         temperature: float above 0; more makes scores more alike.
         name: str, the model's name.
@@ -78,9 +79,11 @@ class Distiller(ClassifierTraining):
         mixing=None,
         share=0.7,
         temperature=2.0,
+        noise=None,
+        noise_bank=None,
         name=None,
     ):
-        super().__init__(classifier, mixing, name=name)
+        super().__init__(classifier, mixing, noise, noise_bank, name=name)
         if not 0.0 <= share <= 1.0:
             raise ValueError(
                 f"`share` must be in [0, 1]. Received: share={share}"

@@ -1,6 +1,7 @@
 """The training of a classifier on clips that are mixed, and their targets."""
 
 import keras
+import numpy as np
 
 from audio_tf.layers.mixing import mix_targets
 from audio_tf.models.classifier import check_targets
@@ -17,14 +18,20 @@ class ClassifierTraining(keras.Model):
     ```
 
     Clips are mixed before the backbone augments them, and their targets
-    alike; the loss and the metrics of training are those of mixes. Without
-    `training=True`, as in `evaluate`, nothing is mixed. What is kept is the
-    classifier, whose weights are trained: this model is never saved.
+    alike; noise is laid under what comes of it. The loss and the metrics of
+    training are those of mixes. Without `training=True`, as in `evaluate`,
+    nothing is changed. What is kept is the classifier, whose weights are
+    trained: this model is never saved.
 
     Args:
         classifier: `AudioClassifier`.
         mixing: a layer that mixes waveforms with their targets, such as
             `audio_tf.layers.Mixup`, or `None`.
+        noise: `audio_tf.layers.AdditiveNoise`, which lays noise under the
+            clips or their mixes, or `None`.
+        noise_bank: float array `(recordings, bank_samples)`, the recordings
+            that `noise` takes pieces of, at the classifier's rate, or `None`
+            for Gaussian noise.
         name: str, the model's name.
 
     Call arguments:
@@ -39,10 +46,13 @@ class ClassifierTraining(keras.Model):
     Raises:
         ValueError: if `mixing` is not meant for batches, or for another rate
             than the classifier's, or targets are to be mixed that have no
-            number for each class.
+            number for each class; if `noise_bank` has another shape, or
+            nothing takes pieces of it.
     """
 
-    def __init__(self, classifier, mixing=None, name=None):
+    def __init__(
+        self, classifier, mixing=None, noise=None, noise_bank=None, name=None
+    ):
         # Half precision is for the classifier's products, not for sound.
         super().__init__(name=name, dtype="float32")
         if mixing is not None and mixing.domain != "batch":
@@ -53,8 +63,31 @@ class ClassifierTraining(keras.Model):
             )
         if mixing is not None:
             mixing.check_rate(classifier.sample_rate_hz)
+        if noise_bank is not None and noise is None:
+            raise ValueError(
+                "`noise_bank` needs `noise`, a layer that takes pieces of it. "
+                "Received: noise=None"
+            )
+        if noise_bank is not None and (
+            np.ndim(noise_bank) != 2 or not np.size(noise_bank)
+        ):
+            raise ValueError(
+                "`noise_bank` must be floats (recordings, samples). "
+                f"Received: an array of shape {np.shape(noise_bank)}"
+            )
         self.classifier = classifier
         self.mixing = mixing
+        self.noise = noise
+        self.noise_bank = None
+        if noise_bank is not None:
+            # A constant would be copied into each graph.
+            self.noise_bank = self.add_weight(
+                shape=np.shape(noise_bank),
+                dtype="float32",
+                trainable=False,
+                name="noise_bank",
+            )
+            self.noise_bank.assign(noise_bank)
 
     def build(self, input_shape):
         # All that has weights is built with the classifier.
@@ -65,7 +98,7 @@ class ClassifierTraining(keras.Model):
         return {"scores": self.classifier(inputs, training=training), **pairs}
 
     def mixed(self, inputs, training):
-        """Mixes clips in training.
+        """Mixes clips in training, and lays noise under them.
 
         Args:
             inputs: as the classifier takes them.
@@ -77,11 +110,15 @@ class ClassifierTraining(keras.Model):
             `mixing`.
         """
         inputs = self.classifier.completed(inputs)
-        if self.mixing is None:
-            return inputs, {}
-        waveform, lengths, pairs = self.mixing.mix_clips(
-            **inputs, training=training
-        )
+        waveform, lengths, pairs = inputs["waveform"], inputs["lengths"], {}
+        if self.mixing is not None:
+            waveform, lengths, pairs = self.mixing.mix_clips(
+                waveform, lengths, training=training
+            )
+        if self.noise is not None:
+            waveform, lengths = self.noise(
+                waveform, lengths, bank=self.noise_bank, training=training
+            )
         return {"waveform": waveform, "lengths": lengths}, pairs
 
     def targets_of(self, targets, outputs):

@@ -9,16 +9,16 @@ from audio_tf import released
 FILE = "heard.npy"
 
 
-def write(folder, clips, start=None):
-    """Writes the marks of the clips of a training, with labels or without.
+def write(folder, heard, start=None):
+    """Writes the marks of what a training has heard, with labels or without.
 
     Args:
         folder: path of the preset.
-        clips: `Clips` of samples.
+        heard: list of `Clips` of samples.
         start: the preset that training began with, as `read` takes it, whose
             marks are kept, or `None`.
     """
-    marks = [clips.marks]
+    marks = [clips.marks for clips in heard]
     if start is not None:
         marks += [each for each in [read(start)] if each is not None]
     np.save(pathlib.Path(folder, FILE), np.unique(np.concatenate(marks)))

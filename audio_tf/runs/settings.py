@@ -369,5 +369,6 @@ KINDS = {
     str: "a text",
     dict: "a dict",
     list[int]: "a list of whole numbers",
+    list[float]: "a list of finite numbers",
     list[str]: "a list of texts",
 }

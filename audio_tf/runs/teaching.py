@@ -6,7 +6,7 @@ import pathlib
 from audio_tf.models import AudioClassifier, ClassifierTraining, Distiller
 from audio_tf.models.distillation import fit_of
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import callbacks
+from audio_tf.runs import callbacks, noise
 from audio_tf.runs.recipes import MIXINGS
 
 
@@ -108,7 +108,7 @@ def check_unheard(settings, record):
             )
 
 
-def make_training(settings, classifier, one_label, teachers=()):
+def make_training(settings, classifier, one_label, teachers=(), bank=None):
     """Makes the model whose `fit` trains a classifier.
 
     It is made anew where a run goes on: its layers draw by the epoch.
@@ -118,12 +118,14 @@ def make_training(settings, classifier, one_label, teachers=()):
         classifier: `AudioClassifier`, compiled.
         one_label: bool, whether each clip of the corpus has one label.
         teachers: list of `AudioClassifier`, as `load_teachers` returns it.
+        bank: float32 array of recordings of noise, or `None`.
 
     Returns:
         The classifier itself, or a `ClassifierTraining` that has its
         optimizer and its loss.
     """
     mixing = MIXINGS[settings.mixing](classifier.sample_rate_hz)
+    laid_under = {"noise": noise.make_layer(settings), "noise_bank": bank}
     if teachers:
         training = Distiller(
             classifier,
@@ -131,9 +133,10 @@ def make_training(settings, classifier, one_label, teachers=()):
             mixing,
             settings.teacher_share,
             settings.teacher_temperature,
+            **laid_under,
         )
-    elif mixing is not None:
-        training = ClassifierTraining(classifier, mixing)
+    elif mixing is not None or bank is not None:
+        training = ClassifierTraining(classifier, mixing, **laid_under)
     else:
         return classifier
     # Where the optimizer is saved, its variables are in the classifier's order.

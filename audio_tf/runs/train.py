@@ -26,19 +26,21 @@ from audio_tf.corpora import leaks
 from audio_tf.data.shares import WHOLE
 from audio_tf.export import export
 from audio_tf.runs import (
+    beside,
     callbacks,
     heard,
     history,
     host_callbacks,
     hosts,
+    noise,
     provenance,
     results,
     showing,
+    train_data,
     unlabelled,
 )
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.optimizing import compile
-from audio_tf.runs.settings import flag
 from audio_tf.runs.teaching import (
     check_teachers,
     check_unheard,
@@ -52,10 +54,10 @@ from audio_tf.runs.train_settings import TrainSettings
 from audio_tf.terminal import describe_failures
 
 # Settings that may differ when a run goes on.
-FREE_SETTINGS = ("data_dir", "cache_dir", "export", "unlabelled")
+FREE_SETTINGS = ("data_dir", "cache_dir", "export", *beside.BESIDE)
 
 
-def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
+def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):
     """Trains a new or a resumed model to the last epoch.
 
     Args:
@@ -65,6 +67,7 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
         out: `pathlib.Path`, the folder of the run.
         teachers: list of `AudioClassifier`, as `load_teachers` returns it.
         share: `Share` of this host.
+        bank: float32 array of recordings of noise, or `None`.
 
     Raises:
         ValueError: if devices cannot share batches evenly, or none is full.
@@ -85,7 +88,7 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
     one_label = metrics.one_label_each(targets)
     if not last.is_file():
         compile(classifier, settings, steps, one_label)
-    training = make_training(settings, classifier, one_label, teachers)
+    training = make_training(settings, classifier, one_label, teachers, bank)
     first_epoch = callbacks.epochs_done(last)
     best_so_far = None
     if share.is_first:
@@ -164,57 +167,6 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE):
     )
 
 
-def load_chunks(settings, corpora, classifier, share=WHOLE):
-    """Decodes the clips of all splits and cuts them into chunks.
-
-    Args:
-        settings: `TrainSettings`.
-        corpora: dict of `Corpus` by split.
-        classifier: `AudioClassifier`, whose rate and chunks they are made for.
-        share: `Share` of this host.
-
-    Returns:
-        Pair of a dict of `Chunks` by split, without empty splits, and a dict
-        of the reason by path of each file that was left out.
-
-    Raises:
-        ValueError: if a figure is monitored and there is no validation split.
-    """
-    chunks, failures = {}, {}
-    for split, corpus in corpora.items():
-        if not len(corpus):
-            print(f"{split}: no clips")
-            continue
-        decode = functools.partial(
-            data.prepare,
-            sample_rate_hz=classifier.sample_rate_hz,
-            name=split,
-            **settings.prepare_arguments(),
-        )
-        clips = hosts.prepared(decode, corpus, share)
-        failures |= clips.failures
-        chunks[split] = data.Chunks(
-            clips,
-            classifier.chunk_s,
-            settings.hop_s if split == "train" else None,
-            classifier.silence_db,
-        )
-        print(
-            f"{split}: {len(clips)} clips, {len(chunks[split])} chunks, "
-            f"{chunks[split].silent} silent ones left out"
-        )
-    needed = {"monitor", "patience"} & settings.given
-    if settings.schedule == "plateau":
-        needed.add("schedule")
-    for name in sorted(needed):
-        if "val" not in chunks:
-            raise ValueError(
-                f"{flag(name)} needs a validation split. Received: "
-                f"{getattr(settings, name)}, splits {list(chunks)}"
-            )
-    return chunks, failures
-
-
 def report(classifier, chunks, out, facts):
     """Scores the test split, writes its figures, and shows both splits.
 
@@ -265,20 +217,20 @@ def report(classifier, chunks, out, facts):
     return figures, calibrated
 
 
-def save(classifier, out, origin, clips, exported=False):
+def save(classifier, out, origin, known, exported=False):
     """Writes the preset of a run, whole or not at all, and a SavedModel.
 
     Args:
         classifier: `AudioClassifier`.
         out: `pathlib.Path`, the folder of the run.
         origin: dict for `provenance.json`, how the model came to be.
-        clips: `Clips` that it was trained on.
+        known: list of `Clips` that it was trained on.
         exported: bool, whether to write a SavedModel too.
     """
     with files.whole_folder(out / "preset") as new:
         classifier.save_to_preset(str(new))
         files.write_json(new / "provenance.json", origin)
-        heard.write(new, clips, origin["settings"]["model"])
+        heard.write(new, known, origin["settings"]["model"])
     print(f"\npreset: {out / 'preset'}")
     if exported:
         path = export(classifier, out / "saved_model", provenance=origin)
@@ -297,7 +249,7 @@ def run(settings, out):
     """
     out = pathlib.Path(out)
     with hosts.scope(settings, out) as share:
-        chunks, failures, facts, origin = train(settings, out, share)
+        chunks, known, failures, facts, origin = train(settings, out, share)
     if not share.is_first:
         return
     classifier = kept_model(settings, out)
@@ -313,7 +265,7 @@ def run(settings, out):
         "thresholds": calibrated,
         "test": figures.get("test"),
     }
-    save(classifier, out, origin, chunks["train"].clips, settings.export)
+    save(classifier, out, origin, known, settings.export)
     if failures:
         print(describe_failures(failures))
 
@@ -327,15 +279,17 @@ def train(settings, out, share):
         share: `Share` of this host.
 
     Returns:
-        Four of a dict of `Chunks` by split, a dict of the reason by path of
-        each file that was left out, a dict of what all figures have beside
-        them, and a dict of how the model came to be.
+        Five of a dict of `Chunks` by split, a list of the `Clips` that were
+        trained on, a dict of the reason by path of each file that was left
+        out, a dict of what all figures have beside them, and a dict of how
+        the model came to be.
     """
     keras.mixed_precision.set_global_policy(settings.precision)
     corpora = settings.load()
     found = leaks.of_sources(corpora)
     corpora |= unlabelled.listed(settings, corpora["train"])
-    root, others = settings.file_root(), unlabelled.roots(corpora)
+    corpora |= noise.listed(settings, corpora["train"])
+    root, others = settings.file_root(), beside.roots(corpora)
     record = provenance.corpus_record(corpora, root, others)
     # Before all is decoded.
     provenance.check_corpus(out, record)
@@ -348,10 +302,20 @@ def train(settings, out, share):
     taught_by = teacher_facts(settings, teachers)
     check_teachers(out, taught_by)
     check_unheard(settings, record)
-    chunks, failures = load_chunks(
+    recordings = corpora.pop(beside.NOISE, None)
+    chunks, failures = train_data.load_chunks(
         settings, unlabelled.joined(corpora), classifier, share
     )
-    same = unlabelled.same_audio(settings, chunks)
+    clips, bank = unlabelled.clips_of(settings, chunks), None
+    known = [chunks["train"].clips]
+    if recordings is not None:
+        noises = train_data.decode(
+            settings, beside.NOISE, recordings, classifier, share
+        )
+        failures |= noises.failures
+        clips[beside.NOISE], bank = noises, noise.read_bank(noises)
+        known.append(noises)
+    same = beside.same_audio(settings, clips)
     settings.check_leaks(same)
     record = provenance.leave_out(record, root, failures, others)
     provenance.check_corpus(out, record)
@@ -368,8 +332,8 @@ def train(settings, out, share):
         "model": model,
         "teachers": taught_by,
     }
-    fit(settings, classifier, chunks, out, teachers, share)
-    return chunks, failures, facts, origin
+    fit(settings, classifier, chunks, out, teachers, share, bank)
+    return chunks, known, failures, facts, origin
 
 
 main = functools.partial(

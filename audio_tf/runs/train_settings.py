@@ -118,6 +118,20 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
         "on as the teachers alone judge it, where each clip has one label",
         later=True,
     )
+    noise: list[str] = setting(
+        [],
+        "recordings of noise, files, folders or patterns, an hour at most, "
+        "pieces of which training lays under clips",
+        later=True,
+    )
+    noise_snr_db: list[float] = setting(
+        [5.0, 40.0],
+        "least and most dB of a clip above the noise under it",
+        later=True,
+    )
+    noise_share: float = setting(
+        0.5, "share of the clips that have noise", check=SHARE, later=True
+    )
     loss: str | None = setting(
         None,
         "loss of Keras by name",
@@ -262,6 +276,18 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
                     f"{flag(name)} applies to --teachers. "
                     f"Received: {name}={getattr(self, name)!r}, no teachers"
                 )
+        for name in ("noise_snr_db", "noise_share"):
+            if name in self.given and not self.noise:
+                raise ValueError(
+                    f"{flag(name)} applies to --noise. "
+                    f"Received: {name}={getattr(self, name)!r}, no noise"
+                )
+        low_high = self.noise_snr_db
+        if len(low_high) != 2 or low_high[0] > low_high[1]:
+            raise ValueError(
+                "--noise-snr-db must be two numbers in order. "
+                f"Received: {low_high}"
+            )
         if "dropout" in self.given and self.trainable == "head":
             raise ValueError(
                 "--dropout is the backbone's, which rests with --trainable "

@@ -1,17 +1,11 @@
 """Clips without labels, which the teachers of a training alone judge."""
 
-import os
-
 import numpy as np
 
-from audio_tf import data
-from audio_tf.audio.audio_files import list_files
 from audio_tf.corpora import Corpus
-from audio_tf.runs import provenance
+from audio_tf.runs import beside
+from audio_tf.runs.beside import UNLABELLED
 from audio_tf.runs.train_settings import SOFTMAX_LOSS
-
-# Their name, beside those of splits.
-UNLABELLED = "unlabelled"
 
 
 def listed(settings, corpus):
@@ -45,28 +39,7 @@ def listed(settings, corpus):
             "--unlabelled needs a corpus of one label a clip, and --loss "
             f"{SOFTMAX_LOSS}. Received: {clips}, loss={loss!r}"
         )
-    found = list(dict.fromkeys(map(str, list_files(settings.unlabelled))))
-    for file in found:
-        if provenance.size_of(file) == provenance.MISSING:
-            raise FileNotFoundError(f"{file}: no such file or folder")
-    labels = [[] for _ in found]
-    return {UNLABELLED: Corpus(found, labels, corpus.vocabulary)}
-
-
-def roots(corpora):
-    """Returns the folders that names of files without labels are relative to.
-
-    Args:
-        corpora: dict of `Corpus` by split, maybe with `UNLABELLED`.
-
-    Returns:
-        List of the path of the folder that all of them are below, empty if
-        there are none.
-    """
-    if UNLABELLED not in corpora:
-        return []
-    files = map(os.path.abspath, corpora[UNLABELLED].files)
-    return [os.path.commonpath([*map(os.path.dirname, files)])]
+    return {UNLABELLED: beside.listed(settings.unlabelled, corpus.vocabulary)}
 
 
 def joined(corpora):
@@ -105,8 +78,8 @@ def known(settings, chunks):
     return targets.any(axis=1) | (not settings.unlabelled)
 
 
-def same_audio(settings, chunks):
-    """Finds clips that are in two splits.
+def clips_of(settings, chunks):
+    """Returns the clips of each split, with those without labels apart.
 
     Args:
         settings: `TrainSettings`.
@@ -114,28 +87,11 @@ def same_audio(settings, chunks):
             without labels.
 
     Returns:
-        List of `leaks.Leak`. That a clip without a label is one of those with
-        labels is no leak.
-
-    Raises:
-        ValueError: if a clip without a label is one that is scored, unless
-            `other_splits` allows it.
+        Dict of `Clips` by split, with `UNLABELLED` where it is asked for.
     """
     clips = {split: each.clips for split, each in chunks.items()}
     if settings.unlabelled:
         train, rows = clips["train"], known(settings, chunks)
         clips["train"] = train.select(np.flatnonzero(rows))
         clips[UNLABELLED] = train.select(np.flatnonzero(~rows))
-    found = []
-    for leak in data.same_audio(clips):
-        if UNLABELLED in leak.splits:
-            if "train" in leak.splits:
-                continue
-            if not settings.other_splits:
-                raise ValueError(
-                    "--unlabelled must not hold clips that are scored; "
-                    "--other-splits allows that, and stands in the result. "
-                    f"Received: {leak}"
-                )
-        found.append(leak)
-    return found
+    return clips

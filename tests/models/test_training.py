@@ -120,3 +120,50 @@ def test_what_cannot_be_mixed_is_refused(training, rng):
     for targets in (np.arange(B), np.zeros((B, C + 1), "float32")):
         with pytest.raises(ValueError, match=rf"\(batch, {C}\)"):
             training.targets_of(ops.convert_to_tensor(targets), outputs)
+
+
+def test_noise_of_a_bank_is_laid_under_what_is_heard(rng):
+    classifier = softmax_classifier(dropout=0.0)
+    bank = rng.standard_normal((2, 50)).astype("float32")
+    training = ClassifierTraining(
+        classifier,
+        noise=layers.AdditiveNoise((6.0, 6.0), seed=2),
+        noise_bank=bank,
+    )
+    inputs = padded(rng)
+    heard, _ = training.mixed(inputs, True)
+    np.testing.assert_array_equal(heard["lengths"], inputs["lengths"])
+    rounds = np.concatenate([bank, bank, bank, bank], axis=1)
+    for row, size in enumerate(inputs["lengths"]):
+        if not size:
+            continue
+        clip = inputs["waveform"][row, :size].astype("float64")
+        noise = ops.convert_to_numpy(heard["waveform"])[row, :size] - clip
+        ratio = 10 * np.log10(np.sum(clip**2) / np.sum(noise**2))
+        assert ratio == pytest.approx(6.0, abs=1e-3)
+        # A piece of one of the recordings, which goes round, at some level.
+        alike = [
+            np.dot(noise, piece) / np.linalg.norm(noise) / np.linalg.norm(piece)
+            for line in rounds
+            for piece in (line[start : start + size] for start in range(50))
+        ]
+        assert max(alike) == pytest.approx(1.0, abs=1e-5)
+    still, _ = training.mixed(inputs, False)
+    np.testing.assert_array_equal(still["waveform"], inputs["waveform"])
+    assert not any(
+        weight is training.noise_bank for weight in classifier.weights
+    )
+    trainable = [weight.path for weight in training.trainable_weights]
+    assert trainable == [each.path for each in classifier.trainable_weights]
+
+
+def test_a_bank_that_nothing_or_nobody_can_take_from_is_refused():
+    classifier = softmax_classifier()
+    bank = np.ones((1, 10), "float32")
+    with pytest.raises(ValueError, match="`noise_bank` needs `noise`"):
+        ClassifierTraining(classifier, noise_bank=bank)
+    for wrong in (bank[0], bank[:0]):
+        with pytest.raises(ValueError, match=r"must be floats \(recordings"):
+            ClassifierTraining(
+                classifier, noise=layers.AdditiveNoise(), noise_bank=wrong
+            )

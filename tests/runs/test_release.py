@@ -27,6 +27,7 @@ from audio_tf.runs import (
     release_figures,
     showing,
     train,
+    train_data,
 )
 
 NAME = "audio_transformer_tones"
@@ -71,7 +72,7 @@ def finished(corpus, tmp_path_factory, no_pictures):
         labels=corpora["train"].vocabulary,
         chunk_s=0.1,
     )
-    chunks, _ = train.load_chunks(settings, corpora, model)
+    chunks, _ = train_data.load_chunks(settings, corpora, model)
     provenance.begin_run(out, settings, record)
     train.report(model, chunks, out, {})
     origin = {
@@ -91,7 +92,7 @@ def finished(corpus, tmp_path_factory, no_pictures):
             }
         ],
     }
-    train.save(model, out, origin, chunks["train"].clips)
+    train.save(model, out, origin, [chunks["train"].clips])
     (out / "history.csv").write_text(
         "epoch,loss,val_mAP\n0,0.9,0.5\n1,0.8,0.75\n2,0.7,0.625\n"
     )

@@ -230,14 +230,14 @@ def test_marks_tell_what_a_model_has_heard(tmp_path):
     assert heard.read(preset) is None
     assert heard.read("audio_transformer_esc1") is None
     # Silence is the same as no other, and has a mark for all that.
-    heard.write(preset, clips.select([3, 1]))
+    heard.write(preset, [clips.select([3, 1])])
     marks = heard.read(preset)
     assert len(marks) == 2
     assert heard.find(marks, clips) == [files[1]]
     # What goes on from a preset has heard what that has.
     later = tmp_path / "later"
     later.mkdir()
-    heard.write(later, clips.select([2]), preset)
+    heard.write(later, [clips.select([2])], preset)
     assert heard.find(heard.read(later), clips) == files[1:3]
     np.save(preset / "heard.npy", marks.astype("float64"))
     with pytest.raises(ValueError, match="heard.npy must hold marks.*float64"):

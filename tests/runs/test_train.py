@@ -22,17 +22,20 @@ import tensorflow as tf
 import tiny
 from scripts import TRAINING, end_at, kill_at
 
-from audio_tf import layers, models
+from audio_tf import data, layers, models
 from audio_tf.corpora import Corpus, read_fsd50k
 from audio_tf.models import AudioClassifier
 from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import (
     callbacks,
+    heard,
     history,
+    noise,
     provenance,
     recipes,
     teaching,
     train,
+    train_data,
     train_model,
     unlabelled,
 )
@@ -200,7 +203,7 @@ def built(corpus, tmp_path, **options):
     )
     corpora = settings.load()
     classifier = train_model.build(settings, corpora["train"])
-    chunks, _ = train.load_chunks(settings, corpora, classifier)
+    chunks, _ = train_data.load_chunks(settings, corpora, classifier)
     return settings, classifier, chunks
 
 
@@ -284,7 +287,7 @@ def test_figures_of_validation_need_its_split(corpus, tmp_path):
         corpora = {"train": settings.load()["train"]}
         (name,) = options
         with pytest.raises(ValueError, match=f"--{name} needs a validation"):
-            train.load_chunks(settings, corpora, classifier)
+            train_data.load_chunks(settings, corpora, classifier)
 
 
 def test_the_rate_of_a_plateau_is_that_of_training(
@@ -450,6 +453,106 @@ def test_teachers_are_checked_before_clips_are_decoded(
     line = refusal(*training, "--teacher-share", 0.5)
     assert "--teacher-share applies to --teachers" in line
     assert not (tmp_path / "run").exists()
+
+
+def test_recordings_become_rows_of_noise(tmp_path):
+    """Short ones go round, the last row of a long one ends with it."""
+    lengths = {"short": 3_000, "row": 40_000, "long": 95_000, "still": 50_000}
+    rng = np.random.default_rng(4)
+    audio = {
+        name: np.round(rng.uniform(-0.5, 0.5, length) * 2**15) / 2**15
+        for name, length in lengths.items()
+    }
+    audio["still"][:] = 0.0
+    for name, samples in audio.items():
+        soundfile.write(tmp_path / f"{name}.wav", samples, 8_000)
+    files = [str(tmp_path / f"{name}.wav") for name in lengths]
+    listed = Corpus(files, [[]] * len(files), ["low"])
+    clips = data.prepare(listed, 8_000, tmp_path / "cache", progress=False)
+    bank = noise.read_bank(clips)
+    long = audio["long"]
+    expected = [
+        [audio["short"][place % 3_000] for place in range(40_000)],
+        audio["row"],
+        long[:40_000],
+        long[40_000:80_000],
+        long[55_000:],
+    ]
+    np.testing.assert_array_equal(bank, np.array(expected, "float32"))
+    with pytest.raises(ValueError, match="--noise must hold a recording that"):
+        noise.read_bank(clips.select([3]))
+    clips.lengths[0] = 8_000 * 3_600
+    with pytest.raises(ValueError, match="at most. Received: 1.0 h in 4 files"):
+        noise.read_bank(clips)
+
+
+def test_noise_is_laid_under_clips(
+    corpus, main, refusal, no_pictures, tmp_path, capsys, monkeypatch
+):
+    street = tmp_path / "here" / "street"
+    street.mkdir(parents=True)
+    rng = np.random.default_rng(5)
+    soundfile.write(street / "a.wav", 0.1 * rng.standard_normal(9_000), 8_000)
+    (street / "bad.wav").write_bytes(b"no audio")
+    out, training = tmp_path / "run", ["train", "--dataset", "csv"]
+    training += ["--data-dir", corpus, "--model-kwargs", TINY_MEL]
+    training += ["--chunk-s", "0.1", "--epochs", 1, "--out", out]
+    with_noise = [*training, "--noise", street]
+    for asked, said in (
+        ([*training, "--noise", street / "no"], "street/no: no such file"),
+        ([*training, "--noise-share", "0.2"], "--noise-share applies to --noi"),
+        (
+            [*training, "--noise-snr-db", "1", "2"],
+            "--noise-snr-db applies to --noise",
+        ),
+        (
+            [*with_noise, "--noise-snr-db", "9", "2"],
+            "must be two numbers in order. Received: [9.0, 2.0]",
+        ),
+        ([*with_noise, "--noise-snr-db", "9"], "must be two numbers"),
+        ([*with_noise, "--noise-share", "1.5"], "--noise-share"),
+    ):
+        assert said in refusal(*asked)
+    clips = TrainSettings(dataset="csv", data_dir=str(corpus)).load()
+    shutil.copy(clips["test"].files[0], street / "scored.wav")
+    line = refusal(*with_noise)
+    assert "--noise must not hold clips that are scored" in line
+    assert str(street / "scored.wav") in line
+    (street / "scored.wav").unlink()
+    assert not out.exists()
+
+    asked = []
+    call = layers.AdditiveNoise.call
+
+    def spy(layer, waveform, lengths=None, bank=None, training=None):
+        if training:
+            asked.append((layer.snr_db, layer.rate, tuple(bank.shape)))
+        return call(layer, waveform, lengths, bank, training)
+
+    monkeypatch.setattr(layers.AdditiveNoise, "call", spy)
+    main(*with_noise, "--noise-snr-db", "3", "12", "--noise-share", "0.7")
+    assert set(asked) == {((3.0, 12.0), 0.7, (1, 40_000))}
+    assert "bad.wav" in capsys.readouterr().out
+    record = json.loads((out / "corpus.json").read_text())
+    names = {f"../street/{name}" for name in ("a.wav", "bad.wav")}
+    assert set(record["splits"]["noise"]) == names
+    assert "../street/bad.wav" in record["left_out"]
+    origin = json.loads((out / "preset" / "provenance.json").read_text())
+    assert origin["corpus"]["noise"]["files"] == 1
+    listed = Corpus([str(street / "a.wav")], [[]], ["low", "high"])
+    heard_there = data.prepare(
+        listed, 8_000, tmp_path / "cache", progress=False
+    )
+    assert set(heard_there.marks) <= set(heard.read(out / "preset"))
+
+    (tmp_path / "here").rename(tmp_path / "there")
+    again = ["train", "--out", out, "--resume", "--noise"]
+    main(*again, tmp_path / "there" / "street")
+    soundfile.write(
+        tmp_path / "there" / "street" / "b.wav", np.ones(800) / 2, 8_000
+    )
+    line = refusal(*again, tmp_path / "there" / "street")
+    assert "b.wav" in line and "noise" in line
 
 
 def test_clips_without_labels_are_trained_on(

@@ -1,0 +1,75 @@
+"""The clips of a training, decoded and cut into chunks."""
+
+import functools
+
+from audio_tf import data
+from audio_tf.data.shares import WHOLE
+from audio_tf.runs import hosts
+from audio_tf.runs.settings import flag
+
+
+def decode(settings, name, corpus, classifier, share):
+    """Decodes the clips of a split, or of what is beside the corpus.
+
+    Args:
+        settings: `TrainSettings`.
+        name: str, the name that is shown.
+        corpus: `Corpus`.
+        classifier: `AudioClassifier`, whose rate they are for.
+        share: `Share` of this host.
+
+    Returns:
+        `Clips`.
+    """
+    prepare = functools.partial(
+        data.prepare,
+        sample_rate_hz=classifier.sample_rate_hz,
+        name=name,
+        **settings.prepare_arguments(),
+    )
+    return hosts.prepared(prepare, corpus, share)
+
+
+def load_chunks(settings, corpora, classifier, share=WHOLE):
+    """Decodes the clips of all splits and cuts them into chunks.
+
+    Args:
+        settings: `TrainSettings`.
+        corpora: dict of `Corpus` by split.
+        classifier: `AudioClassifier`, whose rate and chunks they are made for.
+        share: `Share` of this host.
+
+    Returns:
+        Pair of a dict of `Chunks` by split, without empty splits, and a dict
+        of the reason by path of each file that was left out.
+
+    Raises:
+        ValueError: if a figure is monitored and there is no validation split.
+    """
+    chunks, failures = {}, {}
+    for split, corpus in corpora.items():
+        if not len(corpus):
+            print(f"{split}: no clips")
+            continue
+        clips = decode(settings, split, corpus, classifier, share)
+        failures |= clips.failures
+        chunks[split] = data.Chunks(
+            clips,
+            classifier.chunk_s,
+            settings.hop_s if split == "train" else None,
+            classifier.silence_db,
+        )
+        print(
+            f"{split}: {len(clips)} clips, {len(chunks[split])} chunks, "
+            f"{chunks[split].silent} silent ones left out"
+        )
+    needed = {"monitor", "patience"} & settings.given
+    if settings.schedule == "plateau":
+        needed.add("schedule")
+    for name in sorted(needed):
+        if "val" not in chunks:
+            raise ValueError(
+                f"{flag(name)} needs a validation split. Received: "
+                f"{getattr(settings, name)}, splits {list(chunks)}"
+            )
+    return chunks, failures
