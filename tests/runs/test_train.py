@@ -96,7 +96,7 @@ def write_tone(path, rate_hz, rng, samples=2_000):
 def untrained(monkeypatch, no_pictures, eager_models):
     """Runs are as they are, but that no weight is trained and nothing drawn."""
 
-    def fit(settings, classifier, chunks, out, teachers, share):
+    def fit(settings, classifier, chunks, out, teachers, share, bank):
         if not (out / "last.keras").is_file():
             train.compile(classifier, settings, 1, False)
             last = callbacks.LastCheckpoint(out / "last.keras")
