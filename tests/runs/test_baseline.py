@@ -12,6 +12,7 @@ from scipy import fft
 
 from audio_tf import data, layers
 from audio_tf.audio import load_audio
+from audio_tf.corpora import Corpus
 from audio_tf.runs import baseline
 
 
@@ -82,6 +83,57 @@ def test_features_are_statistics_of_each_clip_alone(corpus, tmp_path):
         np.testing.assert_allclose(
             found[row], np.concatenate(expected), rtol=1e-3, atol=1e-3
         )
+
+
+def test_quantiles_are_over_the_frames_that_are_no_silence(tmp_path):
+    """A clip that ends in silence has the features of what was heard."""
+    rng = np.random.default_rng(8)
+    heard = np.round(rng.uniform(-0.4, 0.4, 4_000) * 2**15) / 2**15
+    still = np.zeros(4_000)
+    soundfile.write(tmp_path / "a.wav", np.append(heard, still), 8_000)
+    soundfile.write(tmp_path / "still.wav", still, 8_000)
+    settings = baseline.BaselineSettings(
+        cache_dir=str(tmp_path / "cache"),
+        coefficients=3,
+        sample_rate_hz=8_000,
+        quantiles=True,
+        silence_db=-60.0,
+    )
+    files = [str(tmp_path / name) for name in ("a.wav", "still.wav")]
+    listed = Corpus(files, [["a"], ["a"]], ["a"])
+    clips = data.prepare(listed, 8_000, **settings.prepare_arguments())
+    found = baseline.features(clips, settings)
+    assert found.shape == (2, 63) and np.isfinite(found).all()
+    mfcc = layers.MFCC(
+        3, sample_rate_hz=8_000, window_s=0.025, hop_s=0.01, fft_length=256
+    )
+    x = mfcc(clips.read(0)[None])
+    first = layers.Deltas()(x)
+    second = layers.Deltas()(first)
+    # The last that has heard anything is frame 51, about sample 4,080.
+    three = [np.asarray(each)[0, :52] for each in (x, first, second)]
+    expected = [
+        figure
+        for each in three
+        for figure in (each.mean(axis=0), each.std(axis=0))
+    ]
+    for share in (5, 25, 50, 75, 95):
+        expected += [np.percentile(each, share, axis=0) for each in three]
+    np.testing.assert_allclose(
+        found[0], np.concatenate(expected), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_the_regression_sees_quantiles(rng):
+    """What tells the classes apart is behind the means and deviations."""
+    x = rng.standard_normal((80, 21))
+    classes = (x[:, 20] > 0).astype(int)
+    for quantiles, right in ((True, True), (False, False)):
+        settings = baseline.BaselineSettings(
+            coefficients=1, quantiles=quantiles
+        )
+        model = baseline.logistic(settings, 0, True).fit(x, classes)
+        assert (model.score(x, classes) > 0.9) == right
 
 
 @pytest.mark.parametrize("name", ["forest", "logistic"])
