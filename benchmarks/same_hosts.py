@@ -5,8 +5,8 @@
 
 Hosts are processes of `audio-tf pretrain` and `audio-tf train` with JAX on the
 loopback of this machine. It prints the largest relative difference of the
-losses of ten steps, or of the figures of the epochs, from those of one host;
-that of a run which goes on over other numbers of hosts; and the seconds from
+losses of ten steps, of `train` their mean and that of the validation after
+them, from those of one host; that of a run which goes on over other numbers of hosts; and the seconds from
 the kill of a host until the other has ended.
 """
 
@@ -37,8 +37,8 @@ PRETRAIN = [
     *("--model-kwargs", json.dumps(ENCODER), "--save-every", "1"),
 ]
 TRAIN = [
-    *("train", "--dataset", "fsdd", "--epochs", "2", "--no-test"),
-    *("--mixing", "mixup", "--batch-size", "32"),
+    *("train", "--dataset", "fsdd", "--epochs", "1", "--no-test"),
+    *("--mixing", "mixup", "--batch-size", "240"),  # Ten steps.
 ]
 WAIT_S = 1_200
 KINDS = ("pretrain", "resume", "train", "lost")

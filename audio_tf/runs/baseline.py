@@ -6,11 +6,11 @@
 
 A clip becomes the means and standard deviations of its MFCC and their first
 and second slopes, with --quantiles their quantiles, too, over the frames that
---silence-db leaves. A random forest and a logistic regression learn them on
-the split `train`. Prints each figure of the split --split as mean and standard
-deviation over --seeds, and the 95 % interval of the first seed's over clips,
-or over the speakers or recordings that the corpus knows of; --report gets all
-of them as JSON.
+--frame-silence-db leaves. A random forest and a logistic regression learn them
+on the split `train`. Prints each figure of the split --split as mean and
+standard deviation over --seeds, and the 95 % interval of the first seed's over
+clips, or over the speakers or recordings that the corpus knows of; --report
+gets all of them as JSON.
 """
 
 import collections
@@ -53,7 +53,7 @@ class BaselineSettings(ReportSettings):
     quantiles: bool = setting(
         False, "also the quantiles of 5, 25, 50, 75 and 95 % of all frames"
     )
-    silence_db: float | None = setting(
+    frame_silence_db: float | None = setting(
         None,
         "peak in dB below which frames are left out, for example -60",
         check=NOT_POSITIVE,
@@ -135,7 +135,10 @@ def features(clips, settings):
         kept = np.array(mask)
         for row, samples in enumerate(waveform):
             kept[row, : frames[row]] &= loud_frames(
-                samples[: lengths[row]], frames[row], mfcc, settings.silence_db
+                samples[: lengths[row]],
+                frames[row],
+                mfcc,
+                settings.frame_silence_db,
             )
         parts = [pooling(each, mask=kept) for each in all_three]
         if settings.quantiles:

@@ -139,7 +139,10 @@ def test_it_streams_if_it_is_causal(name, options, rng):
     np.testing.assert_allclose(np.concatenate(found, 1), expected, atol=1e-5)
 
 
-@every_backbone
+@pytest.mark.parametrize(
+    "name",
+    each(WAVEFORM, slow=[n for n in WAVEFORM if n != "audio_transformer"]),
+)
 def test_lora_and_int8_are_exported_as_they_score(
     name, scores_alone, rng, tmp_path
 ):

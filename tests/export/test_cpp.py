@@ -60,6 +60,7 @@ def exported(shared_export, tmp_path_factory):
     return shared_export.folder, cases
 
 
+@pytest.mark.long
 def test_an_export_gives_the_expected_scores(exported):
     status, text = serving_cases.run("check", *exported)
     assert status == 0, text
@@ -67,6 +68,7 @@ def test_an_export_gives_the_expected_scores(exported):
     assert " 0 failed, 0 signatures without a case" in text
 
 
+@pytest.mark.long
 def test_times_are_json_lines(exported):
     status, text = serving_cases.run("time", *exported, 3)
     assert status == 0, text

@@ -154,6 +154,7 @@ def test_a_model_without_gradients_is_refused():
         graph.get_concrete_function()
 
 
+@pytest.mark.long
 def test_the_report_finds_other_explanations(
     shared_export, served, rng, monkeypatch
 ):

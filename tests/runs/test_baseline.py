@@ -97,7 +97,7 @@ def test_quantiles_are_over_the_frames_that_are_no_silence(tmp_path):
         coefficients=3,
         sample_rate_hz=8_000,
         quantiles=True,
-        silence_db=-60.0,
+        frame_silence_db=-60.0,
     )
     files = [str(tmp_path / name) for name in ("a.wav", "still.wav")]
     listed = Corpus(files, [["a"], ["a"]], ["a"])
