@@ -6,8 +6,8 @@
 Hosts are processes of `audio-tf pretrain` and `audio-tf train` with JAX on the
 loopback of this machine. It prints the largest relative difference of the
 losses of ten steps, of `train` their mean and that of the validation after
-them, from those of one host; that of a run which goes on over other numbers of hosts; and the seconds from
-the kill of a host until the other has ended.
+them, from those of one host; that of a run which goes on over other numbers of
+hosts; and the seconds from the kill of a host until the other has ended.
 """
 
 import argparse
