@@ -51,7 +51,7 @@ class BaselineSettings(ReportSettings):
     )
     coefficients: int = setting(20, "MFCC of a frame", check=POSITIVE)
     quantiles: bool = setting(
-        False, "also the quantiles of 5, 25, 50, 75 and 95 % of all frames"
+        False, "also the quantiles of 5, 25, 50, 75 and 95 % of its frames"
     )
     frame_silence_db: float | None = setting(
         None,
