@@ -4,10 +4,11 @@
         --train-folds 1 2 3 --val-folds 4 --test-folds 5 --split val \\
         --report baseline.json
 
-A clip becomes the means and standard deviations of its MFCC and their first
-and second slopes. A random forest and a logistic regression learn them on the
-split `train`. Prints each figure of the split --split as mean and standard
-deviation over --seeds; --report gets all of them as JSON.
+A clip becomes means, standard deviations and quantiles of its MFCC and their
+first and second slopes, over the frames that are no silence. A random forest
+and a logistic regression learn them on the split `train`. Prints each figure
+of the split --split as mean and standard deviation over --seeds; --report gets
+all of them as JSON.
 """
 
 from audio_tf.runs.baseline import main
