@@ -37,6 +37,7 @@ from scipy.stats import spearmanr  # noqa: E402
 from audio_tf import intervals  # noqa: E402
 from audio_tf.analysis import attention_maps  # noqa: E402
 from audio_tf.audio import load_audio  # noqa: E402
+from audio_tf.audio.chunking import Cutting  # noqa: E402
 from audio_tf.models import AudioClassifier, explaining  # noqa: E402
 from audio_tf.models.sound_patches import SoundPatches  # noqa: E402
 
@@ -193,9 +194,7 @@ def judge_clip(model, blank, path, rng, methods):
         Dict by method of dicts of `deletion`, `insertion` and `randomised`.
     """
     audio = load_audio(path, model.sample_rate_hz)
-    patches = SoundPatches(
-        audio, model.sample_rate_hz, model.chunk_s, model.silence_db
-    )
+    patches = SoundPatches(audio, model.sample_rate_hz, Cutting.of(model))
     rows = np.stack([chunk.audio for chunk in patches.chunks])
     label = int(np.asarray(model.score_batch(rows)).mean(axis=0).argmax())
     curves, found = Curves(model, patches, label), {}

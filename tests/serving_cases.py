@@ -195,12 +195,15 @@ class Export:
         return audio_export.ExportedClassifier(self.folder)
 
 
-def classifier(chunk_s=0.25, silence_db=None, labels="abc", **kwargs):
+def classifier(
+    chunk_s=0.25, silence_db=None, chunk_hop_s=None, labels="abc", **kwargs
+):
     """A small `AudioClassifier`; `kwargs` are its backbone's."""
     return AudioClassifier(
         tiny.backbone(**kwargs),
         labels=list(labels),
         chunk_s=chunk_s,
+        chunk_hop_s=chunk_hop_s,
         silence_db=silence_db,
     )
 

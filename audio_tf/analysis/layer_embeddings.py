@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from audio_tf.audio.chunking import chunk_starts, cut
+from audio_tf.audio.chunking import Cutting, chunk_starts
 from audio_tf.data.feature_cache import own_config
 from audio_tf.layers import MaskedMean
 from audio_tf.models.gaussian_adaptive_transformer import LayerFrames
@@ -86,8 +86,9 @@ class LayerEmbeddings:
     def __call__(self, waveform, lengths):
         if self.chunk_s is None:
             return self.embed(waveform, lengths)[:, np.newaxis]
+        cutting = Cutting(self.frame_size, self.frame_size)
         chunks = [
-            cut(audio[:length], self.frame_size)[0]
+            cutting.cut(audio[:length])[0]
             for audio, length in zip(waveform, lengths, strict=True)
         ]
         counts = [len(each) for each in chunks]

@@ -4,25 +4,43 @@ Section 2 of "Audio Transformers" (arXiv 2105.00335): clips are cut into chunks
 of equal length, and shorter clips are repeated to the full length.
 """
 
+import typing
+
 import numpy as np
 
 from audio_tf.ops.checks import check_positive, is_number
 
 
-def check_chunks(chunk_s, silence_db):
-    """Checks the length of chunks, and the level below which one is silent.
+def check_chunks(chunk_s, chunk_hop_s, silence_db):
+    """Checks what says how clips are cut, before a rate is known.
 
     Args:
         chunk_s: float, the seconds of a chunk, or `None` for whole clips.
+        chunk_hop_s: float, the seconds from chunk to chunk, or `None` for
+            chunks side by side.
         silence_db: float, a peak in dB of full scale, or `None` for no such
             level.
 
     Raises:
-        ValueError: if the length is no positive number, the level no number
-            of at most 0, or there is a level and clips stay whole.
+        ValueError: if a duration is no positive number, chunks would leave
+            gaps, the level is no number of at most 0, or there is more than
+            a length that is `None` and clips stay whole.
     """
     if chunk_s is not None:
         check_positive(chunk_s=chunk_s)
+    if chunk_hop_s is not None:
+        check_positive(chunk_hop_s=chunk_hop_s)
+        if chunk_s is None:
+            raise ValueError(
+                "`chunk_hop_s` applies to chunks, and `chunk_s=None` keeps "
+                f"clips whole. Received: chunk_hop_s={chunk_hop_s}"
+            )
+        if chunk_hop_s > chunk_s:
+            raise ValueError(
+                "`chunk_hop_s` must be at most `chunk_s`, or samples between "
+                f"chunks would be lost. Received: chunk_s={chunk_s}, "
+                f"chunk_hop_s={chunk_hop_s}"
+            )
     if silence_db is None:
         return
     if not (is_number(silence_db) and silence_db <= 0.0):
@@ -81,22 +99,64 @@ def kept_chunks(peaks, clip_index, silence_db):
     return peaks >= np.minimum(threshold, loudest[clip_index])
 
 
-def cut(audio, size, silence_db=None):
-    """Cuts one clip into the chunks that are scored.
+class Cutting(typing.NamedTuple):
+    """How clips become the rows that a model scores.
+
+    Attributes:
+        size: int, samples of a chunk, or `None` for whole clips.
+        hop: int, samples from chunk to chunk, at most `size`; `None` for
+            whole clips.
+        silence_db: as `kept_chunks` takes it.
+    """
+
+    size: int | None
+    hop: int | None = None
+    silence_db: float | None = None
+
+    @classmethod
+    def of(cls, model):
+        """Makes that of a model, or of a converter of files.
+
+        Args:
+            model: whatever has `sample_rate_hz`, `chunk_s`, `chunk_hop_s` and
+                `silence_db`, as `scoring.ClipClassifier` has them.
+        """
+        if model.chunk_s is None:
+            return cls(None)
+        size, hop = in_samples(
+            model.chunk_s, model.chunk_hop_s, model.sample_rate_hz
+        )
+        return cls(size, hop, model.silence_db)
+
+    def cut(self, audio):
+        """Cuts one clip.
+
+        Args:
+            audio: float array `(samples,)`, at least one sample.
+
+        Returns:
+            Pair of a float array `(chunks, size)`, or `(1, samples)` of a
+            whole clip, and the sample that each begins at, int64 `(chunks,)`.
+        """
+        if self.size is None:
+            return audio[np.newaxis], np.zeros(1, np.int64)
+        starts = chunk_starts(len(audio), self.size, self.hop)
+        if len(audio) <= self.size:
+            return np.resize(audio, (1, self.size)), starts
+        chunks = audio[starts[:, np.newaxis] + np.arange(self.size)]
+        peaks = np.abs(chunks).max(axis=1)
+        of_one = np.zeros(len(starts), np.int64)
+        kept = kept_chunks(peaks, of_one, self.silence_db)
+        return chunks[kept], starts[kept]
+
+
+def in_samples(chunk_s, hop_s, sample_rate_hz):
+    """Returns the samples of a chunk, and those from chunk to chunk.
 
     Args:
-        audio: float array `(samples,)`, at least one sample.
-        size: int, samples of a chunk.
-        silence_db: as `kept_chunks` takes it.
-
-    Returns:
-        Pair of a float array `(chunks, size)` and the sample that each begins
-        at, int64 `(chunks,)`.
+        chunk_s: float, seconds.
+        hop_s: float, seconds, or `None` for chunks side by side.
+        sample_rate_hz: int.
     """
-    starts = chunk_starts(len(audio), size, size)
-    if len(audio) <= size:
-        return np.resize(audio, (1, size)), starts
-    chunks = audio[starts[:, np.newaxis] + np.arange(size)]
-    peaks = np.abs(chunks).max(axis=1)
-    kept = kept_chunks(peaks, np.zeros(len(starts), np.int64), silence_db)
-    return chunks[kept], starts[kept]
+    size = round(chunk_s * sample_rate_hz)
+    return size, size if hop_s is None else round(hop_s * sample_rate_hz)

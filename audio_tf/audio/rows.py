@@ -4,7 +4,6 @@ import typing
 
 import numpy as np
 
-from audio_tf.audio.chunking import cut
 from audio_tf.audio.decode import AudioError
 from audio_tf.audio.sources import load_ahead
 
@@ -24,15 +23,14 @@ class Rows(typing.NamedTuple):
     clips: np.ndarray
 
 
-def load_rows(sources, sample_rate_hz, chunk_s, silence_db, report=None):
+def load_rows(sources, sample_rate_hz, cutting, report=None):
     """Decodes clips, and cuts them as they are cut to be scored.
 
     Args:
         sources: iterable of `audio.sources.Source`.
         sample_rate_hz: int, the rate wanted.
-        chunk_s: float, the seconds of a chunk, or `None` for whole clips,
-            which are padded to the longest.
-        silence_db: as `audio.chunking.kept_chunks` takes it.
+        cutting: `audio.chunking.Cutting`. Whole clips are padded to the
+            longest.
         report: function of the name of a bad clip and of the reason, both
             str; such a clip has no row. `None` makes it an error.
 
@@ -42,7 +40,6 @@ def load_rows(sources, sample_rate_hz, chunk_s, silence_db, report=None):
     Raises:
         AudioError: at the first bad clip, without a `report`.
     """
-    size = 0 if chunk_s is None else round(chunk_s * sample_rate_hz)
     pieces, clips = [], []
     decoded = load_ahead(sources, sample_rate_hz)
     for clip, (source, audio, reason) in enumerate(decoded):
@@ -51,11 +48,13 @@ def load_rows(sources, sample_rate_hz, chunk_s, silence_db, report=None):
                 raise AudioError(source.name, reason)
             report(str(source.name), reason)
             continue
-        found = [audio] if chunk_s is None else cut(audio, size, silence_db)[0]
+        found, _ = cutting.cut(audio)
         pieces += [*found]
         clips += [clip] * len(found)
     lengths = np.array([len(piece) for piece in pieces], np.int32)
-    waveform = np.zeros((len(pieces), lengths.max(initial=size)), np.float32)
+    waveform = np.zeros(
+        (len(pieces), lengths.max(initial=cutting.size or 0)), np.float32
+    )
     for row, piece in enumerate(pieces):
         waveform[row, : len(piece)] = piece
     return Rows(waveform, lengths, np.array(clips, np.int64))

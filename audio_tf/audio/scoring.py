@@ -8,7 +8,7 @@ import typing
 import numpy as np
 
 from audio_tf.audio import sources
-from audio_tf.audio.chunking import cut
+from audio_tf.audio.chunking import Cutting
 from audio_tf.audio.decode import AudioError
 from audio_tf.ops.answers import answer, refusal
 from audio_tf.ops.checks import check_sizes
@@ -43,6 +43,8 @@ class ClipClassifier:
         sample_rate_hz: int, the rate of the waveform.
         chunk_s: float, the seconds of the chunks that long clips are cut
             into, or `None` if clips are scored as a whole.
+        chunk_hop_s: float, the seconds from chunk to chunk, or `None` for
+            chunks side by side.
         silence_db: float, the peak in dB of full scale below which chunks are
             left out, or `None` if none is.
         embeds: bool, whether it embeds clips, too.
@@ -238,12 +240,7 @@ def means(classifier, function, clips):
         Float64 array `(clips, values)`, NaN where a value is not finite.
     """
     values, index = [], []
-    for inputs, owners in batches(
-        clips,
-        classifier.chunk_s,
-        classifier.sample_rate_hz,
-        classifier.silence_db,
-    ):
+    for inputs, owners in batches(clips, Cutting.of(classifier)):
         values.append(np.asarray(function(inputs), np.float64))
         index.append(owners)
     values, index = np.concatenate(values), np.concatenate(index)
@@ -255,26 +252,23 @@ def means(classifier, function, clips):
     return found
 
 
-def batches(clips, chunk_s, sample_rate_hz, silence_db):
+def batches(clips, cutting):
     """Puts the chunks of clips, or whole clips, into batches.
 
     Args:
         clips: list of float32 arrays `(samples,)`.
-        chunk_s: float, seconds of a chunk, or `None` for whole clips.
-        sample_rate_hz: int.
-        silence_db: float or `None`, see `audio.chunking.kept_chunks`.
+        cutting: `audio.chunking.Cutting`.
 
     Yields:
         Pair of inputs as `ClipClassifier.score_batch` takes them and the clip
         of each row, int64 `(batch,)`.
     """
-    if chunk_s is None:
+    if cutting.size is None:
         yield from whole_batches(clips)
         return
-    size = round(chunk_s * sample_rate_hz)
     chunks, owners = [], []
     for clip, audio in enumerate(clips):
-        pieces, _ = cut(audio, size, silence_db)
+        pieces, _ = cutting.cut(audio)
         for piece in pieces:
             chunks.append(piece)
             owners.append(clip)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from audio_tf.audio.chunking import chunk_starts, kept_chunks
+from audio_tf.audio.chunking import chunk_starts, in_samples, kept_chunks
 from audio_tf.data.batching import Buffers, rows_dataset, rows_of
 from audio_tf.data.shares import WHOLE
 from audio_tf.ops.checks import check_sizes
@@ -39,6 +39,7 @@ class Chunks:
 
     Attributes:
         size: int, samples of a chunk, or `None` for whole clips.
+        hop: int, samples from chunk to chunk, or `None` for whole clips.
         clip_index: int64 `(chunks,)`, the index of each chunk's clip.
         starts: int64 `(chunks,)`, the sample of its clip that each begins at.
         targets: float32 `(clips, classes)`, multi-hot labels.
@@ -59,7 +60,7 @@ class Chunks:
     def __init__(self, clips, chunk_s=1.0, hop_s=None, silence_db=None):
         self.clips = clips
         self.targets = self.clip_targets()
-        self.size = None
+        self.size = self.hop = None
         self.silent = 0
         if silence_db is not None and not math.isfinite(silence_db):
             raise ValueError(
@@ -81,22 +82,33 @@ class Chunks:
                 "Clips of features are taken whole. "
                 f"Received: chunk_s={chunk_s}"
             )
-        hop_of = chunk_s if hop_s is None else hop_s
-        sizes = [chunk_s, hop_of]
-        if all(map(math.isfinite, sizes)):
-            sizes = [round(each * clips.sample_rate_hz) for each in sizes]
-        self.size, hop = sizes
-        if not 1 <= hop <= self.size < math.inf:
+        durations = [chunk_s, chunk_s if hop_s is None else hop_s]
+        size, hop = 0, 0
+        if all(map(math.isfinite, durations)):
+            size, hop = in_samples(*durations, clips.sample_rate_hz)
+        if not 1 <= hop <= size:
             raise ValueError(
                 "Chunks must hold at least one sample and leave no gaps. "
                 f"Received: chunk_s={chunk_s}, hop_s={hop_s}"
             )
-        starts = [chunk_starts(n, self.size, hop) for n in clips.lengths]
+        self.size, self.hop = size, hop
+        starts = [chunk_starts(n, size, hop) for n in clips.lengths]
         counts = [len(each) for each in starts]
         self.clip_index = np.repeat(np.arange(len(clips)), counts)
         self.starts = np.concatenate(starts)
         if silence_db is not None:
             self.leave_out_silence(silence_db)
+
+    @classmethod
+    def for_model(cls, clips, model):
+        """Cuts clips as a model has them cut.
+
+        Args:
+            clips: `Clips` at the rate of the model.
+            model: whatever has `chunk_s`, `chunk_hop_s` and `silence_db`, as
+                `AudioClassifier` and what `export.formats.load` returns.
+        """
+        return cls(clips, model.chunk_s, model.chunk_hop_s, model.silence_db)
 
     def leave_out_silence(self, silence_db):
         """Drops chunks whose peak is below a level, but one of each clip.

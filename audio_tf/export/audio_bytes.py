@@ -12,21 +12,17 @@ CHUNKS_AT_A_TIME = 64
 class ClipScorer:
     """Decodes, resamples, cuts and scores clips: a signature's function.
 
-    A clip longer than `chunk_s` is scored chunk by chunk, as
+    A clip longer than a chunk is scored chunk by chunk, as
     `audio_tf.data.Chunks` cuts it, the last chunk ending with the clip, and
     the scores of its chunks are averaged. A shorter clip is repeated up to
-    `chunk_s`, as in training.
+    a chunk, as in training.
 
     Args:
         score: function of float32 `waveform` `(batch, samples)` and int32
             `lengths` `(batch,)` that returns scores `(batch, classes)`.
         num_classes: int, the number of classes.
         sample_rate_hz: int, the rate of the waveform that `score` takes.
-        chunk_s: float, the seconds of a chunk, or `None` if clips are scored
-            as a whole.
-        silence_db: float, the peak in dB of full scale below which a chunk is
-            left out, unless it is the loudest of its clip; `None` leaves none
-            out.
+        cutting: `audio.chunking.Cutting`.
         max_clip_s: float, the seconds of the longest clip that is scored.
     """
 
@@ -35,17 +31,16 @@ class ClipScorer:
         score,
         num_classes,
         sample_rate_hz,
-        chunk_s=None,
-        silence_db=None,
+        cutting,
         max_clip_s=600.0,
     ):
         self.score = score
         self.num_classes = num_classes
         self.sample_rate_hz = sample_rate_hz
-        self.chunk_size = chunk_s and round(chunk_s * sample_rate_hz)
+        self.chunk_size, self.chunk_hop = cutting.size, cutting.hop
         self.threshold = 0.0
-        if silence_db is not None:
-            self.threshold = 10.0 ** (silence_db / 20.0)
+        if cutting.silence_db is not None:
+            self.threshold = 10.0 ** (cutting.silence_db / 20.0)
         self.max_clip_s = max_clip_s
 
     def __call__(self, audio_bytes):
@@ -115,15 +110,17 @@ class ClipScorer:
             int64, and 1 or 0, float32, whether it counts or is too silent.
         """
         lengths = clips.row_lengths()
-        batch, size = clips.nrows(), self.chunk_size
-        counts = (lengths + size - 1) // size
+        batch, size, hop = clips.nrows(), self.chunk_size, self.chunk_hop
+        # A clip without a sample, which was no audio, has no chunk.
+        further = (tf.maximum(lengths - size, 0) + hop - 1) // hop
+        counts = tf.where(lengths > 0, 1 + further, 0)
         clip = tf.repeat(tf.range(batch), counts)
         number = tf.range(tf.size(clip, tf.int64)) - tf.gather(
             tf.cumsum(counts, exclusive=True), clip
         )
         length = tf.gather(lengths, clip)
         # The last chunk ends with the clip.
-        start = tf.minimum(number * size, tf.maximum(length - size, 0))
+        start = tf.minimum(number * hop, tf.maximum(length - size, 0))
         scores, peaks = self.score_blocks(
             clips.values, tf.gather(clips.row_starts(), clip), start, length
         )

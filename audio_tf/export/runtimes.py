@@ -31,6 +31,8 @@ class StoredClassifier(ClipClassifier):
         self.num_classes = metadata["num_classes"]
         self.sample_rate_hz = metadata["sample_rate_hz"]
         self.chunk_s = metadata["chunk_s"]
+        # Exports from before there was one have none.
+        self.chunk_hop_s = metadata.get("chunk_hop_s")
         self.silence_db = metadata["silence_db"]
 
     def __call__(self, inputs):

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from audio_tf.audio import RESAMPLER, wav
+from audio_tf.audio.chunking import Cutting
 from audio_tf.export import audio_bytes
 from audio_tf.version import __version__
 
@@ -49,8 +50,7 @@ def endpoints(model, max_clip_s):
         score,
         model.num_classes,
         model.sample_rate_hz,
-        model.chunk_s,
-        model.silence_db,
+        Cutting.of(model),
         max_clip_s,
     )
     return {
@@ -84,6 +84,7 @@ def metadata(model):
         "num_classes": model.num_classes,
         "sample_rate_hz": model.sample_rate_hz,
         "chunk_s": model.chunk_s,
+        "chunk_hop_s": model.chunk_hop_s,
         "silence_db": model.silence_db,
         "resampler": RESAMPLER,
         "errors": [wav.ERRORS[error] for error in wav.WavError],

@@ -4,7 +4,7 @@ import keras
 import keras_hub
 
 from audio_tf import compat
-from audio_tf.audio.chunking import check_chunks
+from audio_tf.audio.chunking import check_chunks, in_samples
 from audio_tf.layers import (
     AttentionPooling,
     LastStatesPooling,
@@ -62,6 +62,9 @@ class AudioClassifier(
         chunk_s: float, the length in seconds of the chunks that the model is
             trained on; `audio_tf.data` and the command line cut clips into
             such chunks to score them. `None` scores clips whole.
+        chunk_hop_s: float, the seconds from chunk to chunk, at most
+            `chunk_s`, in training and scoring, or `None` for chunks side by
+            side.
         silence_db: float, the peak in dB of full scale below which chunks are
             left out of training and scoring, or `None` to keep all; whole
             clips are always kept.
@@ -108,6 +111,7 @@ class AudioClassifier(
         num_classes=None,
         labels=None,
         chunk_s=1.0,
+        chunk_hop_s=None,
         silence_db=None,
         preprocessor="auto",
         dropout=0.0,
@@ -124,8 +128,8 @@ class AudioClassifier(
         labels = check_labels(labels, num_classes)
         if num_classes is None:
             num_classes = len(labels)
-        check_chunks(chunk_s, silence_db)
-        check_backbone(backbone, chunk_s)
+        check_chunks(chunk_s, chunk_hop_s, silence_db)
+        check_backbone(backbone, chunk_s, chunk_hop_s)
         own = {**HEAD, **backbone.head}
         pooling = own["pooling"] if pooling is None else pooling
         hidden_dim = own["hidden_dim"] if hidden_dim is None else hidden_dim
@@ -165,6 +169,7 @@ class AudioClassifier(
         self.num_classes = num_classes
         self.labels = labels
         self.chunk_s = chunk_s
+        self.chunk_hop_s = chunk_hop_s
         self.silence_db = silence_db
         self.dropout = dropout
         self.head_dtype = own_head_dtype
@@ -382,6 +387,7 @@ class AudioClassifier(
             "num_classes": self.num_classes,
             "labels": self.labels,
             "chunk_s": self.chunk_s,
+            "chunk_hop_s": self.chunk_hop_s,
             "silence_db": self.silence_db,
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
@@ -448,7 +454,7 @@ def check_labels(labels, num_classes):
     return labels
 
 
-def check_backbone(backbone, chunk_s):
+def check_backbone(backbone, chunk_s, chunk_hop_s):
     """Raises a `ValueError` if a backbone cannot score chunks of a length."""
     if backbone.takes != "waveform":
         raise ValueError(
@@ -458,11 +464,16 @@ def check_backbone(backbone, chunk_s):
         )
     if chunk_s is None:
         return
-    samples = round(chunk_s * backbone.sample_rate_hz)
+    samples, hop = in_samples(chunk_s, chunk_hop_s, backbone.sample_rate_hz)
     if samples < 1:
         raise ValueError(
             "`chunk_s` must hold a sample, or be None for whole clips. "
             f"Received: chunk_s={chunk_s}"
+        )
+    if hop < 1:
+        raise ValueError(
+            "`chunk_hop_s` must hold a sample, or be None for chunks side by "
+            f"side. Received: chunk_hop_s={chunk_hop_s}"
         )
     if backbone.max_samples is not None and samples > backbone.max_samples:
         longest_s = backbone.max_samples / backbone.sample_rate_hz

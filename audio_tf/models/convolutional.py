@@ -14,9 +14,9 @@ class ConvolutionalBackbone(AugmentedBackbone):
 
     They are the baselines of "FSD50K: an Open Dataset of Human-Labeled Sound
     Events" (arXiv 2010.00475), to be compared with, and teachers for
-    distillation. Training on chunks of a second with a hop of half a second
-    hears that paper's patches; a clip's scores are the mean over chunks side
-    by side, where the paper's overlap, too.
+    distillation. An `AudioClassifier` with `chunk_s=1.0, chunk_hop_s=0.5` is
+    trained on that paper's patches, which overlap by half, and a clip's scores
+    are the mean over them.
 
     A subclass keeps its own arguments as attributes, hands the rest to this
     constructor and gives `make_stages(dtype)`. The paper is silent on how

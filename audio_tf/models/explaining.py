@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.audio import sources
+from audio_tf.audio.chunking import Cutting
 from audio_tf.gradients import input_gradients
 from audio_tf.models.sound_patches import BANDS, PATCH_S, SoundPatches
 from audio_tf.ops.answers import refusal
@@ -253,8 +254,7 @@ class Explainer:
                 patches = SoundPatches(
                     audio,
                     rate_hz,
-                    self.chunk_s,
-                    self.silence_db,
+                    Cutting.of(self),
                     patch_s,
                     bands,
                 )

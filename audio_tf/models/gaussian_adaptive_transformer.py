@@ -73,7 +73,7 @@ class GaussianAdaptiveTransformer(AudioClassifier):
             of the last. `None` for the outputs of all blocks.
         module, num_heads, attention_kwargs, filters, grid: as
             `GaussianAdaptiveDecoder` takes them.
-        chunk_s, silence_db, preprocessor, dropout, activation: as
+        chunk_s, chunk_hop_s, silence_db, preprocessor, dropout, activation: as
             `AudioClassifier` takes them.
         head_dtype, compile, name, trainable: as `AudioClassifier` takes them.
 
@@ -94,6 +94,7 @@ class GaussianAdaptiveTransformer(AudioClassifier):
         filters=512,
         grid=None,
         chunk_s=5.0,
+        chunk_hop_s=None,
         silence_db=None,
         preprocessor="auto",
         dropout=0.0,
@@ -126,6 +127,7 @@ class GaussianAdaptiveTransformer(AudioClassifier):
             num_classes=num_classes,
             labels=labels,
             chunk_s=chunk_s,
+            chunk_hop_s=chunk_hop_s,
             silence_db=silence_db,
             preprocessor=preprocessor,
             # The backbone may have a head of its own.

@@ -5,7 +5,7 @@ import keras_hub
 import numpy as np
 
 from audio_tf import compat
-from audio_tf.audio.chunking import check_chunks
+from audio_tf.audio.chunking import Cutting, check_chunks
 from audio_tf.audio.decode import AudioError
 from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.audio.rows import load_rows
@@ -36,6 +36,8 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
     Args:
         sample_rate_hz: int, the rate of the model.
         chunk_s: float, the seconds of a chunk, or `None` for whole clips.
+        chunk_hop_s: float, the seconds from chunk to chunk, or `None` for
+            chunks side by side.
         silence_db: float, the peak in dB of full scale below which chunks are
             left out, or `None` to keep all.
         mono: bool, always True: the channels of a file are averaged.
@@ -69,6 +71,7 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
         self,
         sample_rate_hz,
         chunk_s=None,
+        chunk_hop_s=None,
         silence_db=None,
         mono=True,
         resampler=None,
@@ -77,7 +80,7 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
         checks.reject_unknown(type(self).__name__, kwargs, self.arguments())
         super().__init__(**kwargs)
         checks.check_sizes(sample_rate_hz=sample_rate_hz)
-        check_chunks(chunk_s, silence_db)
+        check_chunks(chunk_s, chunk_hop_s, silence_db)
         if mono is not True:
             raise ValueError(
                 f"`mono` must be True, all models are. Received: mono={mono!r}"
@@ -86,6 +89,7 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
             presets.compare_resampler("The audio converter", resampler)
         self.sample_rate_hz = sample_rate_hz
         self.chunk_s = chunk_s
+        self.chunk_hop_s = chunk_hop_s
         self.silence_db = silence_db
         self.built = True
 
@@ -98,9 +102,7 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
     @property
     def chunk_samples(self):
         """The samples of a chunk, `None` for whole clips."""
-        if self.chunk_s is None:
-            return None
-        return round(self.chunk_s * self.sample_rate_hz)
+        return Cutting.of(self).size
 
     def audio_shape(self):
         """Returns the shape of one row, `(None,)` for clips of any length."""
@@ -154,8 +156,7 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
             return load_rows(
                 map(Source, names),
                 self.sample_rate_hz,
-                self.chunk_s,
-                self.silence_db,
+                Cutting.of(self),
                 report,
             )
         except AudioError as error:
@@ -190,6 +191,7 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
             **super().get_config(),
             "sample_rate_hz": self.sample_rate_hz,
             "chunk_s": self.chunk_s,
+            "chunk_hop_s": self.chunk_hop_s,
             "silence_db": self.silence_db,
             "mono": True,
             "resampler": RESAMPLER,

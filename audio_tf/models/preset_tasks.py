@@ -12,7 +12,12 @@ from audio_tf.ops import checks
 
 # What the audio converter of a classifier says after it: the rate is the
 # backbone's, the rest is the classifier's.
-CONVERTER_ARGUMENTS = ("sample_rate_hz", "chunk_s", "silence_db")
+CONVERTER_ARGUMENTS = (
+    "sample_rate_hz",
+    "chunk_s",
+    "chunk_hop_s",
+    "silence_db",
+)
 
 
 def load_classifier(
@@ -64,7 +69,7 @@ def load_classifier(
     backbone = preset_backbones.load_backbone(base, preset, load_weights, rest)
     both = {**task, **own}
     # Of a preprocessor Keras would tell that it could not be made.
-    check_chunks(both.get("chunk_s"), both.get("silence_db"))
+    check_chunks(*map(both.get, ("chunk_s", "chunk_hop_s", "silence_db")))
     # Presets from before there were preprocessors have `None`, which nobody
     # chose.
     saved = task.pop("preprocessor", None)
@@ -206,6 +211,7 @@ def load_converter(cls, preset, arguments):
     facts = {
         "sample_rate_hz": backbone.sample_rate_hz,
         "chunk_s": task["chunk_s"],
+        "chunk_hop_s": task.get("chunk_hop_s"),
         "silence_db": task.get("silence_db"),
     }
     return cls(**{**facts, **arguments})

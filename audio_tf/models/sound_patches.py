@@ -10,7 +10,6 @@ import dataclasses
 
 import numpy as np
 
-from audio_tf.audio.chunking import cut
 from audio_tf.layers import mel
 from audio_tf.ops.checks import check_positive, check_sizes
 
@@ -70,8 +69,7 @@ class SoundPatches:
     Args:
         audio: float32 array `(samples,)`, at least one sample.
         sample_rate_hz: int.
-        chunk_s: float or `None`, and `silence_db`: float or `None`, as an
-            `AudioClassifier` has them.
+        cutting: `audio.chunking.Cutting` of the model.
         patch_s: float, about the seconds of a patch.
         bands: int, the bands of frequency.
 
@@ -86,8 +84,7 @@ class SoundPatches:
         self,
         audio,
         sample_rate_hz,
-        chunk_s,
-        silence_db,
+        cutting,
         patch_s=PATCH_S,
         bands=BANDS,
     ):
@@ -97,12 +94,8 @@ class SoundPatches:
         self.sample_rate_hz = sample_rate_hz
         self.time_s = edges / sample_rate_hz
         self.frequency_hz = band_edges(sample_rate_hz, bands)
-        pieces, starts = audio[np.newaxis], [0]
-        if chunk_s is not None:
-            size = round(chunk_s * sample_rate_hz)
-            pieces, starts = cut(audio, size, silence_db)
         self.chunks = []
-        for piece, start in zip(pieces, starts, strict=True):
+        for piece, start in zip(*cutting.cut(audio), strict=True):
             place = (start + np.arange(len(piece))) % len(audio)
             patch = np.searchsorted(edges, place, side="right") - 1
             self.chunks.append(Chunk(piece.astype("float32"), patch))

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.audio import sources
-from audio_tf.audio.chunking import cut
+from audio_tf.audio.chunking import Cutting
 from audio_tf.audio.scoring import BATCH_SIZE, ClipClassifier, compute
 from audio_tf.ops.answers import answer, refusal
 from audio_tf.ops.checks import check_sizes
@@ -76,8 +76,8 @@ class FrameClassifier(ClipClassifier):
     def timeline(self, clips, top=5, strict=False):
         """Scores each frame of clips for itself: labels over time.
 
-        Clips are cut into the chunks that `classify` scores. Where the last
-        one overlaps the one before, frames are the earlier one's. Chunks that
+        Clips are cut into the chunks that `classify` scores. Where one
+        overlaps the one before, frames are the earlier one's. Chunks that
         `silence_db` leaves out have no frames.
 
         Args:
@@ -130,11 +130,7 @@ class FrameClassifier(ClipClassifier):
             Pair of a list of pairs of the first sample of each frame and of
             the one behind its last, and float32 scores `(frames, classes)`.
         """
-        if self.chunk_s is None:
-            chunks, starts = audio[np.newaxis], [0]
-        else:
-            size = round(self.chunk_s * self.sample_rate_hz)
-            chunks, starts = cut(audio, size, self.silence_db)
+        chunks, starts = Cutting.of(self).cut(audio)
         step, spans, scores, done = self.backbone.output_frame_size, [], [], 0
         for first in range(0, len(chunks), BATCH_SIZE):
             rows = chunks[first : first + BATCH_SIZE]

@@ -79,7 +79,7 @@ def labelled_chunks(
     clips = data.prepare(
         corpus, model.sample_rate_hz, **settings.prepare_arguments()
     )
-    return data.Chunks(clips, model.chunk_s, silence_db=model.silence_db)
+    return data.Chunks.for_model(clips, model)
 
 
 def score_split(classifier, corpus, split, arguments, batch_size=64):
@@ -122,10 +122,7 @@ def decode_split(classifier, corpus, split, arguments):
     clips = data.prepare(
         corpus, classifier.sample_rate_hz, name=split, **arguments
     )
-    chunks = data.Chunks(
-        clips, classifier.chunk_s, silence_db=classifier.silence_db
-    )
-    return chunks, order
+    return data.Chunks.for_model(clips, classifier), order
 
 
 def trained_on(settings, origin):

@@ -61,6 +61,7 @@ def how_scored(chunks):
         **facts,
         "how": "the mean over the scores of a clip's chunks",
         "chunk_s": chunks.size / chunks.clips.sample_rate_hz,
+        "chunk_hop_s": chunks.hop / chunks.clips.sample_rate_hz,
         "silent_chunks_left_out": chunks.silent,
     }
 

@@ -49,6 +49,7 @@ def setting(
     only=None,
     of_start=False,
     later=False,
+    formerly=None,
 ):
     """Makes a field of settings.
 
@@ -68,6 +69,7 @@ def setting(
         of_start: bool, whether the setting is of one start of the program and
             not of the run, which does not keep it.
         later: bool, whether there are runs without it, which have its default.
+        formerly: str, the name that it has in older runs, or `None`.
     """
     metadata = {
         "help": help,
@@ -79,6 +81,7 @@ def setting(
         "only": only,
         "of_start": of_start,
         "later": later,
+        "formerly": formerly,
     }
     if isinstance(default, (list, dict)):
         return dataclasses.field(
@@ -268,7 +271,14 @@ class Settings:
             for field in dataclasses.fields(cls)
             if field.metadata["later"]
         }
-        values = {**later, **content["settings"]}
+        now = {
+            field.metadata["formerly"]: field.name
+            for field in dataclasses.fields(cls)
+        }
+        values = {
+            **later,
+            **{now.get(k, k): v for k, v in content["settings"].items()},
+        }
         known = {field.name for field in dataclasses.fields(cls)}
         known -= cls.names_of_start()
         if set(values) != known:
@@ -277,7 +287,8 @@ class Settings:
                 f"without {sorted(known - set(values))}, "
                 f"with {sorted(set(values) - known)}"
             )
-        names = set(content["given"]) - set(changes)
+        given = {now.get(name, name) for name in content["given"]}
+        names = given - set(changes)
         settings = cls(**{name: values[name] for name in names}, **changes)
         for name in known - settings.given:
             setattr(settings, name, values[name])

@@ -34,15 +34,15 @@ class PaperRow(typing.NamedTuple):
 # What the paper says: Adam, the Huber loss, Glorot's scale. It leaves out the
 # rate, the epochs and the batch size; the recipe `paper` has ours.
 TRANSFORMER = {"recipe": "paper", "model_kwargs": {"frontend_gain": 1.0}}
-# Of FSD50K's paper (arXiv 2010.00475): training on patches that overlap by
-# half, until precision is no better for ten epochs; the authors halve the rate
-# after five.
+# Of FSD50K's paper (arXiv 2010.00475): patches that overlap by half, training
+# until precision is no better for ten epochs; the authors halve the rate after
+# five.
 RIVAL = {
     "recipe": "paper",
     "loss": "binary_crossentropy",
     "learning_rate": 5e-4,
     "batch_size": 64,
-    "hop_s": 0.5,
+    "chunk_hop_s": 0.5,
     "monitor": "val_pr_auc_macro",
     "patience": 10,
     "schedule": "plateau",

@@ -53,12 +53,7 @@ def load_chunks(settings, corpora, classifier, share=WHOLE):
             continue
         clips = decode(settings, split, corpus, classifier, share)
         failures |= clips.failures
-        chunks[split] = data.Chunks(
-            clips,
-            classifier.chunk_s,
-            settings.hop_s if split == "train" else None,
-            classifier.silence_db,
-        )
+        chunks[split] = data.Chunks.for_model(clips, classifier)
         print(
             f"{split}: {len(clips)} clips, {len(chunks[split])} chunks, "
             f"{chunks[split].silent} silent ones left out"

@@ -58,7 +58,8 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
     """
 
     model_arguments = (*ModelSettings.model_arguments, "filterbank")
-    made_into_arguments = ("augmentation",)
+    chunking = ("chunk_s", "chunk_hop_s", "silence_db")
+    made_into_arguments = ("augmentation", *chunking)
 
     recipe: str = setting(
         "strong",
@@ -203,11 +204,13 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
         check=NOT_NEGATIVE,
         unless_given=MODELS_OWN,
     )
-    hop_s: float | None = setting(
+    chunk_hop_s: float | None = setting(
         None,
-        "seconds from chunk to chunk",
-        check=POSITIVE,
-        unless_given="as long as a chunk",
+        "seconds from chunk to chunk, in training and scoring; 0 for chunks "
+        "side by side",
+        check=NOT_NEGATIVE,
+        unless_given=MODELS_OWN,
+        formerly="hop_s",
     )
     silence_db: float | None = setting(
         None,
@@ -316,12 +319,13 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
     def head_options(self, one_label):
         """Returns a dict of the head's arguments.
 
-        Nought stands for whole clips, and for all chunks: `None` there.
+        Nought stands for whole clips, for chunks side by side, and for all
+        chunks: `None` there.
 
         Args:
             one_label: bool, whether each clip of the corpus has one label.
         """
-        given = self.those_given(("chunk_s", "silence_db"))
+        given = self.those_given(self.chunking)
         softmax = self.loss_name(one_label) == SOFTMAX_LOSS
         return {
             **{name: value or None for name, value in given.items()},
@@ -362,9 +366,8 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
         """
         if classifier.chunk_s is not None:
             return
-        for name in ("hop_s", "jitter"):
-            if name in self.given:
-                raise ValueError(
-                    f"{flag(name)} applies to chunks, and the model takes "
-                    f"whole clips. Received: {name}={getattr(self, name)!r}"
-                )
+        if "jitter" in self.given:
+            raise ValueError(
+                "--jitter applies to chunks, and the model takes whole clips. "
+                f"Received: jitter={self.jitter!r}"
+            )

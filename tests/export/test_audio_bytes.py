@@ -15,6 +15,7 @@ if keras.backend.backend() != "tensorflow":
 
 import tensorflow as tf
 
+from audio_tf.audio.chunking import Cutting
 from audio_tf.audio.wav import WavError
 from audio_tf.export import audio_bytes
 
@@ -56,11 +57,11 @@ def naive_score(audio):
     )
 
 
-def naive_clip_score(audio, threshold):
+def naive_clip_score(audio, hop, threshold):
     """The mean over chunks, of which the last one ends with the clip."""
     if len(audio) <= SIZE:
         audio = [audio[place % len(audio)] for place in range(SIZE)]
-    starts = [*range(0, len(audio) - SIZE, SIZE), len(audio) - SIZE]
+    starts = [*range(0, len(audio) - SIZE, hop), len(audio) - SIZE]
     chunks = [audio[start : start + SIZE] for start in starts]
     peaks = [np.abs(chunk).max() for chunk in chunks]
     least = min(threshold, max(peaks))
@@ -68,10 +69,10 @@ def naive_clip_score(audio, threshold):
     return np.mean([naive_score(chunk) for chunk in loud], axis=0)
 
 
-def scorer(**options):
+def scorer(cutting=Cutting(None), **options):
     """The graph that an export has."""
     return tf.function(
-        audio_bytes.ClipScorer(score, 3, RATE_HZ, **options),
+        audio_bytes.ClipScorer(score, 3, RATE_HZ, cutting, **options),
         input_signature=[tf.TensorSpec((None,), tf.string)],
     )
 
@@ -91,12 +92,17 @@ def test_chunks_are_those_of_a_loop(rng, monkeypatch):
     clips[6][2 * SIZE : 4 * SIZE] = 0.0
     clips.append(1e-4 * clips[5])
     contents = list(map(wav, clips))
-    for at_a_time, silence_db, threshold in ((64, None, 0.0), (3, -40.0, 0.01)):
+    for at_a_time, hop, silence_db, threshold in (
+        (64, SIZE, None, 0.0),
+        (3, SIZE, -40.0, 0.01),
+        (3, SIZE // 2, -40.0, 0.01),
+        (64, SIZE - 1, None, 0.0),
+    ):
         monkeypatch.setattr(audio_bytes, "CHUNKS_AT_A_TIME", at_a_time)
-        score_bytes = scorer(chunk_s=SIZE / RATE_HZ, silence_db=silence_db)
+        score_bytes = scorer(Cutting(SIZE, hop, silence_db))
         assert_scores(
             score_bytes(contents),
-            [naive_clip_score(clip, threshold) for clip in clips],
+            [naive_clip_score(clip, hop, threshold) for clip in clips],
         )
 
 
@@ -106,8 +112,8 @@ def test_whole_clips_are_scored_by_their_lengths(rng):
     assert_scores(scorer()(list(map(wav, clips))), expected)
 
 
-@pytest.mark.parametrize("chunk_s", [None, SIZE / RATE_HZ])
-def test_a_clip_that_cannot_be_scored_has_its_code(chunk_s, rng, monkeypatch):
+@pytest.mark.parametrize("cutting", [Cutting(None), Cutting(SIZE, SIZE // 3)])
+def test_a_clip_that_cannot_be_scored_has_its_code(cutting, rng, monkeypatch):
     """It has no scores, and leaves those of the others alone."""
     good = rng.uniform(-1, 1, 2 * SIZE).astype("float32")
     loud = good.copy()
@@ -125,7 +131,7 @@ def test_a_clip_that_cannot_be_scored_has_its_code(chunk_s, rng, monkeypatch):
     }
     # Samples so large are refused before: here the model is what fails.
     monkeypatch.setattr(audio_bytes.graph_wav, "MAX_PEAK", 2 * POISON)
-    score_bytes = scorer(chunk_s=chunk_s, max_clip_s=limit_s)
+    score_bytes = scorer(cutting, max_clip_s=limit_s)
     outputs = score_bytes(list(files))
     codes = list(files.values())
     assert list(outputs["error"].numpy()) == codes

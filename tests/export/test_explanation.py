@@ -45,16 +45,21 @@ def sound(rng, samples):
     return (0.4 * tone + 0.1 * rng.standard_normal(samples)).astype("float32")
 
 
-@pytest.mark.parametrize("chunk_s, silence_db", [(None, None), (0.25, -20.0)])
+@pytest.mark.parametrize(
+    "chunk_s, hop_s, silence_db",
+    [(None, None, None), (0.25, None, -20.0), (0.25, 0.2, -20.0)],
+)
 def test_explanations_of_a_padded_batch_equal_the_models(
-    chunk_s, silence_db, rng, monkeypatch
+    chunk_s, hop_s, silence_db, rng, monkeypatch
 ):
     """Clips of three chunks, one of them silent, of one, and of one sample."""
     # Neither steps nor samples are multiples.
     monkeypatch.setattr(explanation, "MAX_ROWS", 11)
     monkeypatch.setattr(explanation, "MAX_SAMPLES", 2**11)
     keras.utils.set_random_seed(3)
-    model = tiny.eager(classifier(chunk_s, silence_db, num_heads=1))
+    model = tiny.eager(
+        classifier(chunk_s, silence_db, chunk_hop_s=hop_s, num_heads=1)
+    )
     clips = [sound(rng, samples) for samples in (701, 275, 97, 1)]
     clips[0][:300] *= 1e-3
     case = serving_cases.explain_case(model, clips, [-1, 2, 0, 1])
@@ -62,7 +67,7 @@ def test_explanations_of_a_padded_batch_equal_the_models(
     weights = case[1]["weights"]
     assert np.abs(weights).max(axis=(1, 2)).min() > 1e-3
     assert not weights[3, 1:].any()
-    if silence_db is not None:
+    if silence_db is not None and hop_s is None:
         assert not weights[0, :2].any()
 
 

@@ -107,7 +107,7 @@ def pipeline_scores(model, files, tmp_path):
     clips = data.prepare(
         corpus, model.sample_rate_hz, tmp_path / "cache", progress=False
     )
-    chunks = data.Chunks(clips, model.chunk_s, silence_db=model.silence_db)
+    chunks = data.Chunks.for_model(clips, model)
     return data.score_clips(model, chunks, verbose=0)
 
 
@@ -374,7 +374,7 @@ def test_silence_is_left_out(hushed, rng):
 
 
 def test_many_chunks_are_scored_in_blocks(rng, tmp_path):
-    model = classifier(chunk_s=0.02)
+    model = classifier(chunk_s=0.02, chunk_hop_s=0.013)
     files = [wav_file(noise(rng, n)) for n in (2003, 11, 1409, 22)]
     found = scorer(model)(files)["scores"]
     expected = pipeline_scores(model, files, tmp_path)

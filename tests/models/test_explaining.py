@@ -8,11 +8,14 @@ import pytest
 import tiny
 
 from audio_tf.audio import AudioError
+from audio_tf.audio.chunking import Cutting
 from audio_tf.gradients import input_gradients
 from audio_tf.models import AudioClassifier, explaining
 from audio_tf.models.sound_patches import SoundPatches, time_edges
 
 RATE_HZ = tiny.RATE_HZ
+SIZE = round(0.1 * RATE_HZ)
+CHUNKS = Cutting(SIZE, SIZE)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,7 @@ def masked(patches, chunk, gains):
 
 @pytest.mark.parametrize("samples", [57, 263, 1])
 def test_patches_of_all_chunks_add_up_to_the_chunks(samples):
-    patches = SoundPatches(noise(samples), RATE_HZ, 0.1, None, 0.02, 5)
+    patches = SoundPatches(noise(samples), RATE_HZ, CHUNKS, 0.02, 5)
     times, bands = patches.shape
     assert patches.time_s[-1] == samples / RATE_HZ
     assert patches.frequency_hz[-1] == RATE_HZ / 2
@@ -61,7 +64,7 @@ def test_patches_of_all_chunks_add_up_to_the_chunks(samples):
 def test_a_tone_is_in_its_band_and_time():
     tone = np.zeros(1100, "float32")
     tone[330:440] = np.sin(2 * np.pi * 200 * np.arange(110) / RATE_HZ)
-    patches = SoundPatches(tone, RATE_HZ, None, None, 0.1, 6)
+    patches = SoundPatches(tone, RATE_HZ, Cutting(None), 0.1, 6)
     chunk = patches.chunks[0]
     energy = np.stack(
         [
@@ -100,7 +103,7 @@ def test_integrated_gradients_add_up(classifier, samples):
 
 def test_integrated_gradients_against_differences(classifier):
     """The same integral, by differences of scores as one band is turned up."""
-    patches = SoundPatches(noise(110), RATE_HZ, 0.1, None, 1.0, 4)
+    patches = SoundPatches(noise(110), RATE_HZ, CHUNKS, 1.0, 4)
     chunk, label = patches.chunks[0], 1
     found = explaining.integrated_gradients(classifier, patches, label)
     levels, widths = explaining.path()
@@ -123,7 +126,7 @@ def test_occlusion_is_what_the_score_loses(classifier):
     found = classifier.explain(
         (audio, RATE_HZ), "rain", "occlusion", patch_s=0.1, bands=2
     )
-    patches = SoundPatches(audio, RATE_HZ, 0.1, None, 0.1, 2)
+    patches = SoundPatches(audio, RATE_HZ, CHUNKS, 0.1, 2)
     for index in ((0, 0), (1, 1)):
         gains = np.ones(patches.shape)
         gains[index] = 0.0
@@ -151,7 +154,7 @@ def test_shapley_values_add_up_whatever_the_orders(
 def test_shapley_values_are_means_over_all_orders(classifier, monkeypatch):
     """Against the definition, over all 24 orders of four patches."""
     monkeypatch.setattr(explaining, "ORDERS", 2000)
-    patches = SoundPatches(noise(110, seed=2), RATE_HZ, 0.1, None, 0.05, 2)
+    patches = SoundPatches(noise(110, seed=2), RATE_HZ, CHUNKS, 0.05, 2)
     (chunk,), label = patches.chunks, 1
     # So that the model is asked once for each of the 16 sets of patches.
     masks = np.array(list(itertools.product((0.0, 1.0), repeat=4)))
@@ -191,6 +194,21 @@ def test_chunks_that_are_left_out_weigh_nothing():
     found = model.explain((audio, RATE_HZ), patch_s=0.05, bands=2)
     weights = found["weights"]
     assert not weights[2:].any() and weights[:2].all()
+
+
+@pytest.mark.parametrize("method", ["integrated_gradients", "shapley"])
+def test_weights_of_chunks_that_overlap_add_up(method):
+    keras.utils.set_random_seed(3)
+    model = AudioClassifier(
+        tiny.backbone(), labels=["a", "b"], chunk_s=0.1, chunk_hop_s=0.04
+    )
+    tiny.eager(model)
+    clip = (noise(257), RATE_HZ)
+    found = model.explain(clip, "a", method, patch_s=0.1, bands=2)
+    score = model.classify(clip)["scores"]["a"]
+    assert found["score"] == pytest.approx(score, abs=1e-6)
+    gain = found["score"] - found["silence_score"]
+    assert found["weights"].sum() == pytest.approx(gain, abs=2e-3)
 
 
 def test_gradients_of_each_row_are_its_own():

@@ -207,9 +207,13 @@ def test_fit_trains_on_all_chunks(files, classifier, given):
 
 
 def test_fit_trains_on_what_chunks_are(files, backbone, given, tmp_path):
-    """Silence left out, as `data.Chunks` does it."""
+    """Overlapping, silence left out, as `data.Chunks` does it."""
     quiet = AudioClassifier(
-        backbone, labels=LABELS, chunk_s=0.25, silence_db=-40.0
+        backbone,
+        labels=LABELS,
+        chunk_s=0.25,
+        chunk_hop_s=0.1,
+        silence_db=-40.0,
     )
     quiet.fit(files, NAMES, shuffle=False)
     x, y = rows_of(given["x"])
@@ -219,7 +223,7 @@ def test_fit_trains_on_what_chunks_are(files, backbone, given, tmp_path):
         tmp_path,
         progress=False,
     )
-    chunks = data.Chunks(clips, 0.25, silence_db=-40.0)
+    chunks = data.Chunks(clips, 0.25, 0.1, silence_db=-40.0)
     assert chunks.silent > 0
     np.testing.assert_array_equal(x, [chunks.read(r) for r in range(len(x))])
     np.testing.assert_array_equal(y, chunks.targets[chunks.clip_index])
@@ -461,6 +465,7 @@ def test_presets_and_files_keep_the_preprocessor(files, classifier, tmp_path):
     facts = {
         "sample_rate_hz": tiny.RATE_HZ,
         "chunk_s": 0.25,
+        "chunk_hop_s": None,
         "silence_db": None,
         "mono": True,
     }
@@ -508,8 +513,11 @@ def test_presets_and_files_keep_the_preprocessor(files, classifier, tmp_path):
     for found in (old.preprocessor, type(found).from_preset(preset)):
         assert found.labels == LABELS
         assert facts.items() <= found.audio_converter.get_config().items()
-    converter = WaveformConverter.from_preset(preset, silence_db=-50.0)
-    assert converter.silence_db == -50.0 and converter.chunk_s == 0.25
+    changes = {"silence_db": -50.0, "chunk_hop_s": 0.1}
+    converter = WaveformConverter.from_preset(preset, **changes)
+    assert {"chunk_s": 0.25, **changes}.items() <= vars(converter).items()
+    overlapping = AudioClassifier.from_preset(preset, chunk_hop_s=0.1)
+    assert overlapping.preprocessor.audio_converter.chunk_hop_s == 0.1
 
 
 def test_a_preprocessor_cannot_disagree(backbone, classifier):
@@ -517,6 +525,7 @@ def test_a_preprocessor_cannot_disagree(backbone, classifier):
     for change, message in (
         ({"sample_rate_hz": 8_000}, "sample_rate_hz=8000.*sample_rate_hz=1100"),
         ({"chunk_s": 1.0}, "chunk_s=1.0 of the pre.*chunk_s=0.25 of the model"),
+        ({"chunk_hop_s": 0.1}, "chunk_hop_s=0.1.*chunk_hop_s=None"),
         ({"silence_db": -3.0}, "silence_db=-3.0.*silence_db=None"),
     ):
         config = {**right.audio_converter.get_config(), **change}
@@ -553,6 +562,10 @@ def test_a_preprocessor_cannot_disagree(backbone, classifier):
         (
             lambda: WaveformConverter(8_000, chunk_s=1.0, silence_db=3.0),
             "`silence_db` must be a peak in dB.*silence_db=3.0",
+        ),
+        (
+            lambda: WaveformConverter(8_000, chunk_hop_s=0.5),
+            "applies to chunks.*chunk_hop_s=0.5",
         ),
         (lambda: WaveformConverter(8_000, mono=False), "`mono` must be True"),
         (

@@ -556,6 +556,26 @@ def test_what_does_not_fit_is_refused(rng):
             lambda _: AudioClassifier(backbone(), 2, silence_db="soft"),
             "silence_db='soft'",
         ),
+        (
+            lambda _: AudioClassifier(
+                backbone(), 2, chunk_s=None, chunk_hop_s=0.5
+            ),
+            "chunk_hop_s=0.5",
+        ),
+        (
+            lambda _: AudioClassifier(
+                backbone(), 2, chunk_s=0.2, chunk_hop_s=0.5
+            ),
+            "at most `chunk_s`.*chunk_s=0.2, chunk_hop_s=0.5",
+        ),
+        (
+            lambda _: AudioClassifier(backbone(), 2, chunk_hop_s=0),
+            "`chunk_hop_s` must be a positive",
+        ),
+        (
+            lambda _: AudioClassifier(backbone(), 2, chunk_hop_s=1e-6),
+            "hold a sample.*chunk_hop_s=1e-06",
+        ),
         (lambda _: AudioClassifier(backbone(), 2, silence_db=1), "at most 0"),
     ]
     if keras.backend.backend() == "tensorflow":

@@ -44,10 +44,11 @@ def by_hand(classifier, audio):
     if classifier.chunk_s is None:
         return np.asarray(classifier(audio[None]))[0]
     size, places = round(classifier.chunk_s * RATE_HZ), []
+    hop = round((classifier.chunk_hop_s or classifier.chunk_s) * RATE_HZ)
     if len(audio) <= size:
         audio = np.tile(audio, -(-size // len(audio)))[:size]
-    while len(places) * size + size <= len(audio):
-        places.append(len(places) * size)
+    while len(places) * hop + size <= len(audio):
+        places.append(len(places) * hop)
     if places[-1] + size < len(audio):
         places.append(len(audio) - size)
     chunks = [audio[place : place + size] for place in places]
@@ -59,7 +60,12 @@ def by_hand(classifier, audio):
 
 
 @pytest.mark.parametrize(
-    "options", [{"chunk_s": 0.25, "silence_db": -30.0}, {"chunk_s": None}]
+    "options",
+    [
+        {"chunk_s": 0.25, "silence_db": -30.0},
+        {"chunk_s": 0.25, "chunk_hop_s": 0.11},
+        {"chunk_s": None},
+    ],
 )
 def test_scores_are_the_mean_over_chunks(options, clips, backbone, monkeypatch):
     """In one group and in many, bad files among them, in their order."""
@@ -250,7 +256,7 @@ def test_an_embedding_is_what_the_head_scores(clips, classifier):
     file = clips[0][0]
     found = classifier.embed(file)
     audio, _ = soundfile.read(file, dtype="float32")
-    chunks, _ = chunking.cut(audio, 275)
+    chunks, _ = chunking.Cutting(275, 275).cut(audio)
     frames = classifier.backbone(chunks)
     pooled = classifier.pooler(
         frames["sequence_output"], mask=frames["frame_mask"]
@@ -263,11 +269,17 @@ def test_an_embedding_is_what_the_head_scores(clips, classifier):
         np.testing.assert_allclose(each["embedding"], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("chunk_s", [0.25, None])
+@pytest.mark.parametrize(
+    "chunk_s, hop_s", [(0.25, None), (0.25, 0.1), (None, None)]
+)
 @pytest.mark.parametrize("samples", [1_511, 1_100, 7])
-def test_a_timeline_is_the_frames_scores(chunk_s, samples, backbone, rng):
+def test_a_timeline_is_the_frames_scores(
+    chunk_s, hop_s, samples, backbone, rng
+):
     """Frames span the clip without gap and overlap, and score as they do."""
-    classifier = AudioClassifier(backbone, num_classes=3, chunk_s=chunk_s)
+    classifier = AudioClassifier(
+        backbone, num_classes=3, chunk_s=chunk_s, chunk_hop_s=hop_s
+    )
     audio = rng.uniform(-0.5, 0.5, samples).astype("float32")
     found = classifier.timeline((audio, RATE_HZ), top=None)["timeline"]
     bounds = [0.0, *(frame["end_s"] for frame in found)]
@@ -275,6 +287,7 @@ def test_a_timeline_is_the_frames_scores(chunk_s, samples, backbone, rng):
     assert bounds[-1] == samples / RATE_HZ
     step = backbone.output_frame_size
     size = samples if chunk_s is None else 275
+    hop = size if hop_s is None else 110
 
     @functools.cache
     def frame_scores(start):
@@ -284,7 +297,8 @@ def test_a_timeline_is_the_frames_scores(chunk_s, samples, backbone, rng):
 
     for frame in found:
         begin = round(frame["start_s"] * RATE_HZ)
-        start = begin // size * size
+        # The first chunk that the sample is in.
+        start = max(0, -(-(begin - size + 1) // hop)) * hop
         if samples > size:
             start = min(start, samples - size)
         row = frame_scores(start)[(begin - start) // step]

@@ -94,7 +94,7 @@ MISTAKES = {
         (["--dropout", "nan"], "must be a finite number"),
         (["--learning-rate", 0], "must be positive"),
         (["--chunk-s", -1], "must be at least 0"),
-        (["--hop-s", 0], "must be positive"),
+        (["--chunk-hop-s", -1], "must be at least 0"),
         (["--silence-db", 3], "must be at most 0"),
         (["--seed", -1], "must be in [0, 2^32)"),
         (["--seed", 2**32], "must be in [0, 2^32)"),
@@ -318,9 +318,11 @@ def test_only_what_is_given_reaches_the_model(classes):
     }
     found = train(**given, model_kwargs={"num_layers": 2}, silence_db=0)
     assert found.model_options() == {**given, "num_layers": 2}
-    # Nought stands for whole clips, and for all chunks.
+    # Nought stands for whole clips, for no overlap, and for all chunks.
     assert found.head_options(True)["silence_db"] is None
     assert train(chunk_s=0.0).head_options(True)["chunk_s"] is None
+    assert train(chunk_hop_s=0).head_options(True)["chunk_hop_s"] is None
+    assert train(chunk_hop_s=0.5).head_options(True)["chunk_hop_s"] == 0.5
     assert train(chunk_s=2).head_options(True)["chunk_s"] == 2.0
     assert "silence_db" not in train().head_options(True)
 
@@ -375,6 +377,12 @@ def test_settings_survive_json_with_what_was_given(classes):
     after = train.from_json(content, data_dir="moved")
     assert after.batch_size == 77 and after.data_dir == "moved"
     assert after.given == before.given | {"data_dir"}
+    # A setting had another name once.
+    earlier = json.loads(json.dumps(train(chunk_hop_s=0.5).to_json()))
+    earlier["settings"]["hop_s"] = earlier["settings"].pop("chunk_hop_s")
+    earlier["given"] = ["hop_s"]
+    assert train.from_json(earlier).given == {"chunk_hop_s"}
+    assert train.from_json(earlier).chunk_hop_s == 0.5
     del content["settings"]["epochs"]
     content["settings"]["epoch"] = 3
     with pytest.raises(ValueError, match="without.*'epochs'.*with.*'epoch'"):

@@ -193,7 +193,7 @@ def test_eight_rows_are_run_once_and_failures_named(
             for name in SMALL
         }
         for name in ("crnn", "vgg_like", "resnet18", "densenet121"):
-            by_row[name]["hop_s"] = 0.05
+            by_row[name]["chunk_hop_s"] = 0.05
         main(
             *("reproduce", "fsd50k", "--dataset", "csv", "--out", out),
             *("--data-dir", folder / "list.csv", "--seeds", 5),

@@ -33,6 +33,7 @@ from audio_tf.runs import (
     noise,
     provenance,
     recipes,
+    results,
     teaching,
     train,
     train_data,
@@ -205,6 +206,15 @@ def built(corpus, tmp_path, **options):
     classifier = train_model.build(settings, corpora["train"])
     chunks, _ = train_data.load_chunks(settings, corpora, classifier)
     return settings, classifier, chunks
+
+
+def test_chunks_overlap_where_they_are_scored_too(corpus, tmp_path):
+    _, classifier, chunks = built(corpus, tmp_path, chunk_hop_s=0.04)
+    assert classifier.chunk_hop_s == 0.04
+    for split in ("train", "val"):
+        steps = np.diff(chunks[split].starts)
+        assert 0.04 * 8_000 in steps and (steps <= 0.04 * 8_000).all(), split
+    assert results.how_scored(chunks["val"])["chunk_hop_s"] == 0.04
 
 
 def test_wide_voices_are_further_apart_than_voices():
@@ -934,7 +944,10 @@ def test_a_mistake_leaves_no_folder_behind(refusal, corpus, tmp_path):
         ([*source, "--model", "audio_transformer_smal"], "_small"),
         ([*source, "--model-kwargs", '{"num_heads": 0}'], "num_heads"),
         ([*source, *whole, "--jitter"], "--jitter applies to chunks"),
-        ([*source, *whole, "--hop-s", 1], "--hop-s applies to chunks"),
+        (
+            [*source, *whole, "--chunk-hop-s", 1],
+            "--chunk-hop-s applies to chunks",
+        ),
     ):
         line = refusal("train", *flags, "--epochs", 1, "--out", out)
         assert said in line, line
