@@ -9,8 +9,9 @@ in a tar, in a packed tar and in a zip, with broken ones among them, and long
 recordings. It scores them by `audio-tf score` on this machine and on Beam's
 portable job service with two workers on loopback, compares all with what
 `audio-tf classify` says, and starts and kills runs at random moments, after
-which the Parquet content must be the same. Nothing is printed of a step that
-has differed: it is an error.
+which the Parquet content must be the same. The step `halves` is what two cores
+can give at best: two processes of one thread, each with half of the clips.
+Nothing is printed of a step that has differed: it is an error.
 """
 
 import argparse
@@ -27,6 +28,7 @@ import tarfile
 import threading
 import time
 import zipfile
+from concurrent import futures
 
 import numpy as np
 import soundfile
@@ -38,7 +40,7 @@ WINDOW_S = 60.0
 TOLERANCE = 1e-5
 # Until the first shards of a run are scored, about.
 STARTS_WITHIN_S = 15.0
-STEPS = ("clips", "whole", "service", "kills")
+STEPS = ("halves", "clips", "whole", "service", "kills")
 RATES_HZ = (8_000, 16_000, 22_050, 44_100)
 KINDS = (("wav", "PCM_16"), ("flac", "PCM_16"), ("wav", "FLOAT"))
 COMMAND = [sys.executable, "-m", "audio_tf.cli"]
@@ -145,8 +147,13 @@ def break_clip(path, number):
     path.write_bytes(ways[number % len(ways)]())
 
 
-def classify(arguments, *folders):
+def classify(arguments, *folders, core=0):
     """Scores folders by one process of one thread of `audio-tf classify`.
+
+    Args:
+        arguments: the flags.
+        *folders: paths.
+        core: int, the only core that it may use.
 
     Returns:
         Pair of a dict by name of dicts by label, and the seconds it took.
@@ -160,7 +167,7 @@ def classify(arguments, *folders):
     command = [*COMMAND, "classify", *map(str, folders), "--json"]
     command += ["--top", "1000000", "--model", arguments.model]
     # One core for its decoding threads, too.
-    command = ["taskset", "-c", "0", *command]
+    command = ["taskset", "-c", str(core), *command]
     start = time.monotonic()
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True
@@ -172,6 +179,34 @@ def classify(arguments, *folders):
     return {
         pathlib.Path(each["file"]).name: each["scores"] for each in answers
     }, seconds
+
+
+def classify_halves(arguments, folder):
+    """Scores half of the clips on each of two cores, side by side.
+
+    Args:
+        arguments: the flags.
+        folder: `pathlib.Path` of the corpus.
+
+    Returns:
+        The seconds until both have ended.
+    """
+    halves = [folder / "half_0", folder / "half_1"]
+    clips = sorted((folder / "clips").iterdir())
+    for number, half in enumerate(halves):
+        half.mkdir(exist_ok=True)
+        for clip in clips[number::2]:
+            if not (half / clip.name).exists():
+                os.link(clip, half / clip.name)
+    begin = time.monotonic()
+    with futures.ThreadPoolExecutor(2) as pool:
+        runs = [
+            pool.submit(classify, arguments, half, core=core)
+            for core, half in enumerate(halves)
+        ]
+    for each in runs:
+        each.result()
+    return time.monotonic() - begin
 
 
 def windows_of(arguments, folder):
@@ -426,9 +461,16 @@ def main():
         flush=True,
     )
     windows = windows_of(arguments, corpus) if arguments.recordings else {}
-    only_clips, whole, service, killed = [folder / step for step in STEPS]
+    only_clips, whole, service, killed = [folder / step for step in STEPS[1:]]
     for step in arguments.steps:
         shutil.rmtree(folder / step, ignore_errors=True)
+    if "halves" in arguments.steps:
+        seconds = classify_halves(arguments, corpus)
+        print(
+            f"  two such side by side, half each: {alone / seconds:.2f} times "
+            "one thread",
+            flush=True,
+        )
     if "clips" in arguments.steps:
         short = [each for each in sources if not each.endswith("long")]
         seconds = timed(arguments, short, only_clips)
