@@ -13,5 +13,6 @@ def get_config():
         "dataset": "synthetic",
         "recipe": "strong",
         "jitter": True,
-        "epochs": 60,
+        "mixing": "mixup",
+        "epochs": 120,
     }
