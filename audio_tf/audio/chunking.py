@@ -100,7 +100,7 @@ def kept_chunks(peaks, clip_index, silence_db):
 
 
 class Cutting(typing.NamedTuple):
-    """How clips become the rows that a model scores.
+    """A way to cut clips into the rows that a model scores.
 
     Attributes:
         size: int, samples of a chunk, or `None` for whole clips.

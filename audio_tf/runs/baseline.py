@@ -45,7 +45,7 @@ SILENCE_DB = -60.0
 
 
 class Statistics(typing.NamedTuple):
-    """What a clip's frames are told by.
+    """A set of statistics that the frames of a clip become.
 
     Attributes:
         quantiles: tuple of shares, whose quantiles are computed beside means

@@ -288,7 +288,10 @@ def summed_up(settings, table, measured):
             }
         )
     found.sort(key=lambda each: (each["causal"], -each["mean"]))
-    return found + baseline_rows(settings)
+    report = baseline_report(settings)
+    if report.is_file():
+        found += leaderboard.baseline_rows(read(report))
+    return found
 
 
 def read(file):
@@ -317,27 +320,6 @@ def run_baseline(settings):
         *("--split", settings.score_split, "--seeds", *settings.seeds),
         *("--report", report),
     )
-
-
-def baseline_rows(settings):
-    """Returns the rows of the baselines, an empty list if they were not run."""
-    if not baseline_report(settings).is_file():
-        return []
-    found = []
-    for name, figures in read(baseline_report(settings))["figures"].items():
-        figure = "accuracy" if "accuracy" in figures else "mAP"
-        mean, low, high = rows.interval(figures[figure]["values"])
-        found.append(
-            {
-                "attention": f"baseline: {name}",
-                "figure": figure,
-                "mean": mean,
-                "low": low,
-                "high": high,
-                "seeds": len(figures[figure]["values"]),
-            }
-        )
-    return found
 
 
 def begin(settings):

@@ -4,6 +4,7 @@ import csv
 import pathlib
 
 from audio_tf import files
+from audio_tf.runs import rows
 
 COLUMNS = (
     "attention",
@@ -22,6 +23,7 @@ COLUMNS = (
     "training_ratio",
     "peak_mib",
 )
+TEXTS = ("attention", "causal", "figure")
 
 
 def figure_of(reports):
@@ -38,6 +40,53 @@ def figure_of(reports):
     if any(report[name] is None for report in reports):
         name = "mAP"
     return name, [report[name] for report in reports]
+
+
+def baseline_rows(report):
+    """Returns the rows of baselines.
+
+    Args:
+        report: dict that `audio-tf baseline` has written as JSON.
+
+    Returns:
+        List of dicts by `COLUMNS`.
+    """
+    found = []
+    for name, figures in report["figures"].items():
+        figure = "accuracy" if "accuracy" in figures else "mAP"
+        values = figures[figure]["values"]
+        mean, low, high = rows.interval(values)
+        found.append(
+            {
+                "attention": f"baseline: {name}",
+                "figure": figure,
+                "mean": mean,
+                "low": low,
+                "high": high,
+                "seeds": len(values),
+            }
+        )
+    return found
+
+
+def read(path):
+    """Reads what `write` has written.
+
+    Args:
+        path: path of the CSV file.
+
+    Returns:
+        List of dicts by `COLUMNS`, without what a row has not.
+    """
+    with open(path, newline="", encoding="utf-8") as file:
+        return [
+            {
+                name: value if name in TEXTS else float(value)
+                for name, value in row.items()
+                if value
+            }
+            for row in csv.DictReader(file)
+        ]
 
 
 def write(out, table):

@@ -195,8 +195,21 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
     # Of two values it would reach beyond what there is.
     assert (found[1]["low"], found[1]["high"]) == (0.0, 1.0)
     assert "inference_ratio" not in found[1]
+    values = {"values": [0.25, 0.35]}
+    report = {"figures": {"forest": {"accuracy": values, "mAP": {}}}}
+    found += leaderboard.baseline_rows(report)
+    assert found[2]["attention"] == "baseline: forest"
+    assert found[2]["mean"] == pytest.approx(0.3) and found[2]["seeds"] == 2
     leaderboard.write(settings.out, found)
     assert board(tmp_path)[1]["inference_ratio"] == ""
+    assert leaderboard.read(tmp_path / "leaderboard.csv") == [
+        {
+            name: row[name]
+            for name in leaderboard.COLUMNS
+            if row.get(name) is not None
+        }
+        for row in found
+    ]
     assert "shared_qk" in leaderboard.format_table(found).splitlines()[1]
     leaderboard.draw(settings.out, found)
     assert (tmp_path / "leaderboard.png").is_file()
