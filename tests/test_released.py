@@ -11,6 +11,7 @@ import tiny
 
 from audio_tf import cli, compat, models, released
 from audio_tf.models import AudioClassifier
+from audio_tf.runs import heard
 
 NAME = "audio_transformer_barks"
 LABELS = ["dog", "rain", "siren"]
@@ -207,3 +208,18 @@ def test_a_preset_is_replaced_in_the_index(stored, tmp_path):
     assert entry.seed == 4
     entry.verify()
     assert dataclasses.replace(entry, seed=3) != entry
+
+
+def test_released_classifiers_tell_what_they_were_trained_on():
+    """Marks of all files of the split, but for those that sound the same."""
+    classifiers = [
+        entry
+        for entry in released.read_index(released.ROOT).values()
+        if entry.model == "audio_tf>AudioClassifier"
+    ]
+    assert len(classifiers) == 5
+    for entry in classifiers:
+        origin = json.loads((entry.folder / "provenance.json").read_text())
+        listed = origin["corpus"]["train"]["files"]
+        marks = heard.read(entry.folder)
+        assert 0.9 * listed < len(np.unique(marks)) <= listed, entry.name
