@@ -236,10 +236,16 @@ def same_clips(facts, origin, settings, what):
         what: str, what is checked.
 
     Raises:
-        ValueError: if it is of other clips.
+        ValueError: if it is of other clips, or the run knows none.
     """
     split = settings.split
     found, wanted = facts.get(split), origin["corpus"].get(split)
+    if wanted is None:
+        raise ValueError(
+            f"--split must be one that the run knows, {[*origin['corpus']]}: "
+            "a training with --no-test does not read the test. "
+            f"Received: {split}"
+        )
     if found is None or found != wanted:
         raise ValueError(
             f"The split {split} of {what} must be that of the run, {wanted}. "

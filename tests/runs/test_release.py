@@ -300,6 +300,10 @@ def better(content):
     content["figures"]["forest"]["accuracy"]["mean"] = 1.01
 
 
+def without_test(content):
+    del content["corpus"]["test"]
+
+
 def worse(content):
     content["mAP"] += 0.001
 
@@ -314,6 +318,7 @@ def worse(content):
             other_clips,
             "test of the corpus must be",
         ),
+        ("preset/provenance.json", without_test, "--no-test does not read"),
         ("baseline.json", better, "below that of the baseline"),
         ("test.json", worse, "does not score as .*test.json says"),
     ],
