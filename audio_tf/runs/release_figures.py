@@ -243,7 +243,8 @@ def same_clips(facts, origin, settings, what):
     if wanted is None:
         raise ValueError(
             f"--split must be one that the run knows, {[*origin['corpus']]}: "
-            "a training with --no-test does not read the test. "
+            "a training with --no-test does not read the test, and goes on "
+            "to it with --resume --test. "
             f"Received: {split}"
         )
     if found is None or found != wanted:

@@ -54,7 +54,7 @@ from audio_tf.runs.train_settings import TrainSettings
 from audio_tf.terminal import describe_failures
 
 # Settings that may differ when a run goes on.
-FREE_SETTINGS = ("data_dir", "cache_dir", "export", *beside.BESIDE)
+FREE_SETTINGS = ("data_dir", "cache_dir", "export", "test", *beside.BESIDE)
 
 
 def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):

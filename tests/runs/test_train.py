@@ -446,6 +446,43 @@ def test_killed_and_resumed_equals_unbroken(
     assert "--teachers are not those" in line and str(teacher) in line
 
 
+def test_a_test_that_was_left_out_is_scored_when_asked_for(
+    untrained, corpus, main, refusal, tmp_path
+):
+    """Of the model that was chosen without it, bad clips of it left out."""
+    own, out = tmp_path / "own", tmp_path / "run"
+    shutil.copytree(corpus.parent, own)
+    (own / "worse.wav").write_bytes(b"no sound either")
+    with open(own / "list.csv", "a", newline="") as file:
+        csv.writer(file).writerow(["worse.wav", "low", "test"])
+    training = ["train", "--dataset", "csv", "--data-dir", own / "list.csv"]
+    training += [*COMMON, "--epochs", 1, "--out", out]
+    main(*training, "--no-test")
+    preset = out / "preset"
+    first = json.loads((preset / "provenance.json").read_text())
+    assert first["test"] is None and set(first["corpus"]) == {"train", "val"}
+    weights = (preset / "model.weights.h5").stat().st_mtime_ns
+    assert not (out / "test.json").exists()
+
+    again = ["train", "--out", out, "--resume"]
+    main(*again, "--test")
+    origin = json.loads((preset / "provenance.json").read_text())
+    assert origin["corpus"]["test"]["files"] == 4
+    assert origin["settings"]["test"] is True
+    report = json.loads((out / "test.json").read_text())
+    assert origin["test"]["accuracy"] == report["accuracy"]
+    assert report["num_clips"] == 4
+    assert {k: origin["corpus"][k] for k in first["corpus"]} == first["corpus"]
+    assert (preset / "model.weights.h5").stat().st_mtime_ns > weights
+    # It cannot be taken back, and no clip may be added to it.
+    assert "removed, test" in refusal(*again, "--no-test")
+    shutil.copy(own / "0.wav", own / "new.wav")
+    with open(own / "list.csv", "a", newline="") as file:
+        csv.writer(file).writerow(["new.wav", "low", "test"])
+    line = refusal(*again)
+    assert "new.wav" in line and "added, test" in line
+
+
 def test_teachers_are_checked_before_clips_are_decoded(
     refusal, corpus, tmp_path
 ):
