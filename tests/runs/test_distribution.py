@@ -188,6 +188,7 @@ def run(backend, arguments, devices=1):
 
 
 # On JAX, two devices of one busy CPU wait for each other in vain at times.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("backend", "strategy"),
     [
@@ -243,6 +244,7 @@ def test_two_devices_in_parts_equal_one_at_once(tmp_path):
     np.testing.assert_allclose(two["losses"], one["losses"], rtol=1e-4)
 
 
+@pytest.mark.long
 def test_a_classifier_trains_on_jax(tmp_path):
     """By the recipe: the averages of the weights are scored and kept."""
     pytest.importorskip("jax")
