@@ -461,7 +461,9 @@ def main():
         flush=True,
     )
     windows = windows_of(arguments, corpus) if arguments.recordings else {}
-    only_clips, whole, service, killed = [folder / step for step in STEPS[1:]]
+    only_clips, whole, service, killed = [
+        folder / step for step in ("clips", "whole", "service", "kills")
+    ]
     for step in arguments.steps:
         shutil.rmtree(folder / step, ignore_errors=True)
     if "halves" in arguments.steps:

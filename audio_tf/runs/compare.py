@@ -351,6 +351,7 @@ def compare(settings):
     """Runs all rows, and ends with 1 if one has failed."""
     check_folder("out", settings.out)
     begin(settings)
+    out = pathlib.Path(settings.out)
     table, measured, failures = table_rows(settings), {}, rows.Failures()
     if settings.baseline_rows:
         with failures.kept():
@@ -366,8 +367,8 @@ def compare(settings):
                 with failures.kept():
                     measured[row] = costs(row, settings)
             board = summed_up(settings, table, measured)
-            leaderboard.write(settings.out, board)
-    leaderboard.draw(settings.out, board)
+            leaderboard.write(out / "leaderboard.csv", board)
+    leaderboard.draw(out / "leaderboard.png", board, out.name)
     print(f"\n{settings.score_split} split; times are relative to {BASELINE}")
     print(leaderboard.format_table(board))
     failures.end()

@@ -1,7 +1,7 @@
 """The table of a comparison of attentions: as CSV, as text, as a picture."""
 
 import csv
-import pathlib
+import json
 
 from audio_tf import files
 from audio_tf.runs import rows
@@ -81,7 +81,7 @@ def read(path):
     with open(path, newline="", encoding="utf-8") as file:
         return [
             {
-                name: value if name in TEXTS else float(value)
+                name: value if name in TEXTS else json.loads(value)
                 for name, value in row.items()
                 if value
             }
@@ -89,14 +89,13 @@ def read(path):
         ]
 
 
-def write(out, table):
-    """Writes leaderboard.csv.
+def write(path, table):
+    """Writes a table as CSV.
 
     Args:
-        out: path of the folder.
+        path: path of the file.
         table: list of dicts by `COLUMNS`.
     """
-    path = pathlib.Path(out, "leaderboard.csv")
     with (
         files.whole_file(path) as new,
         open(new, "w", newline="", encoding="utf-8") as file,
@@ -106,12 +105,13 @@ def write(out, table):
         writer.writerows(table)
 
 
-def draw(out, table):
-    """Draws leaderboard.png of the rows whose time is known, if it can.
+def draw(path, table, title):
+    """Draws the rows whose time is known, if it can.
 
     Args:
-        out: path of the folder, whose name is the title.
+        path: path of the picture.
         table: list of dicts by `COLUMNS`.
+        title: str.
     """
     from audio_tf.analysis import figures, row_charts
     from audio_tf.runs import showing
@@ -119,11 +119,7 @@ def draw(out, table):
     timed = [row for row in table if "inference_ratio" in row]
     baselines = [row for row in table if "causal" not in row]
     if timed and showing.can_draw():
-        out = pathlib.Path(out)
-        figures.save(
-            row_charts.draw_tradeoff(timed, baselines, out.name),
-            out / "leaderboard.png",
-        )
+        figures.save(row_charts.draw_tradeoff(timed, baselines, title), path)
 
 
 def format_table(table):

@@ -292,7 +292,7 @@ def train(settings, out, share):
     root, others = settings.file_root(), beside.roots(corpora)
     record = provenance.corpus_record(corpora, root, others)
     # Before all is decoded.
-    provenance.check_corpus(out, record)
+    provenance.check_corpus(out, record, later="test")
     if (out / "last.keras").is_file():
         classifier = keras.saving.load_model(out / "last.keras")
     else:
@@ -318,7 +318,7 @@ def train(settings, out, share):
     same = beside.same_audio(settings, clips)
     settings.check_leaks(same)
     record = provenance.leave_out(record, root, failures, others)
-    provenance.check_corpus(out, record)
+    provenance.check_corpus(out, record, later="test")
     facts = results.facts(settings, record, [*found, *same], others)
     model = provenance.model_facts(classifier.backbone)
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)

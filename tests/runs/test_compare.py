@@ -200,7 +200,7 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
     found += leaderboard.baseline_rows(report)
     assert found[2]["attention"] == "baseline: forest"
     assert found[2]["mean"] == pytest.approx(0.3) and found[2]["seeds"] == 2
-    leaderboard.write(settings.out, found)
+    leaderboard.write(tmp_path / "leaderboard.csv", found)
     assert board(tmp_path)[1]["inference_ratio"] == ""
     assert leaderboard.read(tmp_path / "leaderboard.csv") == [
         {
@@ -211,7 +211,7 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
         for row in found
     ]
     assert "shared_qk" in leaderboard.format_table(found).splitlines()[1]
-    leaderboard.draw(settings.out, found)
+    leaderboard.draw(tmp_path / "leaderboard.png", found, "table")
     assert (tmp_path / "leaderboard.png").is_file()
 
 
