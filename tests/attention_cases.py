@@ -231,8 +231,8 @@ def gradients(layer, x, mask, scale=1.0):
             y, _ = layer.stateless_call(values, fixed, x, mask=mask)
             return scale * sum_of_squares(y, mask)
 
-        loss, (by_x, by_weights) = jax.value_and_grad(loss_of, (0, 1))(
-            ops.convert_to_tensor(x), [w.value for w in weights]
+        loss, (by_x, by_weights) = jax.jit(jax.value_and_grad(loss_of, (0, 1)))(
+            x, [w.value for w in weights]
         )
         found = [by_x, *by_weights]
     else:

@@ -18,7 +18,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Nor does the order of sums depend on how threads are scheduled.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 # What XLA compiles in a test runs once or twice: to optimise it takes longer.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+XLA_FLAGS = "--xla_backend_optimization_level=0"
+if os.environ.get("KERAS_BACKEND") == "jax":
+    # Nor is there much to fuse in small tensors; these take twice as long.
+    XLA_FLAGS += " --xla_cpu_use_fusion_emitters=false"
+os.environ.setdefault("XLA_FLAGS", XLA_FLAGS)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -160,6 +164,22 @@ def no_seed_of_tensorflow():
     if importlib.util.find_spec("tensorflow") is None:
         return contextlib.nullcontext()
     return unittest.mock.patch("tensorflow.random.set_seed")
+
+
+@pytest.fixture(autouse=True)
+def whole_layers(request, monkeypatch):
+    """On JAX a layer that is called is one program, as `predict` has it."""
+    import keras
+
+    if keras.backend.backend() != "jax" or request.node.get_closest_marker(
+        "op_by_op"
+    ):
+        return
+    import jax_programs
+
+    monkeypatch.setattr(
+        keras.Layer, "__call__", jax_programs.whole(keras.Layer.__call__)
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -89,7 +89,7 @@ def gradients(layer, x, mask):
         return (layer.stateless_call(weights, [], x, mask=mask)[0] ** 2).sum()
 
     weights = [weight.value for weight in layer.trainable_variables]
-    by_inputs, by_weights = jax.grad(total, (0, 1))(x, weights)
+    by_inputs, by_weights = jax.jit(jax.grad(total, (0, 1)))(x, weights)
     return [by_inputs, *by_weights]
 
 

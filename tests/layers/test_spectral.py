@@ -575,6 +575,7 @@ def test_no_mask_clings_to_features(rng):
 
 
 @every
+@pytest.mark.op_by_op
 def test_float32_whatever_the_policy(name, rng):
     """The very numbers of float32, rounded once."""
     x = clips(rng) if name in of_waveforms else frames(rng)

@@ -231,6 +231,7 @@ def naive_states(model, x):
     return np.stack(states)
 
 
+@pytest.mark.op_by_op
 def test_hidden_states_are_those_of_a_naive_encoder(rng):
     model = backbone(return_hidden_states=True)
     model.set_weights(

@@ -52,6 +52,7 @@ def test_it_is_features_then_encoder(clips):
 
 
 @pytest.mark.parametrize("weighted_sum", [False, True])
+@pytest.mark.op_by_op
 def test_hidden_states_are_those_of_the_encoder(weighted_sum, clips):
     encoder = albert(return_hidden_states=True)
     both = models.SpeechEncoder(encoder, features(), weighted_sum)

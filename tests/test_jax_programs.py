@@ -1,0 +1,73 @@
+"""What tests on JAX call as one program gives what it gives without."""
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+if keras.backend.backend() != "jax":
+    pytest.skip("programs of JAX", allow_module_level=True)
+import jax
+
+X = np.arange(1.0, 13.0, dtype="float32").reshape(2, 3, 2)
+
+
+class Watched(layers.Layer):
+    """Twice its inputs; it keeps what it was called with."""
+
+    def call(self, x):
+        self.seen = x
+        return 2.0 * x
+
+
+def test_an_outermost_call_is_traced():
+    layer = Watched()
+    np.testing.assert_array_equal(layer(X), 2.0 * X)
+    assert isinstance(layer.seen, jax.core.Tracer)
+
+
+@pytest.mark.op_by_op
+def test_a_marked_test_has_values():
+    layer = Watched()
+    layer(X)
+    np.testing.assert_array_equal(layer.seen, X)
+
+
+def test_variables_are_written_back():
+    layer = layers.Dropout(0.5)
+    one, other = layer(X, training=True), layer(X, training=True)
+    assert np.any(np.asarray(one) != np.asarray(other))
+    norm = layers.BatchNormalization(momentum=0.0)
+    norm(X, training=True)
+    np.testing.assert_allclose(norm.moving_mean, X.mean((0, 1)), rtol=1e-6)
+
+
+def test_masks_come_and_go():
+    class Counts(layers.Layer):
+        def call(self, x, mask=None):
+            return keras.ops.sum(keras.ops.cast(mask, "int32"))
+
+    masked = layers.Masking(1.0)(np.where(X < 7.0, 1.0, X))
+    np.testing.assert_array_equal(
+        keras.src.backend.get_keras_mask(masked), [[False] * 3, [True] * 3]
+    )
+    assert int(Counts()(masked)) == 3
+
+
+def test_losses_stay():
+    layer = layers.ActivityRegularization(l1=1.0)
+    layer(X)
+    assert float(layer.losses[0]) > 0.0
+
+
+def test_what_looks_at_values_may():
+    class Largest(layers.Layer):
+        def call(self, x):
+            return x / float(np.max(np.asarray(x)))
+
+    np.testing.assert_allclose(np.max(np.asarray(Largest()(X))), 1.0)
+
+
+def test_errors_are_those_of_the_call():
+    with pytest.raises(ValueError, match="expected min_ndim=2"):
+        layers.Dense(3)(X[0, 0])
