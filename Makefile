@@ -216,10 +216,11 @@ zoo: $(VENV)/.installed
 	    --use "It turns speech into frames that tell speakers and phones, for probes and for classifiers with few labels."
 
 EXTRAS ?= test
+# Python compiles what is imported; pip would compile all of TensorFlow.
 $(VENV)/.installed: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -e ".[$(EXTRAS)]"
+	$(BIN)/pip install --quiet --no-compile -e ".[$(EXTRAS)]"
 	@touch $@
 
 clean:

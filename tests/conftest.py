@@ -47,10 +47,12 @@ def pytest_collection_finish():
 
     Keras collects after each layer that it quantises, and Python after some
     allocations: over the objects of TensorFlow that takes a quarter of a
-    second each time.
+    second each time. What tests leave behind adds to it, so Python collects
+    more seldom than by itself.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 10, 10)
 
 
 @pytest.fixture(scope="session")
