@@ -86,8 +86,8 @@ def whole(call):
         within.a_call = True
         try:
             if not layer.built:
-                symbols = jax.tree.map(symbol_of, (args, kwargs))
-                call(layer, *symbols[0], **symbols[1])
+                symbols, named = jax.tree.map(symbol_of, (args, kwargs))
+                call(layer, *symbols, **named)
             return call_as_one_program(call, layer, args, kwargs)
         # It looks at values, adds losses, writes to variables of others, or
         # is wrong, which the same call without a compiler tells best.
