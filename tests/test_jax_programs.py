@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import layers
+from keras.src.backend import get_keras_mask, set_keras_mask
 
 if keras.backend.backend() != "jax":
     pytest.skip("programs of JAX", allow_module_level=True)
@@ -42,16 +43,25 @@ def test_variables_are_written_back():
     np.testing.assert_allclose(norm.moving_mean, X.mean((0, 1)), rtol=1e-6)
 
 
-def test_masks_come_and_go():
-    class Counts(layers.Layer):
-        def call(self, x, mask=None):
-            return keras.ops.sum(keras.ops.cast(mask, "int32"))
+class SumOfReal(layers.Layer):
+    """The sum of what its mask keeps; it keeps the mask."""
 
-    masked = layers.Masking(1.0)(np.where(X < 7.0, 1.0, X))
+    supports_masking = True
+
+    def call(self, x, mask=None):
+        self.seen = mask
+        return keras.ops.sum(x if mask is None else x * mask[..., None])
+
+
+def test_masks_come_and_go():
+    x = np.where(X < 7.0, 1.0, X).astype("float32")
     np.testing.assert_array_equal(
-        keras.src.backend.get_keras_mask(masked), [[False] * 3, [True] * 3]
+        get_keras_mask(layers.Masking(1.0)(x)), [[False] * 3, [True] * 3]
     )
-    assert int(Counts()(masked)) == 3
+    x, layer = keras.ops.convert_to_tensor(X), SumOfReal()
+    set_keras_mask(x, np.array([[False] * 3, [True] * 3]))
+    assert float(layer(x)) == X[1].sum()
+    assert isinstance(layer.seen, jax.core.Tracer)
 
 
 def test_losses_stay():
@@ -60,14 +70,19 @@ def test_losses_stay():
     assert float(layer.losses[0]) > 0.0
 
 
-def test_what_looks_at_values_may():
-    class Largest(layers.Layer):
-        def call(self, x):
-            return x / float(np.max(np.asarray(x)))
+class NoneBelowZero(layers.Layer):
+    """Its inputs, at which it looks."""
 
-    np.testing.assert_allclose(np.max(np.asarray(Largest()(X))), 1.0)
+    def call(self, x):
+        if np.any(np.asarray(x) < 0.0):
+            raise ValueError("There are inputs below zero.")
+        return x
+
+
+def test_what_looks_at_values_may():
+    np.testing.assert_array_equal(NoneBelowZero()(X), X)
 
 
 def test_errors_are_those_of_the_call():
-    with pytest.raises(ValueError, match="expected min_ndim=2"):
-        layers.Dense(3)(X[0, 0])
+    with pytest.raises(ValueError, match="inputs below zero"):
+        NoneBelowZero()(-X)
