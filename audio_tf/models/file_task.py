@@ -1,14 +1,15 @@
 """Training, evaluation and prediction of a classifier from files."""
 
 import collections
+import contextlib
 import inspect
 import itertools
-from contextlib import nullcontext
 
 import keras
 import numpy as np
 
 from audio_tf import compat
+from audio_tf.audio.kept import KeptAudio
 from audio_tf.audio.scoring import compute
 from audio_tf.audio.sources import Source
 from audio_tf.models.file_batches import (
@@ -35,6 +36,8 @@ class FileTask:
     """
 
     _preprocessor = None
+    # Makes a source of a name; within `fit` one that keeps what it decodes.
+    _source_of = Source
 
     @property
     def preprocessor(self):
@@ -67,9 +70,11 @@ class FileTask:
         a number of chunks, of whole clips where `chunk_s` is `None`. Files of
         a list are shuffled unless `shuffle=False`, and their chunks too, as
         many as 64 MiB hold. A dataset keeps its order, and its batches say
-        how many chunks are a batch. Every pass decodes the files anew:
-        `audio_tf.data` keeps decoded audio on disk. Bad files are left out,
-        with one warning after training.
+        how many chunks are a batch. Files are decoded once, those of
+        `validation_data` as well, and stay in memory until training ends, a
+        GiB of samples at most; what is beyond that is decoded in each pass,
+        and `audio_tf.data` keeps it on disk. Bad files are left out, with one
+        warning after training.
 
         Args:
             *args: as `keras.Model.fit` takes them. `x` may be a list of
@@ -96,29 +101,43 @@ class FileTask:
             if share:
                 clips, given["validation_data"] = clips.split(share)
         self.prepare_validation(given, batch_size)
-        if clips is None:
-            return keras.Model.fit(self, **given)
+        with self.keeping_audio():
+            if clips is None:
+                return keras.Model.fit(self, **given)
+            return self.fit_files(clips, **given)
+
+    @contextlib.contextmanager
+    def keeping_audio(self):
+        """Has files decoded once, as long as the context lasts."""
+        self._source_of = KeptAudio().source
+        try:
+            yield
+        finally:
+            self._source_of = Source
+
+    def fit_files(self, clips, batch_size=None, shuffle=True, **kwargs):
+        """Does the work of `fit` for files; see there."""
         clips.require_labels()
         from audio_tf.audio import graph_rows
 
         bad, prepare = BadFiles(), self.preprocessor.prepare
-        given["x"] = graph_rows.training_batches(
+        reading = {"report": bad.report, "source_of": self._source_of}
+        batches = graph_rows.training_batches(
             clips.dataset(),
-            lambda *clip: prepare(*clip, report=bad.report),
+            lambda *clip: prepare(*clip, **reading),
             self.preprocessor.audio_converter.chunk_samples,
             clips.rows_of(batch_size),
-            clips.seed_of(given.pop("shuffle", True)),
+            clips.seed_of(shuffle),
         )
-        given.pop("batch_size", None)
-        quiet = given.get("steps_per_epoch") is None
+        quiet = kwargs.get("steps_per_epoch") is None
+        silencer = compat.quiet_end_of_data if quiet else contextlib.nullcontext
         try:
-            with compat.quiet_end_of_data() if quiet else nullcontext():
-                history = keras.Model.fit(self, **given, shuffle=False)
+            with silencer():
+                return keras.Model.fit(self, batches, shuffle=False, **kwargs)
         finally:
             if clips.are_all(bad):
                 bad.refuse()
             bad.warn("left out of training")
-        return history
 
     def evaluate(self, *args, **kwargs):
         """Evaluates the model as `keras.Model.evaluate` does, or with files.
@@ -322,7 +341,7 @@ class FileTask:
         def sources():
             for batch in itertools.islice(clips.batches(batch_size), steps):
                 asked.append(batch)
-                yield from map(Source, batch.names)
+                yield from map(self._source_of, batch.names)
 
         found = compute(self, self.score_batch, sources(), False, "scores")
         rows = []

@@ -111,28 +111,30 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
     def call(self, x):
         return self.convert(x)[0]
 
-    def convert(self, x, report=None):
+    def convert(self, x, report=None, source_of=Source):
         """Converts files to rows, each of which is a chunk or a whole clip.
 
         Args:
             x: as the layer is called with.
             report: function of the name of a bad file and of the reason;
                 such a file has no rows. `None` makes it an error.
+            source_of: function of a name to the `audio.sources.Source` that
+                reads it.
 
         Returns:
             Pair of what the layer returns and of the clip of each row, int64
             `(rows,)`, or `None` if `x` are waveforms.
         """
         if compat.in_tf_graph():
-            return self.convert_in_graph(x, report)
+            return self.convert_in_graph(x, report, source_of)
         names = file_names(x)
         if names is None:
             check_waveform(x)
             return x, None
-        rows = self.load(names, report)
+        rows = self.load(names, report, source_of)
         return self.as_inputs(*rows[:2]), rows.clips
 
-    def convert_in_graph(self, x, report):
+    def convert_in_graph(self, x, report, source_of):
         """Does the work of `convert` where `tf.data` traces it."""
         if not is_text(x):
             complete(x, "waveform")
@@ -140,7 +142,9 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
         from audio_tf.audio import graph_rows
 
         waveform, lengths, clips = graph_rows.run_in_python(
-            lambda names: tuple(self.load(file_names(names), report)),
+            lambda names: tuple(
+                self.load(file_names(names), report, source_of)
+            ),
             [x],
             [
                 ((None, self.chunk_samples), "float32"),
@@ -150,11 +154,11 @@ class WaveformConverter(keras_hub.layers.AudioConverter):
         )
         return self.as_inputs(waveform, lengths), clips
 
-    def load(self, names, report):
+    def load(self, names, report, source_of):
         """Loads files by their names as `audio.rows.Rows`."""
         try:
             return load_rows(
-                map(Source, names),
+                map(source_of, names),
                 self.sample_rate_hz,
                 Cutting.of(self),
                 report,
@@ -293,7 +297,9 @@ class AudioClassifierPreprocessor(keras_hub.models.Preprocessor):
     def call(self, x, y=None, sample_weight=None):
         return self.prepare(x, y, sample_weight)
 
-    def prepare(self, x, y=None, sample_weight=None, report=None):
+    def prepare(
+        self, x, y=None, sample_weight=None, report=None, source_of=Source
+    ):
         """Does what calling the layer does, and can leave bad files out.
 
         Args:
@@ -302,6 +308,7 @@ class AudioClassifierPreprocessor(keras_hub.models.Preprocessor):
             sample_weight: as well.
             report: function of the name of a bad file and of the reason;
                 such a file has no rows. `None` makes it an error.
+            source_of: as `WaveformConverter.convert` takes it.
 
         Returns:
             As the layer returns.
@@ -316,7 +323,7 @@ class AudioClassifierPreprocessor(keras_hub.models.Preprocessor):
         y = self.targets(y)
         if not compat.in_tf_graph():
             check_counts(file_names(x), y=y, sample_weight=sample_weight)
-        x, clips = self.audio_converter.convert(x, report)
+        x, clips = self.audio_converter.convert(x, report, source_of)
         if clips is not None:
             y = take_rows(y, clips)
             sample_weight = take_rows(sample_weight, clips)

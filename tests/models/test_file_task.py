@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 
 import keras
 import numpy as np
@@ -11,6 +12,8 @@ import tiny
 
 from audio_tf import data
 from audio_tf.audio import graph_rows
+from audio_tf.audio.kept import KeptAudio
+from audio_tf.audio.sources import Source
 from audio_tf.corpora import Corpus
 from audio_tf.models import (
     AudioClassifier,
@@ -275,6 +278,65 @@ def test_a_fit_with_validation_by_clips(files, classifier):
         classifier, x, y, verbose=0, return_dict=True
     )
     assert history["loss"] == [pytest.approx(by_chunk["loss"], abs=1e-5)]
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """Names of the files that were decoded, in their order."""
+    names, load = [], Source.load
+
+    def count(self, sample_rate_hz):
+        names.append(os.path.basename(self.name))
+        return load(self, sample_rate_hz)
+
+    monkeypatch.setattr(Source, "load", count)
+    return names
+
+
+def test_a_fit_decodes_each_file_once(files, classifier, decoded):
+    """Training and validation together, in all passes; the next fit anew."""
+    every = sorted(file.name for file in files)
+    validation = [*files[:2], str(files[2])], NAMES[:3]
+    for _ in range(2):
+        classifier.fit(
+            files, NAMES, epochs=3, validation_data=validation, verbose=0
+        )
+        assert sorted(decoded) == every
+        decoded.clear()
+    classifier.evaluate(files, NAMES, verbose=0)
+    assert sorted(decoded) == every
+    # Files for validation alone, beside waveforms.
+    decoded.clear()
+    x = np.zeros((2, 300), "float32")
+    classifier.fit(
+        x, NAMES[:2], epochs=3, validation_data=validation, verbose=0
+    )
+    assert sorted(decoded) == every[:3]
+
+
+def test_a_fit_keeps_no_more_than_its_limit(
+    files, classifier, decoded, given, monkeypatch
+):
+    """Here the two clips of 1,511 and 7 samples; the others come each time."""
+    monkeypatch.setattr(KeptAudio.__init__, "__defaults__", (4 * 1_518,))
+    classifier.fit(files, NAMES, 4, shuffle=False)
+    first = rows_of(given["x"])[0]
+    assert len(decoded) == 5
+    for _ in range(2):
+        np.testing.assert_array_equal(rows_of(given["x"])[0], first)
+    assert sorted(decoded[5:]) == sorted([f.name for f in files[2:]] * 2)
+
+
+def test_a_bad_file_is_tried_in_each_pass(
+    files, classifier, decoded, given, tmp_path
+):
+    late = tmp_path / "late.wav"
+    given["read"] = True
+    with pytest.warns(UserWarning, match="1 bad files"):
+        classifier.fit([files[0], late], NAMES[:2], shuffle=False)
+    late.write_bytes(files[3].read_bytes())
+    assert len(rows_of(given["x"])[0]) == 6 + 1
+    assert sorted(decoded) == ["0.wav", "late.wav", "late.wav"]
 
 
 def test_validation_split_takes_the_last_files(files, classifier, given):
