@@ -130,6 +130,16 @@ class AudioBackbone(
         return {name: defaults[name] for name in names if name in defaults}
 
     @classmethod
+    def rate_hz_of(cls, config):
+        """Returns the `sample_rate_hz` of a model by its config, not built.
+
+        Args:
+            config: dict of constructor arguments, complete with defaults; an
+                argument that is a layer is a serialised object.
+        """
+        return config.get("sample_rate_hz")
+
+    @classmethod
     def register_sizes(cls, sizes):
         """Makes architectures known by name, to KerasHub too.
 

@@ -22,6 +22,20 @@ def describe(preset):
     return family, {**family.defaults(), **loader.config["config"]}
 
 
+def rate_hz(preset, arguments):
+    """Returns the rate of the waveform that a preset takes, before it is built.
+
+    Args:
+        preset: as `presets.find` takes it.
+        arguments: dict of constructor arguments that override the preset's.
+
+    Returns:
+        Int, or `None` for a model of features.
+    """
+    family, config = describe(preset)
+    return family.rate_hz_of({**config, **arguments})
+
+
 def accepted(family, config):
     """Lists the names of the arguments that a backbone of a config takes.
 

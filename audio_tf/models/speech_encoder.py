@@ -133,6 +133,10 @@ class SpeechEncoder(AudioBackbone):
         # By its name, the dtype is an argument of the encoder.
         return [name for name in super().arguments() if name != "dtype"]
 
+    @classmethod
+    def rate_hz_of(cls, config):
+        return config["features"]["config"]["sample_rate_hz"]
+
     def embed(self, inputs):
         x, lengths = self.features(
             inputs["waveform"], lengths=inputs["lengths"], return_lengths=True

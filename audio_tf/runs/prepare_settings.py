@@ -99,8 +99,7 @@ class PrepareTrain(PrepareSettings, TrainSettings):
 
     def rate_hz(self):
         """Returns the rate of the audio that the command reads."""
-        _, config = preset_backbones.describe(self.model)
-        return {**config, **self.model_options()}["sample_rate_hz"]
+        return preset_backbones.rate_hz(self.model, self.model_options())
 
 
 @dataclasses.dataclass

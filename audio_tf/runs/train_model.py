@@ -20,17 +20,26 @@ def augmentation(settings):
 
     Returns:
         Dict; empty where only the recipe asks for it, and the model is a
-        preset with its own or has no such argument.
+        preset with its own, and where there is no such argument, and none to
+        be given to it.
+
+    Raises:
+        ValueError: if a flag asks for what the model cannot have.
     """
     family, config = preset_backbones.describe(settings.model)
-    if "augmentation" not in settings.given:
-        # A preset that was saved keeps its own.
-        new = settings.model in presets.list_sizes()
-        if not new or "augmentation" not in preset_backbones.accepted(
-            family, config
-        ):
-            return {}
-    rate_hz = {**config, **settings.model_options()}["sample_rate_hz"]
+    asked_for = "augmentation" in settings.given
+    if "augmentation" not in preset_backbones.accepted(family, config):
+        if asked_for and settings.augmentation != "none":
+            raise ValueError(
+                f"--augmentation must be none for a {family.__name__}, which "
+                f"has none. Received: model={settings.model!r}, "
+                f"augmentation={settings.augmentation!r}"
+            )
+        return {}
+    # A preset that was saved keeps its own.
+    if not asked_for and settings.model not in presets.list_sizes():
+        return {}
+    rate_hz = preset_backbones.rate_hz(settings.model, settings.model_options())
     return {"augmentation": AUGMENTATIONS[settings.augmentation](rate_hz)}
 
 

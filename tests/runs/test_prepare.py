@@ -168,6 +168,8 @@ def test_the_rate_is_that_of_the_model():
     for model, kwargs, rate_hz in (
         ("audio_transformer_mel_small", {}, 16_000),
         ("audio_transformer_mel_small", {"sample_rate_hz": 8_000}, 8_000),
+        ("wavlm_base", {}, 16_000),
+        ("audio_albert_speech", {}, 16_000),
     ):
         settings = COMMANDS["train"](model=model, model_kwargs=kwargs)
         assert settings.rate_hz() == rate_hz

@@ -945,6 +945,11 @@ def test_what_a_backbone_does_not_take_is_named_by_its_flag(
     for flags, blamed, said in (
         (["--model", preset, "--filterbank", "mel"], "--filterbank: ", ""),
         (
+            ["--model", preset, "--augmentation", "voice"],
+            "--augmentation must be none for a SpeechEncoder",
+            "augmentation='voice'",
+        ),
+        (
             ["--model-kwargs", '{"num_layer": 1}'],
             "--model-kwargs: ",
             "did you mean 'num_layers'",
@@ -962,7 +967,8 @@ def test_what_a_backbone_does_not_take_is_named_by_its_flag(
         assert blamed in line and said in line, line
     assert not (tmp_path / "run").exists()
     # What the encoder within it takes reaches it.
-    main(*tuning, "--model", preset, "--dropout", 0.25)
+    silent = ["--augmentation", "none"]
+    main(*tuning, "--model", preset, "--dropout", 0.25, *silent)
     tuned = models.AudioBackbone.from_preset(str(tmp_path / "run" / "preset"))
     assert tuned.encoder.dropout == 0.25
 
