@@ -2,13 +2,15 @@
 
 import keras
 
+from audio_tf.layers import FrameMask
+from audio_tf.layers.mel_frontend import check_augmentation
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.audio_albert import WeightedSum
-from audio_tf.models.backbone import AudioBackbone
+from audio_tf.models.augmented import AugmentedBackbone
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class SpeechEncoder(AudioBackbone):
+class SpeechEncoder(AugmentedBackbone):
     """A backbone that turns a waveform into speech features, and encodes them.
 
     Pre-training leaves one behind: with it, `AudioClassifier` fine-tunes and
@@ -28,6 +30,9 @@ class SpeechEncoder(AudioBackbone):
         weighted_sum: bool. If True, frames are a learned mixture of all
             hidden states (`WeightedSum`), which `encoder` must return; if
             False, they are the last hidden state, as in the papers.
+        augmentation: list of `Augmentation` of `audio_tf.layers` for
+            waveforms or features, applied in training alone, one after the
+            other.
         dtype: the encoder's dtype policy, or `None`, which means the same.
         **kwargs: `name` and `trainable`.
 
@@ -45,7 +50,13 @@ class SpeechEncoder(AudioBackbone):
     parts = ("encoder",)
 
     def __init__(
-        self, encoder, features, weighted_sum=False, dtype=None, **kwargs
+        self,
+        encoder,
+        features,
+        weighted_sum=False,
+        augmentation=(),
+        dtype=None,
+        **kwargs,
     ):
         own = encoder.dtype_policy
         if dtype and keras.dtype_policies.get(dtype).name != own.name:
@@ -64,16 +75,26 @@ class SpeechEncoder(AudioBackbone):
                 "`return_hidden_states=True`. Received: "
                 f"return_hidden_states={encoder.return_hidden_states}"
             )
+        check_augmentation(
+            augmentation, ["waveform", "features"], features.sample_rate_hz
+        )
         # === Layers ===
+        augmentation = list(augmentation)
+        maskings = [each for each in augmentation if each.domain == "features"]
         mixture = None
         if weighted_sum:
             mixture = WeightedSum(dtype=encoder.dtype_policy, name="mixture")
 
         # === Functional Model ===
         inputs = model_inputs.symbolic("waveform")
+        heard = self.augment(augmentation, inputs)
         x, lengths = features(
-            inputs["waveform"], lengths=inputs["lengths"], return_lengths=True
+            heard["waveform"], lengths=heard["lengths"], return_lengths=True
         )
+        if maskings:
+            mask = FrameMask(1, name="frame_mask")(x[:, :, 0], lengths)
+            for layer in maskings:
+                x = layer(x, mask=mask)
         outputs = dict(encoder({"features": x, "lengths": lengths}))
         if weighted_sum:
             outputs["sequence_output"] = mixture(outputs["hidden_states"])
@@ -84,6 +105,8 @@ class SpeechEncoder(AudioBackbone):
         self.features = features
         self.mixture = mixture
         self.weighted_sum = weighted_sum
+        self.augmentation = augmentation
+        self.augmented = heard
 
     @property
     def frontend(self):

@@ -15,14 +15,16 @@ from audio_tf.layers import (
     LearnedFrameMasking,
     TransformerBlock,
 )
+from audio_tf.layers.mel_frontend import check_augmentation
 from audio_tf.models import inputs as model_inputs
-from audio_tf.models.backbone import AudioBackbone, embed_frames
+from audio_tf.models.augmented import AugmentedBackbone
+from audio_tf.models.backbone import embed_frames
 from audio_tf.ops.checks import check_rates, check_sizes
 from audio_tf.ops.layer import Dropout
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class WavLMBackbone(AudioBackbone):
+class WavLMBackbone(AugmentedBackbone):
     """The encoder of WavLM (arXiv 2110.13900), of any size.
 
     Strided convolutions over the waveform -> projection -> positions by a
@@ -93,6 +95,8 @@ class WavLMBackbone(AudioBackbone):
         initializer_range: float, the standard deviation of initial kernels.
         return_hidden_states: bool, whether the outputs have
             `"hidden_states"`.
+        augmentation: list of `Augmentation` of `audio_tf.layers` for
+            waveforms, applied in training alone, one after the other.
         dtype: dtype policy of all layers.
         **kwargs: `name` and `trainable`.
 
@@ -140,6 +144,7 @@ class WavLMBackbone(AudioBackbone):
         layer_norm_epsilon=1e-5,
         initializer_range=0.02,
         return_hidden_states=False,
+        augmentation=(),
         dtype=None,
         **kwargs,
     ):
@@ -150,6 +155,8 @@ class WavLMBackbone(AudioBackbone):
             made_for_frames=made_for_frames,
         )
         check_rates(mask_rate=mask_rate)
+        check_augmentation(augmentation, ["waveform"], sample_rate_hz)
+        augmentation = list(augmentation)
 
         def initializer():
             return keras.initializers.RandomNormal(stddev=initializer_range)
@@ -226,9 +233,9 @@ class WavLMBackbone(AudioBackbone):
 
         # === Functional Model ===
         inputs = model_inputs.symbolic("waveform")
-        waveform, lengths = inputs["waveform"], inputs["lengths"]
-        mask = frame_mask(waveform, lengths)
-        x = frontend(waveform, lengths)
+        heard = self.augment(augmentation, inputs)
+        mask = frame_mask(**heard)
+        x = frontend(**heard)
         for layer in masking:
             x = layer(x)
         states = [embed_frames(x, mask, embedding)]
@@ -277,6 +284,8 @@ class WavLMBackbone(AudioBackbone):
         self.layer_norm_epsilon = layer_norm_epsilon
         self.initializer_range = initializer_range
         self.return_hidden_states = return_hidden_states
+        self.augmentation = augmentation
+        self.augmented = heard
 
     @property
     def frame_size(self):

@@ -31,7 +31,7 @@ def augmentation(settings):
     if "augmentation" not in preset_backbones.accepted(family, config):
         if asked_for and settings.augmentation != "none":
             raise ValueError(
-                f"--augmentation must be none for a {family.__name__}, which "
+                f"--augmentation must be none for {family.__name__}, which "
                 f"has none. Received: model={settings.model!r}, "
                 f"augmentation={settings.augmentation!r}"
             )

@@ -71,6 +71,7 @@ def test_every_backbone_has_a_small_form():
         assert isinstance(model, models.AudioBackbone)
         assert model.takes in ("waveform", "features")
         assert (model.sample_rate_hz is None) == (model.takes == "features")
+        assert family.rate_hz_of(model.get_config()) == model.sample_rate_hz
         attends = name in ATTENDING
         assert bool(model.blocks) is attends
         for found in (model.attention, model.made_for_frames):
@@ -359,6 +360,34 @@ def test_without_attention_there_is_none_to_ask_for(name, rng):
     assert classifier.get_config().items() >= model.head.items()
     plain = models.AudioClassifier(model, 2, pooling="mean", hidden_dim=0)
     assert len(plain.weights) == len(model.weights) + 2
+
+
+@pytest.mark.parametrize("name", each(WAVEFORM))
+def test_augmentation_is_of_training_alone_and_is_kept(name, rng, tmp_path):
+    plain = built(name)
+    given_config = {
+        **plain.get_config(),
+        "augmentation": [layers.SpeedPerturbation((3.0, 3.1), seed=1)],
+    }
+    model = type(plain).from_config(given_config)
+    model.set_weights(plain.get_weights())
+    x = 0.1 * rng.standard_normal((2, 700)).astype("float32")
+    expected, mask = frames_of(plain, x)
+    found, _ = frames_of(model, x)
+    np.testing.assert_array_equal(found, expected)
+    # Faster clips have fewer real frames.
+    (faster,) = as_arrays(model(x, training=True)["frame_mask"])
+    assert 0 < faster.sum() < mask.sum()
+    assert model.heard["waveform"] is not model.input["waveform"]
+    model.save_to_preset(str(tmp_path))
+    again = models.AudioBackbone.from_preset(str(tmp_path))
+    (kept,) = again.augmentation
+    assert kept.get_config() == model.augmentation[0].get_config()
+    with pytest.raises(TypeError, match="must be a list of augmentations"):
+        type(plain).from_config({**given_config, "augmentation": [3]})
+    with pytest.raises(ValueError, match="TimeShift must be made for"):
+        wrong = layers.TimeShift(sample_rate_hz=2 * plain.sample_rate_hz)
+        type(plain).from_config({**given_config, "augmentation": [wrong]})
 
 
 @with_attention

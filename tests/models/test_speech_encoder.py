@@ -6,6 +6,7 @@ import pytest
 import tiny
 
 from audio_tf import layers, models
+from audio_tf.layers.augment_spectrogram import SpectrogramAugmentation
 
 RATE_HZ = 1_100
 
@@ -49,6 +50,31 @@ def test_it_is_features_then_encoder(clips):
             atol=1e-6,
         )
     assert both.sample_rate_hz == RATE_HZ
+
+
+@keras.saving.register_keras_serializable("tests")
+class Negated(SpectrogramAugmentation):
+    def augment(self, inputs, lengths):
+        return -inputs
+
+
+def test_features_are_augmented_before_the_encoder(clips):
+    encoder, own = albert(), features()
+    both = models.SpeechEncoder(encoder, own, augmentation=[Negated()])
+    lengths = np.array([701, 401, 173], "int32")
+    inputs = {"waveform": clips, "lengths": lengths}
+    x, real = own(clips, lengths, return_lengths=True)
+    for training, sign in ((True, -1.0), (False, 1.0)):
+        found = both(inputs, training=training)["sequence_output"]
+        expected = encoder({"features": sign * x, "lengths": real})
+        np.testing.assert_allclose(
+            keras.ops.convert_to_numpy(found),
+            keras.ops.convert_to_numpy(expected["sequence_output"]),
+            atol=1e-5,
+        )
+    tract = layers.VocalTractPerturbation()
+    with pytest.raises(ValueError, match="augments the spectrum"):
+        models.SpeechEncoder(encoder, own, augmentation=[tract])
 
 
 @pytest.mark.parametrize("weighted_sum", [False, True])

@@ -946,8 +946,13 @@ def test_what_a_backbone_does_not_take_is_named_by_its_flag(
         (["--model", preset, "--filterbank", "mel"], "--filterbank: ", ""),
         (
             ["--model", preset, "--augmentation", "voice"],
-            "--augmentation must be none for a SpeechEncoder",
-            "augmentation='voice'",
+            "--augmentation: ",
+            "VocalTractPerturbation augments the spectrum",
+        ),
+        (
+            ["--model", "audio_albert_3", "--augmentation", "sound"],
+            "--augmentation must be none for AudioAlbertBackbone",
+            "augmentation='sound'",
         ),
         (
             ["--model-kwargs", '{"num_layer": 1}'],
@@ -967,10 +972,11 @@ def test_what_a_backbone_does_not_take_is_named_by_its_flag(
         assert blamed in line and said in line, line
     assert not (tmp_path / "run").exists()
     # What the encoder within it takes reaches it.
-    silent = ["--augmentation", "none"]
-    main(*tuning, "--model", preset, "--dropout", 0.25, *silent)
+    sound = ["--augmentation", "sound"]
+    main(*tuning, "--model", preset, "--dropout", 0.25, *sound)
     tuned = models.AudioBackbone.from_preset(str(tmp_path / "run" / "preset"))
     assert tuned.encoder.dropout == 0.25
+    assert len(tuned.augmentation) == 3
 
 
 def test_a_mistake_leaves_no_folder_behind(refusal, corpus, tmp_path):
