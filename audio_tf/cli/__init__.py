@@ -8,7 +8,7 @@ import argparse
 import importlib
 import sys
 
-from audio_tf import console
+from audio_tf import configs, console
 from audio_tf.ops.checks import closest
 from audio_tf.version import __version__
 
@@ -69,6 +69,7 @@ def main(argv=None):
     name = argv[0] if argv else None
     flags = ()
     try:
+        configs.execute_again()
         if name in RUNS:
             run = importlib.import_module(f"audio_tf.runs.{name}")
             run.main(argv[1:], prog=f"{PROG} {name}")

@@ -309,7 +309,8 @@ def run_baseline(settings):
     from audio_tf.runs.baseline import BaselineSettings
 
     report = baseline_report(settings)
-    if report.is_file():
+    # Of other seeds, it is not beside rows of these.
+    if report.is_file() and read(report)["settings"]["seeds"] == settings.seeds:
         return
     training = settings.training()
     names = {each.name for each in dataclasses.fields(BaselineSettings)}

@@ -7,13 +7,12 @@ settings. An error names the flag.
 
 import argparse
 import dataclasses
-import importlib.util
 import json
 import os
 import pathlib
 import typing
 
-from audio_tf import console, memory
+from audio_tf import configs, console, memory
 from audio_tf.corpora import layouts
 from audio_tf.ops.checks import closest
 from audio_tf.runs.settings import choices_of, flag, kind_of
@@ -36,12 +35,7 @@ def read_config(path, settings_class):
         ValueError: if it has a key that the settings lack.
         OSError: if there is no such file.
     """
-    spec = importlib.util.spec_from_file_location("audio_tf_config", path)
-    if spec is None:
-        raise ValueError(f"A config must be a Python file. Received: {path}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    config = module.get_config()
+    config = configs.execute(path).get_config()
     known = [field.name for field in dataclasses.fields(settings_class)]
     unknown = sorted(set(config) - set(known))
     if unknown:

@@ -7,7 +7,6 @@ again, a row that fails is named and leaves the others alone.
 import concurrent.futures
 import contextlib
 import json
-import os
 import pathlib
 import queue
 import shlex
@@ -16,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from audio_tf import files
+from audio_tf import configs, files
 from audio_tf.runs.settings import flag
 
 # `audio-tf`, wherever it is installed.
@@ -42,10 +41,10 @@ def run(command, *flags, device=None):
 
 def start(arguments, device=None):
     """Runs `audio-tf` in a new process; the arguments are those of `run`."""
-    own = {}
+    environment = configs.environment()
     if device is not None:
-        own["env"] = {**os.environ, "CUDA_VISIBLE_DEVICES": device}
-    subprocess.run([*AUDIO_TF, *arguments], check=True, **own)
+        environment["CUDA_VISIBLE_DEVICES"] = device
+    subprocess.run([*AUDIO_TF, *arguments], check=True, env=environment)
 
 
 def over_devices(function, items):

@@ -18,6 +18,7 @@ from scripts import in_this_process
 
 from audio_tf import models
 from audio_tf.runs import (
+    baseline,
     compare,
     compare_costs,
     flags,
@@ -213,6 +214,32 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
     assert "shared_qk" in leaderboard.format_table(found).splitlines()[1]
     leaderboard.draw(tmp_path / "leaderboard.png", found, "table")
     assert (tmp_path / "leaderboard.png").is_file()
+
+
+def test_baselines_have_the_seeds_of_the_rows(config, tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
+
+    def run_with(*seeds):
+        settings = compare.CompareSettings(
+            train_config=config.path, seeds=list(seeds), out=tmp_path
+        )
+        ran.clear()
+        compare.run_baseline(settings)
+        for command in ran:
+            asked = flags.parse(
+                baseline.BaselineSettings, "", list(map(str, command[1:]))
+            )
+            assert asked.seeds == list(seeds)
+            # As the run would have written it.
+            report = {"settings": {"seeds": asked.seeds}}
+            compare.baseline_report(settings).write_text(json.dumps(report))
+        return len(ran)
+
+    assert run_with(0) == 1
+    assert run_with(0) == 0
+    assert run_with(0, 1) == 1
+    assert run_with(0, 1) == 0
 
 
 def test_what_cannot_be_causal_has_no_row(config, tmp_path, capsys):

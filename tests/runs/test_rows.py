@@ -1,5 +1,6 @@
 """Rows of tables: commands, their flags, and functions that take turns."""
 
+import os
 import subprocess
 import threading
 
@@ -7,7 +8,9 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from audio_tf.runs import distribution, rows
+from audio_tf import cli, configs
+from audio_tf.runs import distribution, flags, rows
+from audio_tf.runs.settings import Settings
 
 
 def test_settings_become_the_flags_that_say_the_same():
@@ -25,7 +28,8 @@ def test_settings_become_the_flags_that_say_the_same():
     ]
 
 
-def test_commands_have_processes_of_their_own(capfd):
+def test_commands_have_processes_of_their_own(capfd, monkeypatch):
+    monkeypatch.setattr(configs, "executed", {})
     rows.run("classify", "--help")
     said = capfd.readouterr().out.splitlines()
     assert said[0] == "$ audio-tf classify --help"
@@ -33,6 +37,25 @@ def test_commands_have_processes_of_their_own(capfd):
     with pytest.raises(subprocess.CalledProcessError):
         rows.run("evaluat")
     assert "did you mean 'evaluate'" in capfd.readouterr().err
+
+
+def test_a_process_finds_what_the_configs_of_a_table_add(
+    tmp_path, capfd, monkeypatch
+):
+    """Also from another folder than the one that they are named from."""
+    monkeypatch.setattr(configs, "executed", {})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "from audio_tf import cli\n"
+        "cli.COMMANDS['mine'] = 'a command that is added'\n"
+        "def get_config():\n    return {}\n"
+    )
+    monkeypatch.setattr(cli, "COMMANDS", dict(cli.COMMANDS))
+    assert flags.read_config("mine.py", Settings) == {}
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    rows.run("--help")
+    assert "a command that is added" in capfd.readouterr().out
 
 
 def test_functions_take_turns_and_the_median_counts():
@@ -119,8 +142,10 @@ def test_a_process_sees_the_gpu_that_it_is_given(monkeypatch):
     )
     rows.run("train", device="3")
     rows.run("train")
-    assert asked[0]["env"]["CUDA_VISIBLE_DEVICES"] == "3"
-    assert len(asked[0]["env"]) > 1 and "env" not in asked[1]
+    own, all_of_them = (each["env"] for each in asked)
+    assert own["CUDA_VISIBLE_DEVICES"] == "3" and len(own) > 1
+    name = "CUDA_VISIBLE_DEVICES"
+    assert all_of_them.get(name) == os.environ.get(name)
 
 
 def test_gpus_are_named_as_the_processes_know_them(monkeypatch):

@@ -1,0 +1,50 @@
+"""Configs: Python files that hold settings, and may add to tables of others.
+
+A process that a run starts must find what the configs of the run have added,
+such as an attention of the user's own: it executes them again.
+"""
+
+import importlib.util
+import json
+import os
+
+# The variable by which a process is told of the configs of its parent.
+VARIABLE = "AUDIO_TF_CONFIGS"
+
+# Absolute paths of what this process has executed, in their order.
+executed = {}
+
+
+def execute(path):
+    """Executes a config, and remembers it for `environment`.
+
+    Args:
+        path: path of a Python file.
+
+    Returns:
+        The module that it makes.
+
+    Raises:
+        ValueError: if it is no Python file.
+        OSError: if there is no such file.
+    """
+    spec = importlib.util.spec_from_file_location("audio_tf_config", path)
+    if spec is None:
+        raise ValueError(f"A config must be a Python file. Received: {path}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    executed[os.path.abspath(path)] = None
+    return module
+
+
+def environment():
+    """Returns the environment of a process that finds the same configs."""
+    if not executed:
+        return dict(os.environ)
+    return {**os.environ, VARIABLE: json.dumps(list(executed))}
+
+
+def execute_again():
+    """Executes what the process that has started this one had executed."""
+    for path in json.loads(os.environ.get(VARIABLE, "[]")):
+        execute(path)
