@@ -5,8 +5,6 @@ and no point covers another one. Each function returns a
 `matplotlib.figure.Figure`, and `audio_tf.analysis.figures.save` writes it.
 """
 
-import math
-
 from audio_tf.analysis import palette
 from audio_tf.analysis.figures import new_figure
 from audio_tf.terminal import printable
@@ -158,10 +156,14 @@ def draw_cost(panel, rows, key, unit):
         for place, row in enumerate(rows)
         if row.get(key) is not None
     ]
-    front, others, least = [], [], math.inf
+    front, others = [], []
     for place, cost in known:
-        (front if cost < least else others).append((place, cost))
-        least = min(least, cost)
+        # Of equal means, which few clips give, none surpasses the other.
+        surpassed = any(
+            least <= cost and rows[better]["mean"] > rows[place]["mean"]
+            for better, least in known
+        )
+        (others if surpassed else front).append((place, cost))
     for points, fill, label in (
         (front, palette.GREEN, "none is better at less cost"),
         (others, "none", "another is better at no more cost"),

@@ -153,6 +153,25 @@ def test_none_surpasses_a_filled_mark_at_less_cost(figure, rows):
     assert filled == expected and 0 < len(filled) < 9
 
 
+def test_of_equal_means_none_surpasses_the_other():
+    costs = {"full": (0.5, 1.0), "xbox": (0.5, 2.0), "shared_qk": (0.4, 2.0)}
+    rows = [
+        {
+            "attention": name,
+            "causal": "no",
+            "figure": "accuracy",
+            "mean": mean,
+            "low": None,
+            "high": None,
+            "inference_ratio": ratio,
+        }
+        for name, (mean, ratio) in costs.items()
+    ]
+    marks = points(row_charts.draw_tradeoff(rows, [], "ties").axes[1])
+    assert marks["none is better at less cost"] == {(1.0, 0), (2.0, 1)}
+    assert marks["another is better at no more cost"] == {(2.0, 2)}
+
+
 def test_a_tradeoff_is_readable(figure):
     check_labelled(figure)
     check_legends_apart(figure)
