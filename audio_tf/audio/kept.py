@@ -13,7 +13,7 @@ class KeptAudio:
     """Clips that were decoded, kept in memory up to a limit.
 
     What comes after the limit is reached is decoded at each reading. Several
-    threads may read at once.
+    threads may read at once, also while, and after, clips are dropped.
 
     Args:
         limit_bytes: int, the bytes of samples that are kept at most.
@@ -52,6 +52,12 @@ class KeptAudio:
             if key not in self.clips and samples.nbytes <= self.left_bytes:
                 self.left_bytes -= samples.nbytes
                 self.clips[key] = samples
+
+    def drop(self):
+        """Drops all clips; none is kept from then on."""
+        with self.lock:
+            self.left_bytes = -1
+            self.clips.clear()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -109,11 +109,15 @@ class FileTask:
     @contextlib.contextmanager
     def keeping_audio(self):
         """Has files decoded once, as long as the context lasts."""
-        self._source_of = KeptAudio().source
+        kept = KeptAudio()
+        self._source_of = kept.source
         try:
             yield
         finally:
             self._source_of = Source
+            # TensorFlow never frees a Python function that a graph has called,
+            # and with it what the function reads from.
+            kept.drop()
 
     def fit_files(self, clips, batch_size=None, shuffle=True, **kwargs):
         """Does the work of `fit` for files; see there."""

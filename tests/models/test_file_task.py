@@ -1,5 +1,6 @@
 """Files and label names in `fit`, `evaluate` and `predict`, and in presets."""
 
+import contextlib
 import functools
 import json
 import os
@@ -19,6 +20,7 @@ from audio_tf.models import (
     AudioClassifier,
     AudioClassifierPreprocessor,
     WaveformConverter,
+    file_task,
 )
 
 if keras.backend.backend() != "tensorflow":
@@ -68,7 +70,8 @@ def classifier(backbone):
 def given(monkeypatch):
     """Dict of the arguments of the last call of `keras.Model.fit`.
 
-    Nothing is trained; with `given["read"]` the data is read.
+    Nothing is trained; with `given["read"]` the data is read, as many times
+    as there are epochs, into `given["passes"]`.
     """
     seen = {"read": False}
 
@@ -88,7 +91,10 @@ def given(monkeypatch):
     ):
         seen.update(x=x, y=y, sample_weight=sample_weight, epochs=epochs)
         seen.update(validation_data=validation_data, batch_size=batch_size)
-        return [*x] if seen["read"] else None
+        if not seen["read"]:
+            return None
+        seen["passes"] = [[*x] for _ in range(epochs)]
+        return seen["passes"][-1]
 
     monkeypatch.setattr(keras.Model, "fit", fit)
     return seen
@@ -319,23 +325,62 @@ def test_a_fit_keeps_no_more_than_its_limit(
 ):
     """Here the two clips of 1,511 and 7 samples; the others come each time."""
     monkeypatch.setattr(KeptAudio.__init__, "__defaults__", (4 * 1_518,))
-    classifier.fit(files, NAMES, 4, shuffle=False)
-    first = rows_of(given["x"])[0]
-    assert len(decoded) == 5
-    for _ in range(2):
-        np.testing.assert_array_equal(rows_of(given["x"])[0], first)
-    assert sorted(decoded[5:]) == sorted([f.name for f in files[2:]] * 2)
-
-
-def test_a_bad_file_is_tried_in_each_pass(
-    files, classifier, decoded, given, tmp_path
-):
-    late = tmp_path / "late.wav"
     given["read"] = True
+    classifier.fit(files, NAMES, 4, shuffle=False, epochs=3)
+    first, *others = (
+        np.concatenate([x for x, _ in batches]) for batches in given["passes"]
+    )
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+    every = [file.name for file in files]
+    assert sorted(decoded[5:]) == sorted(every[2:] * 2)
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
+def test_what_a_fit_has_decoded_is_freed(files, classifier, monkeypatch, error):
+    """TensorFlow holds the function that has read it for ever."""
+    stores, held = [], []
+
+    class Recorded(KeptAudio):
+        def __init__(self):
+            super().__init__()
+            stores.append(self)
+
+    def look(batch, logs):
+        held.append(len(stores[0].clips))
+        if error:
+            raise error
+
+    monkeypatch.setattr(file_task, "KeptAudio", Recorded)
+    callback = keras.callbacks.LambdaCallback(on_train_batch_end=look)
+    expected = pytest.raises(error) if error else contextlib.nullcontext()
+    with expected:
+        classifier.fit(files, NAMES, verbose=0, callbacks=[callback])
+    (kept,) = stores
+    assert held[0] and not kept.clips
+    # A thread of tf.data may be decoding still.
+    assert len(kept.source(files[0]).load(tiny.RATE_HZ)) == SIZES[0]
+    assert not kept.clips
+
+
+def test_a_bad_file_is_tried_in_each_pass(files, classifier, decoded, tmp_path):
+    late, chunks = tmp_path / "late.wav", []
+    callback = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: late.write_bytes(
+            files[3].read_bytes()
+        ),
+        on_train_batch_end=lambda batch, logs: chunks.append(batch),
+    )
     with pytest.warns(UserWarning, match="1 bad files"):
-        classifier.fit([files[0], late], NAMES[:2], shuffle=False)
-    late.write_bytes(files[3].read_bytes())
-    assert len(rows_of(given["x"])[0]) == 6 + 1
+        classifier.fit(
+            [files[0], late],
+            NAMES[:2],
+            batch_size=1,
+            epochs=2,
+            verbose=0,
+            callbacks=[callback],
+        )
+    assert chunks == [*range(6), *range(6 + 1)]
     assert sorted(decoded) == ["0.wav", "late.wav", "late.wav"]
 
 
