@@ -317,7 +317,7 @@ def update_metrics(model, targets, scores, weights):
         weights: array `(clips,)` or `None`.
 
     Returns:
-        Dict of the metrics of all batches so far.
+        Dict of the metrics of all batches so far, as `metrics_of` returns it.
     """
     y, y_pred = map(ops.convert_to_tensor, (targets, scores))
     if weights is not None:
@@ -331,8 +331,16 @@ def update_metrics(model, targets, scores, weights):
 
 
 def metrics_of(model):
-    """Returns what the metrics of a model have come to, a dict of floats."""
-    return {k: float(v) for k, v in model.get_metrics_result().items()}
+    """Returns what the metrics of a model have come to, as `evaluate` does.
+
+    It is a dict of floats, and of arrays where a metric has a figure for each
+    class.
+    """
+    found = {}
+    for name, value in model.get_metrics_result().items():
+        value = ops.convert_to_numpy(value)
+        found[name] = value if value.ndim else float(value)
+    return found
 
 
 def flatten_metrics(model, logs):

@@ -247,7 +247,6 @@ class AudioTransformerBackbone(AugmentedBackbone):
         )
         attentions, options = by_block(attention, attention_kwargs, num_layers)
         # === Layers ===
-        augmentation = list(augmentation)
         frontend = make_frontend(
             filterbank,
             {
@@ -265,6 +264,7 @@ class AudioTransformerBackbone(AugmentedBackbone):
             dtype=dtype,
             name="frontend",
         )
+        augmentation = list(augmentation)
         blocks, stages, frames = [], [], made_for_frames
         for index in range(num_layers):
             block = TransformerBlock(

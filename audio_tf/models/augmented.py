@@ -47,12 +47,14 @@ class AugmentedBackbone(AudioBackbone):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         # Arguments that override a preset's are no JSON, but layers.
-        layers = [
-            keras.saving.deserialize_keras_object(
-                layer, custom_objects=custom_objects
-            )
-            if isinstance(layer, dict)
-            else layer
-            for layer in config.get("augmentation", ())
-        ]
+        layers = config.get("augmentation", ())
+        if isinstance(layers, (list, tuple)):
+            layers = [
+                keras.saving.deserialize_keras_object(
+                    layer, custom_objects=custom_objects
+                )
+                if isinstance(layer, dict)
+                else layer
+                for layer in layers
+            ]
         return super().from_config({**config, "augmentation": layers})

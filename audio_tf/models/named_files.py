@@ -15,11 +15,19 @@ MAX_CHANNELS = 8
 def is_text(x):
     """Returns whether something is an array or a tensor of strings."""
     dtype = getattr(x, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+    if is_of_objects(x):
         return all(isinstance(each, (str, bytes)) for each in np.ravel(x))
     return dtype is not None and (
         "string" in str(dtype) or str(dtype).startswith(("<U", "|S", ">U"))
     )
+
+
+def is_of_objects(x):
+    """Returns whether something is an array, or a column, of objects.
+
+    Of columns of tables, those of strings and of categories are, too.
+    """
+    return getattr(getattr(x, "dtype", None), "kind", None) == "O"
 
 
 def is_one_name(x):
@@ -50,6 +58,8 @@ def file_names(x):
                 f"Received: shape={x.shape}"
             )
         x = x.tolist()
+    elif is_of_objects(x) and len(x.shape) == 1:
+        x = np.asarray(x).tolist()
     elif not isinstance(x, (list, tuple)):
         return None
     # Strings of numpy are of Python's class, too; those of TensorFlow are not.
@@ -98,7 +108,7 @@ def label_rows(y):
         )
     if hasattr(y, "to_list"):  # Ragged tensors have it, and columns of tables.
         y = y.to_list()
-    elif is_text(y):
+    elif is_text(y) or is_of_objects(y):
         y = np.asarray(y).tolist()
     if not isinstance(y, (list, tuple)):
         return None
@@ -106,7 +116,8 @@ def label_rows(y):
     rows = [[*each] if isinstance(each, several) else [each] for each in y]
     names = [name for row in rows for name in row]
     texts = [isinstance(name, (str, bytes)) for name in names]
-    if not any(texts):
+    # Clips of which none has a label are as those of which one has.
+    if not any(texts) and (names or not rows):
         return None
     if not all(texts):
         raise TypeError(

@@ -174,6 +174,15 @@ def test_what_is_no_augmentation_of_clips_is_refused(make):
         make(augmentation=[layers.Mixup()])
     with pytest.raises(TypeError, match="must be a list of augmentations"):
         make(augmentation=[3])
+    model = make()
+    for wrong in (None, layers.RandomGain()):
+        config = {**model.get_config(), "augmentation": wrong}
+        for call in (
+            lambda: make(augmentation=wrong),
+            lambda: type(model).from_config(config),
+        ):
+            with pytest.raises(TypeError, match="must be a list of augmentat"):
+                call()
     rate_hz = make().sample_rate_hz
     make(augmentation=[layers.TimeShift(sample_rate_hz=rate_hz)])
     with pytest.raises(ValueError, match=f"{rate_hz} Hz here.*={2 * rate_hz}"):

@@ -597,3 +597,6 @@ def test_what_does_not_fit_is_refused(rng):
     ):
         model.compile("sgd", loss, run_eagerly=True)
         model.fit(x, ids, verbose=0)
+    model.compile("sgd", "sparse_categorical_crossentropy", run_eagerly=True)
+    with pytest.raises(ValueError, match=r"takes the ids.*multi-hot.*\(3, 3\)"):
+        model.fit(x, y, verbose=0)
