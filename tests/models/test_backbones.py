@@ -374,7 +374,7 @@ def test_augmentation_is_of_training_alone_and_is_kept(name, rng, tmp_path):
     x = 0.1 * rng.standard_normal((2, 700)).astype("float32")
     expected, mask = frames_of(plain, x)
     found, _ = frames_of(model, x)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
     # Faster clips have fewer real frames.
     (faster,) = as_arrays(model(x, training=True)["frame_mask"])
     assert 0 < faster.sum() < mask.sum()
