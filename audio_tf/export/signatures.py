@@ -110,7 +110,9 @@ def write(endpoints, weights, folder):
     """Writes functions and the variables they read as a SavedModel.
 
     `keras.export.ExportArchive` needs no list of variables, but traces every
-    function twice to find them.
+    function twice to find them. Weights that nothing reads stay away, as what
+    stands for masked frames in training, or a layer behind the last one that
+    is decoded.
 
     Args:
         endpoints: dict, by name of the signature, of pairs of a function and
@@ -118,10 +120,17 @@ def write(endpoints, weights, folder):
         weights: list of `keras.Variable`, at least all that functions read.
         folder: path to write to.
     """
-    root = tf.Module()
-    root.weights = [weight.value for weight in weights]
     graphs = {
         name: tf.function(function, input_signature=specs, autograph=False)
         for name, (function, specs) in endpoints.items()
     }
+    read = {
+        id(variable)
+        for graph in graphs.values()
+        for variable in graph.get_concrete_function().variables
+    }
+    root = tf.Module()
+    root.weights = [
+        weight.value for weight in weights if id(weight.value) in read
+    ]
     tf.saved_model.save(root, str(folder), signatures=graphs)

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from backbone_cases import speech_encoder
+from backbone_cases import speech_encoder, wavlm
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
@@ -12,7 +12,7 @@ import serving_cases
 import tensorflow as tf
 
 from audio_tf import models
-from audio_tf.export import copies, signatures
+from audio_tf.export import copies, gate, signatures
 
 BEYOND = 2**31 - 1
 
@@ -59,6 +59,31 @@ def test_signatures_equal_the_model(model, rng):
     frames = model.frame_model(x)["sequence_output"].numpy()
     one = model.decoder(frames[1, 4].reshape(1, 3, 12))[0]
     np.testing.assert_allclose(found["scores"][1, 4], one, atol=1e-5)
+
+
+def test_weights_of_training_alone_stay_away(rng, tmp_path):
+    """A block that is not decoded, and what stands for masked frames."""
+    encoder = wavlm(mask_rate=0.2)
+    small = models.GaussianAdaptiveTransformer(
+        encoder, labels=list("abc"), layers=[0, 1], filters=2
+    )
+    plain = models.AudioClassifier(encoder, labels=list("abc"))
+    (embedding,) = encoder.masking[0].weights
+    # The second block has the table of positions of the first.
+    shared = set(map(id, encoder.blocks[0].weights))
+    last = [w for w in encoder.blocks[1].weights if id(w) not in shared]
+    unread = {small: [embedding, *last], plain: [embedding]}
+    x = inputs(rng)
+    for number, (model, left) in enumerate(unread.items()):
+        folder = tmp_path / str(number)
+        signatures.write_scores(model, folder)
+        assert gate.problems(folder) == []
+        stored = tf.train.list_variables(str(folder / "variables/variables"))
+        stored = [shape for name, shape in stored if "OBJECT" not in name]
+        assert len(stored) == len(model.weights) - len(left)
+        serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
+        sent = {name: tf.constant(value) for name, value in x.items()}
+        np.testing.assert_allclose(serve(**sent)["scores"], model(x), atol=1e-5)
 
 
 @pytest.mark.slow
