@@ -20,12 +20,19 @@ class Stream:
         model: an `AudioClassifier`.
 
     Raises:
-        ValueError: if the backbone does not stream; it names what looks ahead.
+        ValueError: if the backbone does not stream, it names what looks ahead;
+            or if other frames are scored than the backbone's last.
     """
 
     def __init__(self, model):
         self.model = model
         self.backbone = model.backbone
+        if model.frame_model is not self.backbone:
+            raise ValueError(
+                "A stream needs a model that scores the last frames of its "
+                "backbone, and not those of several layers. "
+                f"Received: a {type(model).__name__}"
+            )
         if not self.backbone.streams:
             ahead = [s.name for s in self.backbone.stages if not s.streams]
             if not self.backbone.embeds_pieces:

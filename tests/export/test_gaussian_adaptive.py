@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from backbone_cases import speech_encoder, wavlm
+from backbone_cases import speech_encoder, transformer, wavlm
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels are TensorFlow's", allow_module_level=True)
@@ -11,6 +11,7 @@ if keras.backend.backend() != "tensorflow":
 import serving_cases
 import tensorflow as tf
 
+from audio_tf import export as audio_export
 from audio_tf import models
 from audio_tf.export import copies, gate, signatures
 
@@ -84,6 +85,17 @@ def test_weights_of_training_alone_stay_away(rng, tmp_path):
         serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
         sent = {name: tf.constant(value) for name, value in x.items()}
         np.testing.assert_allclose(serve(**sent)["scores"], model(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("layers", [None, [1]])
+def test_a_stream_of_layers_is_refused(layers, tmp_path):
+    """Of one layer, the last one's frames would be scored without a word."""
+    model = models.GaussianAdaptiveTransformer(
+        transformer(causal=True), labels=["a"], layers=layers, filters=2
+    )
+    with pytest.raises(ValueError, match="several layers.*GaussianAdaptive"):
+        audio_export.export(model, tmp_path, stream=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
