@@ -92,7 +92,7 @@ def settle(out, settings, classifier):
         )
     noise = np.random.default_rng(7).normal(0, 0.1, PROBE)
     audio = np.resize(noise, round((classifier.chunk_s or 1) * 16_000))
-    audio = audio.astype("float32")[None]
+    audio = audio[: classifier.max_samples].astype("float32")[None]
     probe = np.asarray(classifier.score_batch(audio))[0].tolist()
     there = read(out)
     if there is None:

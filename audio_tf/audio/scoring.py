@@ -47,11 +47,14 @@ class ClipClassifier:
             chunks side by side.
         silence_db: float, the peak in dB of full scale below which chunks are
             left out, or `None` if none is.
+        max_samples: int, the samples of the longest row that can be scored,
+            or `None` for any.
         embeds: bool, whether it embeds clips, too.
     """
 
     # Whether `score_and_embed_batch` can be asked for.
     embeds = False
+    max_samples = None
 
     def score_batch(self, inputs):
         """Scores a batch of waveforms.
@@ -177,7 +180,7 @@ def compute_loaded(classifier, function, loaded, strict, what):
         A `Computed` for each clip.
     """
     waiting, size = [], 0
-    for source, audio, reason in loaded:
+    for source, audio, reason in refuse_longer(classifier, loaded):
         if strict and reason is not None:
             yield from compute_group(
                 classifier, function, waiting, strict, what
@@ -191,6 +194,25 @@ def compute_loaded(classifier, function, loaded, strict, what):
             )
             waiting, size = [], 0
     yield from compute_group(classifier, function, waiting, strict, what)
+
+
+def refuse_longer(classifier, loaded):
+    """Takes the samples of clips that are longer than a model takes whole.
+
+    Args:
+        classifier: `ClipClassifier`.
+        loaded: iterable of triples as `sources.load_ahead` yields them.
+
+    Yields:
+        Triples alike; a clip that is too long has none, and the reason.
+    """
+    longest = classifier.max_samples if classifier.chunk_s is None else None
+    for source, audio, reason in loaded:
+        if longest is not None and len(audio) > longest:
+            longest_s = longest / classifier.sample_rate_hz
+            reason = f"longer than the {longest_s:g} s that the model takes"
+            audio = audio[:0]
+        yield source, audio, reason
 
 
 def samples_at_once(classifier):

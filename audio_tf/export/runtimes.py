@@ -33,6 +33,7 @@ class StoredClassifier(ClipClassifier):
         self.chunk_s = metadata["chunk_s"]
         # Exports from before there was one have none.
         self.chunk_hop_s = metadata.get("chunk_hop_s")
+        self.max_samples = metadata.get("max_samples")
         self.silence_db = metadata["silence_db"]
 
     def __call__(self, inputs):

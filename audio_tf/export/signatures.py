@@ -86,6 +86,7 @@ def metadata(model):
         "chunk_s": model.chunk_s,
         "chunk_hop_s": model.chunk_hop_s,
         "silence_db": model.silence_db,
+        "max_samples": model.max_samples,
         "resampler": RESAMPLER,
         "errors": [wav.ERRORS[error] for error in wav.WavError],
         "audio_tf": __version__,

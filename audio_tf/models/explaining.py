@@ -10,6 +10,7 @@ from keras import ops
 
 from audio_tf.audio import sources
 from audio_tf.audio.chunking import Cutting
+from audio_tf.audio.scoring import refuse_longer
 from audio_tf.gradients import input_gradients
 from audio_tf.models.sound_patches import BANDS, PATCH_S, SoundPatches
 from audio_tf.ops.answers import refusal
@@ -249,7 +250,8 @@ class Explainer:
                 f"`label` must be one of {names}{closest(label, names)}. "
                 f"Received: label={label!r}"
             )
-        for source, audio, reason in sources.load_ahead(found, rate_hz):
+        loaded = sources.load_ahead(found, rate_hz)
+        for source, audio, reason in refuse_longer(self, loaded):
             if reason is None:
                 patches = SoundPatches(
                     audio,

@@ -6,7 +6,12 @@ from keras import ops
 
 from audio_tf.audio import sources
 from audio_tf.audio.chunking import Cutting
-from audio_tf.audio.scoring import BATCH_SIZE, ClipClassifier, compute
+from audio_tf.audio.scoring import (
+    BATCH_SIZE,
+    ClipClassifier,
+    compute,
+    refuse_longer,
+)
 from audio_tf.ops.answers import answer, refusal
 from audio_tf.ops.checks import check_sizes
 
@@ -99,7 +104,8 @@ class FrameClassifier(ClipClassifier):
             check_sizes(top=top)
         found, single = sources.find_sources(clips)
         answers, rate_hz = [], self.sample_rate_hz
-        for source, audio, reason in sources.load_ahead(found, rate_hz):
+        loaded = sources.load_ahead(found, rate_hz)
+        for source, audio, reason in refuse_longer(self, loaded):
             if reason is None:
                 spans, scores = self.frames_of(audio)
                 if not np.isfinite(scores).all():

@@ -128,6 +128,31 @@ def test_strict_scores_what_comes_before_the_bad_file(clips, backbone):
         assert found["file"] == str(bad) and "not readable" in found["error"]
 
 
+def test_a_clip_that_is_too_long_leaves_the_others_alone(rng):
+    """Tables of an attention are made for so many frames, here 110 samples."""
+    model = AudioClassifier(
+        tiny.backbone(attention="random_synthesizer", made_for_frames=10),
+        labels=["dog", "rain"],
+        chunk_s=None,
+    )
+    audio = rng.uniform(-0.5, 0.5, 111).astype("float32")
+    pair = [(audio, RATE_HZ), (audio[:110], RATE_HZ)]
+    explain = functools.partial(model.explain, method="occlusion", bands=2)
+    for call in (model.classify, model.embed, model.timeline, explain):
+        long, good = call(pair)
+        assert long["error"] == "longer than the 0.1 s that the model takes"
+        assert "error" not in good
+        with pytest.raises(AudioError, match="clip 0: longer than"):
+            call(pair, strict=True)
+    expected = np.asarray(model(audio[None, :110]))[0]
+    (_, good) = model.classify(pair)
+    found = [good["scores"][name] for name in model.labels]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    # A chunk is never longer than that.
+    chunked = AudioClassifier(model.backbone, num_classes=2, chunk_s=0.1)
+    assert "error" not in chunked.classify(pair[0])
+
+
 def test_files_are_decoded_a_few_ahead(monkeypatch):
     """However many there are, few are in memory."""
     asked = []
