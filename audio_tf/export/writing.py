@@ -155,7 +155,7 @@ def export(
                 path.name,
                 endpoints,
                 model.sample_rate_hz,
-                model.chunk_s or WARM_UP_S,
+                model.chunk_s or min(WARM_UP_S, max_clip_s),
             )
             written.chmod(0o755)
             os.rename(written, folder)

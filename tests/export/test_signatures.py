@@ -413,6 +413,9 @@ def test_whole_clips_longer_than_a_table_are_refused(table, rng):
     files = [wav_file(noise(rng, n)) for n in (13 * FRAME, 13 * FRAME + 1)]
     found = table[0].loaded.score_bytes(files)
     np.testing.assert_array_equal(found["error"], [0, WavError.TOO_LONG])
+    clips = [(noise(rng, n), RATE_HZ) for n in (13 * FRAME, 13 * FRAME + 1)]
+    good, long = table[0].loaded.classify(clips)
+    assert "scores" in good and "longer than the 0.13 s" in long["error"]
 
 
 def test_tables_are_folded_in_the_export_alone(table):
@@ -435,9 +438,13 @@ def test_provenance_and_errors_travel_along(shared_export):
     assert described["errors"][WavError.CUT_OFF] == ERRORS[WavError.CUT_OFF]
 
 
-@pytest.mark.parametrize("more", [(), ("stream", "explain")])
-def test_warm_up_replays_every_signature(more, shared_export, whole):
-    export = shared_export if more else whole
+@pytest.mark.parametrize("kind", ["whole", "chunks", "table"])
+def test_warm_up_replays_every_signature(kind, shared_export, whole, table):
+    """A server does not load a model whose table is shorter than a request."""
+    exports = {"whole": whole, "chunks": shared_export, "table": table[0]}
+    export, more = exports[kind], ()
+    if kind == "chunks":
+        more = ("stream", "explain")
     served = export.loaded.signatures
     replayed = []
     for record in tf.data.TFRecordDataset(str(export.folder / warmup.REQUESTS)):
