@@ -94,11 +94,11 @@ class TensorFlowClassifier(RuntimeClassifier):
 def verify(model, files, waveforms, chunks=None, rounds=ROUNDS, calls=CALLS):
     """Compares exported files with the model that they were written from.
 
-    Every waveform is scored alone and all as one padded batch, and a
-    signature `explain` is compared on that batch. Latency is
-    that of the first waveform alone. TensorFlow is timed right before each
-    engine, in an order that rotates from round to round: machines slow down
-    for seconds, and medians over all of an engine's calls then misled.
+    Every waveform, cut to what the model takes, is scored alone and all as one
+    padded batch, and a signature `explain` is compared on that batch. Latency
+    is that of the first waveform alone. TensorFlow is timed right before each
+    engine, in an order that rotates from round to round: machines slow down for
+    seconds, and medians over all of an engine's calls then misled.
 
     Args:
         model: the `AudioClassifier`.
@@ -118,6 +118,7 @@ def verify(model, files, waveforms, chunks=None, rounds=ROUNDS, calls=CALLS):
     """
     if not waveforms:
         raise ValueError("At least one waveform is needed.")
+    waveforms = [waveform[: model.max_samples] for waveform in waveforms]
     reference = TensorFlowClassifier(model)
     runtimes = {name: load(path) for name, path in files.items()}
     engines = {"tensorflow": reference, **runtimes}

@@ -103,10 +103,10 @@ class Distiller(ClassifierTraining):
         self.teachers = list(teachers)
         for teacher in self.teachers:
             teacher.trainable = False
-        backbone = classifier.backbone
+        frames = classifier.frame_model
         # One pass computes both the frames and what they are made of.
         self.hearing = keras.Model(
-            backbone.input, {**backbone.output, "heard": backbone.heard}
+            frames.input, {**frames.output, "heard": frames.heard}
         )
         self.soft_loss = SOFT_LOSSES[activation_of(classifier)](
             from_logits=True

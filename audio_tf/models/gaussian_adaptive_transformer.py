@@ -40,6 +40,11 @@ class LayerFrames(InputDoor, compat.QuietQuantization, keras.Model):
         )
         self.max_samples = backbone.max_samples
 
+    @property
+    def heard(self):
+        """The inputs: in inference, nothing of a waveform is changed."""
+        return self.input
+
 
 @keras.saving.register_keras_serializable("audio_tf")
 class GaussianAdaptiveTransformer(AudioClassifier):

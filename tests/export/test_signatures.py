@@ -29,7 +29,14 @@ from audio_tf import export as audio_export
 from audio_tf.audio import RESAMPLER
 from audio_tf.audio.wav import ERRORS, WavError
 from audio_tf.corpora import Corpus
-from audio_tf.export import copies, gate, signatures, streaming, warmup
+from audio_tf.export import (
+    copies,
+    gate,
+    signatures,
+    streaming,
+    verify,
+    warmup,
+)
 from audio_tf.models import AudioClassifier, AudioTransformerBackbone
 
 # One of each family of operations; a slow test exports all twenty.
@@ -416,6 +423,13 @@ def test_whole_clips_longer_than_a_table_are_refused(table, rng):
     clips = [(noise(rng, n), RATE_HZ) for n in (13 * FRAME, 13 * FRAME + 1)]
     good, long = table[0].loaded.classify(clips)
     assert "scores" in good and "longer than the 0.13 s" in long["error"]
+
+
+def test_noise_that_formats_are_compared_on_is_as_short_as_a_table(table):
+    export = table[0]
+    files = {"savedmodel": export.folder.parent}
+    rows = verify.verify(export.model, files, verify.noise(RATE_HZ), rounds=0)
+    assert [row.passed for row in rows] == [True, True]
 
 
 def test_tables_are_folded_in_the_export_alone(table):

@@ -7,7 +7,11 @@ import tiny
 from keras import ops
 
 from audio_tf import layers
-from audio_tf.models import AudioClassifier, Distiller
+from audio_tf.models import (
+    AudioClassifier,
+    Distiller,
+    GaussianAdaptiveTransformer,
+)
 
 B, SAMPLES, T, SHARE = 5, 110, 2.5, 0.75
 LABELS = ["a", "b", "c"]
@@ -62,6 +66,27 @@ def taught_by_hand(teachers, heard, sums_to_one):
             p = 1.0 / (1.0 + ((1.0 - p) / p) ** (1.0 / T))
         total = total + p[:, order] / len(teachers)
     return total / total.sum(axis=1, keepdims=True) if sums_to_one else total
+
+
+def test_a_student_that_decodes_layers_is_scored_as_it_scores(teachers, rng):
+    """The backbone is frozen and not augmented: all hear the clips as given."""
+    student = GaussianAdaptiveTransformer(
+        tiny.backbone(
+            num_layers=2, augmentation=[layers.RandomGain((3.0, 9.0))]
+        ),
+        labels=LABELS,
+        layers=[0, 1],
+        filters=16,
+        chunk_s=0.1,
+    )
+    x = rng.standard_normal((B, SAMPLES)).astype("float32")
+    outputs = Distiller(student, teachers, temperature=T)(x, training=True)
+    found = {k: ops.convert_to_numpy(outputs[k]) for k in ("scores", "taught")}
+    expected = ops.convert_to_numpy(student(x))
+    np.testing.assert_allclose(found["scores"], expected, atol=1e-5)
+    assert np.ptp(expected, axis=0).max() > 1e-3
+    expected = taught_by_hand(teachers, x, sums_to_one=True)
+    np.testing.assert_allclose(found["taught"], expected, atol=1e-5)
 
 
 def test_teachers_hear_what_the_student_hears(distiller, teachers, rng):
