@@ -32,12 +32,23 @@ def read_config(path, settings_class):
         The dict that `get_config()` returns.
 
     Raises:
-        ValueError: if it has a key that the settings lack.
+        ValueError: if it has no such function, that returns no dict, or the
+            dict has a key that the settings lack.
         OSError: if there is no such file.
     """
-    config = configs.execute(path).get_config()
+    get_config = getattr(configs.execute(path), "get_config", None)
+    if not callable(get_config):
+        raise ValueError(
+            f"{path} must have a function get_config(). Received: {get_config}"
+        )
+    config = get_config()
+    if not isinstance(config, dict):
+        raise ValueError(
+            f"{path}: get_config() must return a dict of settings by name. "
+            f"Received: {config!r}"
+        )
     known = [field.name for field in dataclasses.fields(settings_class)]
-    unknown = sorted(set(config) - set(known))
+    unknown = sorted(set(config) - set(known), key=str)
     if unknown:
         raise ValueError(
             f"{path}: unknown setting {unknown[0]!r}"
@@ -175,10 +186,13 @@ def check_folder(name, folder):
     path = pathlib.Path(os.path.abspath(folder))
     while not path.exists() and path != path.parent:
         path = path.parent
-    if not path.is_dir() or not os.access(path, os.W_OK):
+    # A variable of the shell that is not set would be the working folder.
+    if not os.fspath(folder) or not (
+        path.is_dir() and os.access(path, os.W_OK)
+    ):
         raise ValueError(
             f"{flag(name)} must be a folder that can be written to. "
-            f"Received: {folder}"
+            f"Received: {os.fspath(folder) or 'an empty name'}"
         )
 
 

@@ -87,6 +87,7 @@ def test_one_flag_means_one_thing_in_every_script(classes):
 MISTAKES = {
     "train": [
         (["--batch-size", -1], "must be positive"),
+        (["--out", ""], "can be written to. Received: an empty name"),
         (["--epochs", 0], "must be positive"),
         (["--epochs", "ten"], "invalid int value"),
         (["--monitor", "val_map"], "did you mean 'val_mAP'"),
@@ -271,6 +272,16 @@ def test_a_config_is_checked_as_flags_are(classes, capsys, tmp_path):
         assert message in line, content
     line = refusal(classes["train"], ["--config", tmp_path / "no.py"], capsys)
     assert "no.py" in line
+    for content, message in (
+        ("epochs = 3", "must have a function get_config(). Received: None"),
+        ("get_config = {'epochs': 3}", "must have a function get_config()"),
+        ("def get_config():\n    pass", "must return a dict"),
+        ("get_config = lambda: [('epochs', 3)]", "must return a dict"),
+        ("get_config = lambda: {1: 3, 'epoch': 3}", "unknown setting 1"),
+    ):
+        path.write_text(f"{content}\n")
+        line = refusal(classes["train"], ["--config", path], capsys)
+        assert message in line and str(path) in line, content
     # A flag is stronger, and what is of the right kind is taken.
     path.write_text(
         "import pathlib\n"

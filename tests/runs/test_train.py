@@ -1076,6 +1076,21 @@ def test_what_there_is_to_resume(refusal, tmp_path):
     assert "nothing to resume" in line
 
 
+def test_one_label_alone_is_nothing_to_learn(refusal, tmp_path):
+    """Softmax of one class says 1 whatever it hears, and is always right."""
+    listed = tmp_path / "list.csv"
+    source = ["--dataset", "csv", "--data-dir", listed]
+    rows = "filename,labels\n" + "".join(f"{n}.wav,bark\n" for n in range(12))
+    listed.write_text(rows)
+    line = refusal("train", *source, "--out", tmp_path / "run")
+    assert "two labels" in line and "'bark' of all 10 clips of training" in line
+    assert not (tmp_path / "run").exists()
+    # Where some clips lack it, it can be told.
+    listed.write_text(f"{rows}x.wav,\ny.wav,\n")
+    found = TrainSettings(dataset="csv", data_dir=str(listed), corpus_seed=1)
+    assert not found.load()["train"].has_one_label()
+
+
 def test_every_config_of_the_repository_is_known():
     configs = sorted((TRAINING / "configs").glob("*.py"))
     assert configs
