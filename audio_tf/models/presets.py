@@ -21,11 +21,14 @@ def find(preset):
 
     Raises:
         ValueError: if there is no such size, preset, folder or address, it
-            names the nearest; or if a file of a released preset is damaged.
+            names the nearest; if it is the folder of a run, beside its
+            preset; or if a file of a released preset is damaged.
     """
     preset = os.fspath(preset)
     sizes, presets = list(compat.SIZE_LOADERS), list(released.RELEASED)
     known = [*presets, *sizes]
+    if preset not in known:
+        check_no_run(preset)
     if preset in known or "://" in preset or os.path.isdir(preset):
         return compat.get_preset_loader(preset)
     raise ValueError(
@@ -34,6 +37,31 @@ def find(preset):
         f"Received: preset={preset!r}; sizes are {sizes}, released are "
         f"{presets}"
     )
+
+
+def check_no_run(folder):
+    """Raises a `ValueError` if a folder is that of a run.
+
+    The preset is a folder within it, and KerasHub would take the settings of
+    the run for a preset of an unknown kind.
+
+    Args:
+        folder: path, or any other name of a preset.
+    """
+    inner = os.path.join(folder, "preset")
+    if os.path.isfile(os.path.join(folder, "metadata.json")):
+        return
+    if os.path.isfile(os.path.join(inner, "metadata.json")):
+        raise ValueError(
+            "A preset must be its own folder, which of this run is "
+            f"{inner!r}. Received: preset={folder!r}"
+        )
+    if os.path.isfile(os.path.join(folder, "last.keras")):
+        raise ValueError(
+            "A preset must be its own folder, which a run writes at its end, "
+            "and this run has none: --resume goes on with it. "
+            f"Received: preset={folder!r}"
+        )
 
 
 def register_sizes(family, sizes):

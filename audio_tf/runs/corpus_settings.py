@@ -119,10 +119,14 @@ class ReportSettings(DataSettings):
 
     def check(self):
         super().check()
-        if self.report and not pathlib.Path(self.report).parent.is_dir():
+        if self.report is None:
+            return
+        path = pathlib.Path(self.report)
+        # Of an empty name the path is the working folder.
+        if path.is_dir() or not path.parent.is_dir():
             raise ValueError(
                 "--report must be a file in a folder that is there. "
-                f"Received: {self.report}"
+                f"Received: {self.report or 'an empty name'}"
             )
 
     def load(self):

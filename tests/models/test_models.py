@@ -455,6 +455,24 @@ def test_chunks_fit_what_the_backbone_is_made_for():
         )
 
 
+def test_the_folder_of_a_run_names_its_preset(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.json").write_text('{"settings": {}, "given": []}')
+    (run / "last.keras").touch()
+    with pytest.raises(ValueError, match="this run has none: --resume"):
+        AudioClassifier.from_preset(run)
+    classifier = AudioClassifier(tiny.backbone(), 2)
+    classifier.save_to_preset(str(run / "preset"))
+    with pytest.raises(ValueError, match="of this run is .*run/preset'"):
+        AudioClassifier.from_preset(run)
+    AudioClassifier.from_preset(run / "preset")
+    # A size is one whatever a run here is called.
+    run.rename("mel_resnet")
+    assert not AudioClassifier.from_preset("mel_resnet", num_classes=2).labels
+
+
 def test_an_incomplete_preset_is_refused(rng, tmp_path):
     model = built("plain")
     model.save_to_preset(str(tmp_path))

@@ -176,6 +176,8 @@ MISTAKES = {
     "evaluate": [
         (["--split", "tset"], "did you mean 'test'"),
         (["--report", "none/of/this.json"], "a folder that is there"),
+        (["--report", "."], "a file in a folder that is there"),
+        (["--report", ""], "there. Received: an empty name"),
         (["--pictures", "/dev/null/x"], "a folder that can be written to"),
         (["--resume"], "there is no flag"),
     ],
