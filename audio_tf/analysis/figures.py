@@ -13,7 +13,7 @@ import pathlib
 import numpy as np
 
 from audio_tf import files
-from audio_tf.analysis import palette
+from audio_tf.analysis import fonts, palette
 from audio_tf.analysis.kinds import KINDS
 
 # Columns of a figure of heads; more would be too small on a page.
@@ -50,7 +50,7 @@ def save(figure, path):
         figure: the figure.
         path: the file, whose suffix names the format.
     """
-    with files.whole_file(path) as new:
+    with files.whole_file(path) as new, fonts.boxes_said_once():
         figure.savefig(new, dpi=120)
 
 

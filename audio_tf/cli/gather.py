@@ -70,6 +70,9 @@ def link_to(file, data_dir, place):
 
     file = pathlib.Path(file).resolve()
     root = pathlib.Path(data_dir).resolve()
+    if root.is_file():
+        # Names from a CSV would begin with "..", and so be hidden.
+        root = root.parent
     name = "_".join(pathlib.Path(os.path.relpath(file, root)).parts)
     link = place / name
     if link.is_symlink() and link.resolve() == file:

@@ -518,7 +518,8 @@ def test_gather_links_what_is_trained_on(tmp_path, clip, capsys):
         assert cli.main(command) == 0
     (link,) = audio_below(tmp_path / "all")
     assert link.resolve() == tmp_path / "corpus" / "train" / "a.wav"
-    assert link.parent.name == "csv"
+    # No name that begins with a dot, which hides a file.
+    assert link.parent.name == "csv" and link.name == "train_a.wav"
     assert "1 clips of the split train" in capsys.readouterr().out
     link.unlink()
     link.write_bytes(b"")

@@ -2,6 +2,7 @@
 
 import csv
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 pytest.importorskip("tensorflow")
 pytest.importorskip("matplotlib")
 
+from audio_tf.analysis import figures, fonts
 from audio_tf.corpora import Corpus
 from audio_tf.runs import history, showing
 
@@ -59,6 +61,32 @@ def test_without_matplotlib_a_run_says_so_once(tmp_path, no_matplotlib, capsys):
     assert line.startswith("no pictures: ") and "audio_tf[analysis]" in line
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"history.csv", "errors.csv"}
+
+
+def test_labels_that_no_font_has_are_told_once(tmp_path, capfd):
+    fonts.say_boxes.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        for name in "ab":
+            figure = figures.new_figure(2, 2)
+            # Of the plane for private use: no font has them.
+            figure.text(0.1, 0.5, "\U000f1234\U000f1235")
+            figures.save(figure, tmp_path / f"{name}.png")
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "boxes" in line and "font.family" in line
+
+
+def test_other_warnings_of_a_picture_are_told(tmp_path, monkeypatch):
+    figure = figures.new_figure(2, 2)
+    draw = figure.savefig
+
+    def warn(*args, **kwargs):
+        warnings.warn("mind the gap", stacklevel=1)
+        draw(*args, **kwargs)
+
+    monkeypatch.setattr(figure, "savefig", warn)
+    with pytest.warns(UserWarning, match="mind the gap"):
+        figures.save(figure, tmp_path / "a.png")
 
 
 def test_curves_of_short_epochs_are_drawn_now_and_then(tmp_path, monkeypatch):
