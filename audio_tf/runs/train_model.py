@@ -75,9 +75,16 @@ def build(settings, corpus):
         `AudioClassifier`, not compiled.
 
     Raises:
-        ValueError: if the head alone is to be trained, on random weights.
+        ValueError: if the head alone is to be trained, on random weights, or
+            there is one label alone, and every clip has it.
     """
     labels = corpus.vocabulary
+    if len(labels) == 1 and corpus.files and corpus.has_one_label():
+        raise ValueError(
+            "Training needs two labels, or clips without the one that there "
+            "is: nothing else can be told from it. Received: "
+            f"{labels[0]!r} of all {len(corpus)} clips of training"
+        )
     head_alone = settings.trainable == "head"
     if head_alone and settings.model in presets.list_sizes():
         raise ValueError(

@@ -304,22 +304,8 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
             )
 
     def load(self):
-        """Reads the corpus, without its test where that is left out.
-
-        Raises:
-            ValueError: as `DataSettings.load`, or if there is one label
-                alone, and every clip has it.
-        """
+        """Reads the corpus, without its test where that is left out."""
         corpora = super().load()
-        train = corpora["train"]
-        alone = len(train.vocabulary) == 1
-        if alone and train.files and train.has_one_label():
-            raise ValueError(
-                "Training needs two labels, or clips without the one that "
-                "there is: nothing else can be told from it. Received: "
-                f"{train.vocabulary[0]!r} of all {len(train)} clips of "
-                "training"
-            )
         if not self.test:
             corpora.pop("test", None)
         return corpora
