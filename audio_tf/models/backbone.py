@@ -137,7 +137,7 @@ class AudioBackbone(
             config: dict of constructor arguments, complete with defaults; an
                 argument that is a layer is a serialised object.
         """
-        return config.get("sample_rate_hz")
+        return config.get("sample_rate_hz", cls.sample_rate_hz)
 
     @classmethod
     def register_sizes(cls, sizes):

@@ -78,6 +78,13 @@ def test_every_backbone_has_a_small_form():
             assert (found is not None) is attends
 
 
+def test_a_rate_may_be_the_same_for_all_of_a_class():
+    class Fixed(models.AudioBackbone):
+        sample_rate_hz = 8_000
+
+    assert Fixed.rate_hz_of({}) == 8_000
+
+
 @all_backbones
 def test_config_is_complete_and_survives(name):
     model = built(name)
