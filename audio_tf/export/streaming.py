@@ -20,19 +20,12 @@ class Stream:
         model: an `AudioClassifier`.
 
     Raises:
-        ValueError: if the backbone does not stream, it names what looks ahead;
-            or if other frames are scored than the backbone's last.
+        ValueError: if the backbone does not stream; it names what looks ahead.
     """
 
     def __init__(self, model):
         self.model = model
         self.backbone = model.backbone
-        if model.frame_model is not self.backbone:
-            raise ValueError(
-                "A stream needs a model that scores the last frames of its "
-                "backbone, and not those of several layers. "
-                f"Received: a {type(model).__name__}"
-            )
         if not self.backbone.streams:
             ahead = [s.name for s in self.backbone.stages if not s.streams]
             if not self.backbone.embeds_pieces:
@@ -69,12 +62,13 @@ class Stream:
         x = self.backbone.embed_next(samples[:, : used * size], past)
         rest = samples[:, used * size :]
 
-        kept, frames = [rest], past
+        kept, frames, outputs = [rest], past, [x]
         for stage in self.backbone.stages:
             history = reader.take(stage.stream_memory(frames), x.shape[-1])
             seen = tf.concat([tf.cast(history, x.dtype), x], 1)
             new = tf.shape(x)[1]
             x = stage.stream_piece(seen, new, last)
+            outputs.append(x)
             memory = stage.stream_memory(frames + new)
             seen = seen[:, tf.shape(seen)[1] - memory :]
             kept.append(tf.reshape(seen, (batch, memory * seen.shape[-1])))
@@ -83,7 +77,7 @@ class Stream:
         counts = tf.tile(tf.cast(counts, tf.float32)[None], (batch, 1))
         kept = [tf.cast(part, tf.float32) for part in kept]
         return {
-            "scores": self.model.score_frames(x),
+            "scores": self.model.score_frames(self.model.pick_frames(outputs)),
             "state": tf.concat([counts, *kept], 1),
         }
 

@@ -316,13 +316,28 @@ class AudioBackbone(
         Returns:
             List of pairs like `block_inputs`, one more than there are blocks.
         """
-        blocks, states = {id(block) for block in self.attention_blocks()}, []
+        outputs = []
         for stage, before, after, mask in self.run_stages(inputs):
-            states = states or [(before, mask)]
+            outputs = outputs or [(before, mask)]
+            outputs.append((after, stage.compute_mask(before, mask)))
+        return self.pick_hidden_states(outputs)
+
+    def pick_hidden_states(self, outputs):
+        """Picks the hidden states among what comes out of all stages.
+
+        Args:
+            outputs: list of the first stage's input and, by stage, its output.
+
+        Returns:
+            List of those that `hidden_states` are made of, in its order.
+        """
+        blocks = {id(block) for block in self.attention_blocks()}
+        states = [outputs[0]]
+        for stage, output in zip(self.stages, outputs[1:], strict=True):
             if id(stage) in blocks:
-                states.append((after, mask))
+                states.append(output)
             elif len(states) > len(self.blocks):
-                states[-1] = (after, stage.compute_mask(before, mask))
+                states[-1] = output
         return states
 
     def get_config(self):

@@ -200,6 +200,18 @@ class AudioClassifier(
         """The model of waveforms whose frames are pooled, the backbone."""
         return self.backbone
 
+    def pick_frames(self, outputs):
+        """Picks the frames of `frame_model` among those of all stages.
+
+        Args:
+            outputs: list of tensors `(batch, frames, dim)`, as the backbone's
+                `pick_hidden_states` takes it.
+
+        Returns:
+            Tensor `(batch, frames, dim)`, as `score_frames` takes it.
+        """
+        return outputs[-1]
+
     def build_head(
         self, num_classes, dropout, activation, head_dtype, hidden_dim
     ):

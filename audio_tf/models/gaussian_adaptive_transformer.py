@@ -157,6 +157,12 @@ class GaussianAdaptiveTransformer(AudioClassifier):
     def frame_model(self):
         return self.layer_frames
 
+    def pick_frames(self, outputs):
+        states = self.backbone.pick_hidden_states(outputs)
+        return keras.ops.concatenate(
+            [states[layer] for layer in self.layer_numbers], axis=-1
+        )
+
     def build_head(
         self, num_classes, dropout, activation, head_dtype, hidden_dim
     ):

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from audio_tf import export as audio_export
 from audio_tf import models
-from audio_tf.export import copies, gate, signatures
+from audio_tf.export import copies, gate, signatures, streaming
 
 BEYOND = 2**31 - 1
 
@@ -87,15 +87,49 @@ def test_weights_of_training_alone_stay_away(rng, tmp_path):
         np.testing.assert_allclose(serve(**sent)["scores"], model(x), atol=1e-5)
 
 
-@pytest.mark.parametrize("layers", [None, [1]])
-def test_a_stream_of_layers_is_refused(layers, tmp_path):
-    """Of one layer, the last one's frames would be scored without a word."""
-    model = models.GaussianAdaptiveTransformer(
-        transformer(causal=True), labels=["a"], layers=layers, filters=2
+@pytest.mark.parametrize(
+    "layers, kwargs",
+    # A normalisation behind the last block belongs to the last state.
+    [(None, {"norm_first": True}), ([0, 1], {}), ([2], {})],
+)
+def test_a_stream_scores_the_layers_that_are_decoded(layers, kwargs, rng):
+    made = models.GaussianAdaptiveTransformer(
+        transformer(causal=True, **kwargs),
+        labels=list("abc"),
+        layers=layers,
+        filters=2,
     )
-    with pytest.raises(ValueError, match="several layers.*GaussianAdaptive"):
-        audio_export.export(model, tmp_path, stream=True)
-    assert list(tmp_path.iterdir()) == []
+    for weight in made.decoder.weights:
+        weight.assign(rng.normal(scale=0.3, size=weight.shape) + 0.1)
+    # 11 samples make a frame; the last is filled up.
+    waveform = rng.standard_normal((2, 125)).astype("float32")
+    frames = made.frame_model(waveform)["sequence_output"]
+    function, specs = streaming.endpoint(made)
+    step = tf.function(function, input_signature=specs, autograph=False)
+    state, scores = tf.zeros((1, 0)), []
+    for number, piece in enumerate(np.split(waveform, [3, 60, 61], axis=1)):
+        found = step(tf.constant(piece), tf.constant([number == 3]), state)
+        state = found["state"]
+        scores.append(found["scores"])
+    np.testing.assert_allclose(
+        np.concatenate(scores, axis=1), made.score_frames(frames), atol=1e-5
+    )
+
+
+def test_the_stream_of_a_lower_layer_is_exported(rng, tmp_path):
+    """The block above it has weights that no signature uses."""
+    small = models.GaussianAdaptiveTransformer(
+        transformer(causal=True), labels=list("abc"), layers=[1], filters=2
+    )
+    audio_export.export(small, tmp_path / "live", stream=True)
+    served = audio_export.ExportedClassifier(tmp_path / "live/1")
+    waveform = rng.standard_normal((1, 44)).astype("float32")
+    frames = small.frame_model(waveform)["sequence_output"]
+    np.testing.assert_allclose(
+        served.stream()(waveform, last=True),
+        small.score_frames(frames),
+        atol=1e-5,
+    )
 
 
 @pytest.mark.slow
