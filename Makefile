@@ -46,13 +46,15 @@ test-long: $(VENV)/.installed
 test-slow: $(VENV)/.installed
 	$(BIN)/pytest -n 2 -m slow
 
-# The layers on JAX, each called as one program (`tests/jax_programs.py`).
+# The layers on JAX, each called as one program (`tests/jax_programs.py`), and
+# trainings over hosts, which `test-slow` skips where JAX is not installed.
 test-jax: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[jax]"
 	KERAS_BACKEND=jax $(BIN)/pytest -n 2 --dist worksteal \
 	    -m "not slow and not long and not one_backend" \
 	    tests/attention tests/layers tests/models tests/test_jax_programs.py \
 	    tests/test_optimizers.py tests/runs/test_distribution.py
+	$(BIN)/pytest -n 2 -m slow tests/runs/test_hosts.py
 
 # tensorflow-io needs an older TensorFlow, so an environment of its own.
 test-tfio:

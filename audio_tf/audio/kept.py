@@ -3,6 +3,8 @@
 import dataclasses
 import threading
 
+from audio_tf.audio.decode import AudioError
+from audio_tf.audio.scoring import too_long
 from audio_tf.audio.sources import Source
 
 # Of decoded audio: 4.6 hours at 16 kHz.
@@ -17,10 +19,13 @@ class KeptAudio:
 
     Args:
         limit_bytes: int, the bytes of samples that are kept at most.
+        longest: int, the samples of the longest clip that can be used, `None`
+            for any.
     """
 
-    def __init__(self, limit_bytes=KEPT_BYTES):
+    def __init__(self, limit_bytes=KEPT_BYTES, longest=None):
         self.left_bytes = limit_bytes
+        self.longest = longest
         self.clips = {}
         self.lock = threading.Lock()
 
@@ -42,6 +47,10 @@ class KeptAudio:
         samples = self.clips.get(key)
         if samples is None:
             samples = Source.load(source, sample_rate_hz)
+            if self.longest is not None and len(samples) > self.longest:
+                raise AudioError(
+                    source.name, too_long(self.longest, sample_rate_hz)
+                )
             samples.flags.writeable = False
             self.keep(key, samples)
         return samples

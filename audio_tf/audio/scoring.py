@@ -206,13 +206,28 @@ def refuse_longer(classifier, loaded):
     Yields:
         Triples alike; a clip that is too long has none, and the reason.
     """
-    longest = classifier.max_samples if classifier.chunk_s is None else None
+    longest = longest_clip(classifier)
     for source, audio, reason in loaded:
         if longest is not None and len(audio) > longest:
-            longest_s = longest / classifier.sample_rate_hz
-            reason = f"longer than the {longest_s:g} s that the model takes"
+            reason = too_long(longest, classifier.sample_rate_hz)
             audio = audio[:0]
         yield source, audio, reason
+
+
+def longest_clip(classifier):
+    """Returns the samples of the longest clip that is taken, `None` for any.
+
+    Args:
+        classifier: `ClipClassifier`.
+    """
+    return classifier.max_samples if classifier.chunk_s is None else None
+
+
+def too_long(longest, sample_rate_hz):
+    """Returns why a clip of more samples than `longest` cannot be used."""
+    return (
+        f"longer than the {longest / sample_rate_hz:g} s that the model takes"
+    )
 
 
 def samples_at_once(classifier):

@@ -10,7 +10,7 @@ import numpy as np
 
 from audio_tf import compat
 from audio_tf.audio.kept import KeptAudio
-from audio_tf.audio.scoring import compute
+from audio_tf.audio.scoring import compute, longest_clip
 from audio_tf.audio.sources import Source
 from audio_tf.models.file_batches import (
     BadFiles,
@@ -73,8 +73,9 @@ class FileTask:
         how many chunks are a batch. Files are decoded once, those of
         `validation_data` as well, and stay in memory until training ends, a
         GiB of samples at most; what is beyond that is decoded in each pass,
-        and `audio_tf.data` keeps it on disk. Bad files are left out, with one
-        warning after training.
+        and `audio_tf.data` keeps it on disk. Bad files, and clips longer than
+        a model of whole clips takes, are left out, with one warning after
+        training.
 
         Args:
             *args: as `keras.Model.fit` takes them. `x` may be a list of
@@ -109,7 +110,7 @@ class FileTask:
     @contextlib.contextmanager
     def keeping_audio(self):
         """Has files decoded once, as long as the context lasts."""
-        kept = KeptAudio()
+        kept = KeptAudio(longest=longest_clip(self))
         self._source_of = kept.source
         try:
             yield

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 
 import keras
 import numpy as np
@@ -353,7 +354,8 @@ def test_a_fit_keeps_no_more_than_its_limit(
     files, classifier, decoded, given, monkeypatch
 ):
     """Here some clips of 1,518 samples at most; the others come each time."""
-    monkeypatch.setattr(KeptAudio.__init__, "__defaults__", (4 * 1_518,))
+    defaults = (4 * 1_518, None)
+    monkeypatch.setattr(KeptAudio.__init__, "__defaults__", defaults)
     given["read"] = True
     classifier.fit(files, NAMES, 4, shuffle=False, epochs=3)
     first, *others = (
@@ -376,8 +378,8 @@ def test_what_a_fit_has_decoded_is_freed(files, classifier, monkeypatch, error):
     stores, held = [], []
 
     class Recorded(KeptAudio):
-        def __init__(self):
-            super().__init__()
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
             stores.append(self)
 
     def look(batch, logs):
@@ -459,6 +461,36 @@ def test_bad_files_are_left_out_and_counted(files, classifier, tmp_path, given):
     for x, y in (([bad], ["dog"]), (dataset([bad], ["dog"]), None)):
         with pytest.raises(ValueError, match="None of the files.*1, the"):
             classifier.fit(x, y)
+
+
+def test_clips_longer_than_a_table_are_left_out(files):
+    """A whole-clip model of 704 samples at most: the first clip has more."""
+    backbone = tiny.backbone(attention="random_synthesizer", made_for_frames=64)
+    whole = AudioClassifier(backbone, labels=LABELS, chunk_s=None)
+    whole.compile(loss="categorical_crossentropy")
+    batches = []
+    heard = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: batches.append(batch)
+    )
+    with pytest.warns(UserWarning, match="bad files, left out") as told:
+        history = whole.fit(
+            files,
+            NAMES,
+            batch_size=1,
+            validation_data=(files, NAMES),
+            callbacks=[heard],
+            verbose=0,
+        ).history
+    assert len(batches) == len(files) - 1
+    known = whole.evaluate(files[1:], NAMES[1:], verbose=0)
+    assert history["val_loss"] == [pytest.approx(known, abs=1e-6)]
+    words = "1 bad files, left out of {}; the first is .*0.wav: longer than "
+    told = [str(warning.message) for warning in told]
+    for part in ("training", "loss and metrics"):
+        pattern = words.format(part) + "the 0.64 s that the model takes"
+        assert any(re.match(pattern, each) for each in told)
+    with pytest.raises(ValueError, match="None of the files.*0.64 s that"):
+        whole.fit(files[:1], NAMES[:1], verbose=0)
 
 
 WRONG = {

@@ -146,10 +146,8 @@ def test_only_the_first_host_writes(index, epochs):
     assert written.epochs == epochs
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
+def write_corpus(folder):
     """Noise that becomes louder, of unequal length."""
-    folder = tmp_path_factory.mktemp("hosts") / "corpus"
     rng = np.random.default_rng(5)
     for number in range(20):
         speaker = folder / f"speaker{number % 3}"
@@ -157,7 +155,21 @@ def corpus(tmp_path_factory):
         length = rng.integers(3_000, 7_000)
         noise = rng.standard_normal(length) * np.linspace(0.01, 0.3, length)
         soundfile.write(speaker / f"{number}.wav", noise, 8_000)
-    return folder
+
+
+@pytest.fixture(scope="module")
+def corpus(made_once):
+    return made_once("corpus_of_hosts", write_corpus)
+
+
+@pytest.fixture(scope="module")
+def alone(corpus, made_once):
+    """The losses of ten steps by one process."""
+    folder = made_once(
+        "one_host",
+        lambda folder: finish(start(corpus, folder / "run", 1, *TEN)),
+    )
+    return losses(folder / "run")
 
 
 def start(corpus, out, count, *more):
@@ -168,7 +180,7 @@ def start(corpus, out, count, *more):
         port = found.getsockname()[1]
     command = [sys.executable, "-m", "audio_tf.cli", "pretrain"]
     command += ["--dataset", "folder", "--data-dir", corpus]
-    command += ["--cache-dir", corpus.parent / "cache", "--features", "s3prl"]
+    command += ["--cache-dir", out.parent / "cache", "--features", "s3prl"]
     command += ["--sample-rate-hz", "8000", "--target", "input"]
     command += ["--masking", "s3prl", "--feature-cache", "--batch-size", "4"]
     command += ["--model-kwargs", json.dumps(TINY), "--buckets", "1"]
@@ -214,34 +226,26 @@ TEN = ("--steps", "10", "--save-every", "1", "--picture-every", "10")
 
 
 @pytest.mark.slow
-def test_two_hosts_train_as_one(corpus, tmp_path):
+def test_two_hosts_train_as_one(alone, corpus, tmp_path):
     """Masks and dropout are random, and other ones for each utterance."""
-    one, two = tmp_path / "one", tmp_path / "two"
-    started = start(corpus, two, 2, *TEN) + start(corpus, one, 1, *TEN)
-    finish(started)
-    assert len(losses(one)) == 10 and len(set(losses(one))) == 10
-    np.testing.assert_allclose(losses(two), losses(one), rtol=1e-5)
-    assert (two / "preset" / "provenance.json").is_file()
-    assert list((two / "logs").glob("pictures/events*"))
+    out = tmp_path / "run"
+    finish(start(corpus, out, 2, *TEN))
+    assert len(alone) == 10 and len(set(alone)) == 10
+    np.testing.assert_allclose(losses(out), alone, rtol=1e-5)
+    assert (out / "preset" / "provenance.json").is_file()
+    assert list((out / "logs").glob("pictures/events*"))
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_over_other_hosts(corpus, tmp_path):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    steps = ("--save-every", "1", "--steps", "10")
-    finish(start(corpus, whole, 4, *steps))
-    for count in (2, 1, 4):
-        processes = start(
-            corpus, parts, count, *(("--resume",) if count != 2 else steps)
-        )
-        if count == 4:
-            finish(processes)
-            break
-        wait_for(parts / "history.csv", 3 if count == 2 else 6)
-        for each in processes:
-            each.kill()
-            each.communicate()
-    np.testing.assert_allclose(losses(parts), losses(whole), rtol=1e-5)
+def test_a_run_goes_on_over_other_hosts(alone, corpus, tmp_path):
+    out = tmp_path / "run"
+    processes = start(corpus, out, 4, *TEN)
+    wait_for(out / "history.csv", 3)
+    for each in processes:
+        each.kill()
+        each.communicate()
+    finish(start(corpus, out, 2, "--resume"))
+    np.testing.assert_allclose(losses(out), alone, rtol=1e-5)
 
 
 @pytest.mark.slow
