@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from audio_tf.audio.chunking import chunk_starts, in_samples, kept_chunks
 from audio_tf.data.batching import Buffers, rows_dataset, rows_of
+from audio_tf.data.clips import limit_to_model
 from audio_tf.data.shares import WHOLE
 from audio_tf.ops.checks import check_sizes
 from audio_tf.ops.clip_scores import clip_scores
@@ -103,11 +104,18 @@ class Chunks:
     def for_model(cls, clips, model):
         """Cuts clips as a model has them cut.
 
+        Clips longer than a model takes whole are left out, and are in the
+        failures of `clips` of what is returned.
+
         Args:
             clips: `Clips` at the rate of the model.
-            model: whatever has `chunk_s`, `chunk_hop_s` and `silence_db`, as
-                `AudioClassifier` and what `export.formats.load` returns.
+            model: `audio_tf.audio.scoring.ClipClassifier`, as
+                `AudioClassifier` and what `export.formats.load` returns are.
+
+        Raises:
+            ValueError: if the model can take none of the clips.
         """
+        clips = limit_to_model(clips, model)
         return cls(clips, model.chunk_s, model.chunk_hop_s, model.silence_db)
 
     def leave_out_silence(self, silence_db):

@@ -7,6 +7,7 @@ from tqdm.auto import tqdm
 
 from audio_tf.audio.decode import AudioError
 from audio_tf.audio.packed import PackError
+from audio_tf.audio.scoring import longest_clip, too_long
 from audio_tf.data import shards
 from audio_tf.data.cache import (
     HEADER_SIZE,
@@ -288,9 +289,50 @@ def limit_lengths(clips, min_s=0.0, max_s=np.inf):
             f"None of {len(clips)} clips has {min_s} s to {max_s} s. Received: "
             f"{seconds.min():.2f} s to {seconds.max():.2f} s"
         )
+    return keep_clips(
+        clips,
+        kept,
+        lambda row: f"{seconds[row]:.2f} s, not within {min_s} s to {max_s} s",
+    )
+
+
+def limit_to_model(clips, model):
+    """Leaves out clips that a model of whole clips cannot take.
+
+    Args:
+        clips: `Clips` at the rate of the model.
+        model: `audio_tf.audio.scoring.ClipClassifier`.
+
+    Returns:
+        `Clips`; those left out are in its failures.
+
+    Raises:
+        ValueError: if none is left.
+    """
+    longest = longest_clip(model)
+    if longest is None:
+        return clips
+    reason = too_long(longest, clips.sample_rate_hz)
+    kept = np.flatnonzero(clips.lengths <= longest)
+    if not len(kept):
+        raise ValueError(
+            f"None of {len(clips)} clips can be used: each is {reason}"
+        )
+    return keep_clips(clips, kept, lambda row: reason)
+
+
+def keep_clips(clips, kept, reason):
+    """Leaves out all clips but some, and names them.
+
+    Args:
+        clips: `Clips`.
+        kept: int array, the indices of those that stay.
+        reason: function of the index of a clip that is left out to a str.
+
+    Returns:
+        `Clips`.
+    """
     failures = dict(clips.failures)
     for row in np.setdiff1d(np.arange(len(clips)), kept):
-        failures[str(clips.corpus.files[row])] = (
-            f"{seconds[row]:.2f} s, not within {min_s} s to {max_s} s"
-        )
+        failures[str(clips.corpus.files[row])] = reason(row)
     return dataclasses.replace(clips.select(kept), failures=failures)

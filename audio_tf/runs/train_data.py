@@ -51,9 +51,10 @@ def load_chunks(settings, corpora, classifier, share=WHOLE):
         if not len(corpus):
             print(f"{split}: no clips")
             continue
-        clips = decode(settings, split, corpus, classifier, share)
+        decoded = decode(settings, split, corpus, classifier, share)
+        chunks[split] = data.Chunks.for_model(decoded, classifier)
+        clips = chunks[split].clips
         failures |= clips.failures
-        chunks[split] = data.Chunks.for_model(clips, classifier)
         print(
             f"{split}: {len(clips)} clips, {len(chunks[split])} chunks, "
             f"{chunks[split].silent} silent ones left out"

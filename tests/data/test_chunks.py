@@ -12,6 +12,7 @@ import tensorflow as tf
 from clip_files import CLASSES, RATE_HZ, make_corpus, noise, prepare
 from hypothesis import strategies
 
+from audio_tf.audio.scoring import ClipClassifier
 from audio_tf.corpora import Corpus
 from audio_tf.data import cache
 from audio_tf.data import chunks as chunking
@@ -34,6 +35,40 @@ def test_entry_that_is_cut_while_it_is_in_use(tmp_path):
         for row in (0, len(chunks) - 1):
             with pytest.raises(OSError, match="was cut off while it was in"):
                 chunks.read(row)
+
+
+class Whole(ClipClassifier):
+    """Takes clips whole."""
+
+    chunk_s = chunk_hop_s = silence_db = None
+    sample_rate_hz = RATE_HZ
+
+
+def test_a_model_of_whole_clips_has_none_that_is_too_long(
+    clips_and_audio,
+):
+    clips, audio = clips_and_audio
+    model = Whole()
+    assert chunking.Chunks.for_model(clips, model).clips is clips
+    model.max_samples = 1_511
+    chunks = chunking.Chunks.for_model(clips, model)
+    kept = [row for row, each in enumerate(audio) if len(each) <= 1_511]
+    assert chunks.clips.lengths.tolist() == [len(audio[row]) for row in kept]
+    for row, clip in enumerate(kept):
+        np.testing.assert_array_equal(chunks.read(row), audio[clip])
+    np.testing.assert_array_equal(chunks.targets, clips.corpus.targets()[kept])
+    reason = f"longer than the {1_511 / RATE_HZ:g} s that the model takes"
+    long = [row for row in range(len(audio)) if row not in kept]
+    assert chunks.clips.failures == {
+        str(clips.corpus.files[row]): reason for row in long
+    }
+    assert not clips.failures
+    # In chunks, all are taken.
+    model.chunk_s = 0.5
+    assert chunking.Chunks.for_model(clips, model).clips is clips
+    model.chunk_s, model.max_samples = None, 10
+    with pytest.raises(ValueError, match="None of 7 clips .* longer than"):
+        chunking.Chunks.for_model(clips, model)
 
 
 sizes = strategies.integers(1, 401)

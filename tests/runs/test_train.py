@@ -198,14 +198,33 @@ def built(corpus, tmp_path, **options):
         data_dir=str(corpus),
         cache_dir=str(tmp_path / "cache"),
         recipe="paper",
-        model_kwargs=json.loads(TINY),
-        chunk_s=0.1,
-        **options,
+        **{"model_kwargs": json.loads(TINY), "chunk_s": 0.1, **options},
     )
     corpora = settings.load()
     classifier = train_model.build(settings, corpora["train"])
     chunks, _ = train_data.load_chunks(settings, corpora, classifier)
     return settings, classifier, chunks
+
+
+def test_whole_clips_longer_than_a_table_are_left_out(corpus, tmp_path):
+    """The table has ten frames, as long as all clips but one."""
+    own = tmp_path / "own"
+    shutil.copytree(corpus.parent, own)
+    write_tone(own / "0.wav", 300, np.random.default_rng(5), 2_001)
+    settings, classifier, _ = built(
+        own / "list.csv",
+        tmp_path,
+        model_kwargs={**json.loads(TINY), "made_for_frames": 10},
+        attention="random_synthesizer",
+        chunk_s=0.0,
+    )
+    chunks, failures = train_data.load_chunks(
+        settings, settings.load(), classifier
+    )
+    assert len(chunks["train"]) == 21
+    assert {os.path.basename(name) for name in failures} == {"0.wav", "bad.wav"}
+    reason = failures[str(own / "0.wav")]
+    assert reason == "longer than the 0.25 s that the model takes"
 
 
 def test_chunks_overlap_where_they_are_scored_too(corpus, tmp_path):
