@@ -262,7 +262,7 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
                     self.skip_bad,
                 )
                 for shard in planned
-                if shards.read_note(shard, self.kept) is None
+                if shards.read_note(shard, self.kept, self.skip_bad) is None
             ]
             shards.write_by_beam(tasks, self.beam_options)
             return planned

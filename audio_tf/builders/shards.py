@@ -235,8 +235,14 @@ def note_of(shard, folder):
     return folder / f"{shard.name}.json"
 
 
-def read_note(shard, folder):
+def read_note(shard, folder, skip_bad=True):
     """Returns what is in a file, if it was written whole, else `None`.
+
+    Args:
+        shard: `Shard`.
+        folder: `pathlib.Path` of the file.
+        skip_bad: bool, whether clips may be left out; if not, a file that was
+            written without one is to be written again.
 
     Returns:
         Dict of `rows`, lists of a clip's name, first byte, bytes and CRC-32
@@ -248,7 +254,9 @@ def read_note(shard, folder):
         there = (folder / shard.name).stat().st_size
     except (FileNotFoundError, json.JSONDecodeError):
         return None
-    return note if there == note["bytes"] else None
+    # The build that was stopped may have had another flag.
+    lacks = note["failures"] and not skip_bad
+    return note if there == note["bytes"] and not lacks else None
 
 
 def encode_ahead(clips, encode_one, workers):
@@ -286,7 +294,7 @@ def write_missing(shards, folder, encode_one, workers, skip_bad, bar):
         bar: progress bar of tqdm, that counts clips.
     """
     for shard in shards:
-        if read_note(shard, folder) is not None:
+        if read_note(shard, folder, skip_bad) is not None:
             bar.update(len(shard.clips))
             continue
 

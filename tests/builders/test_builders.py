@@ -542,6 +542,30 @@ def test_a_build_that_was_stopped_ends_with_the_same_files(
     assert not [path for path in tmp_path.rglob("incomplete*")]
 
 
+def test_a_build_that_goes_on_leaves_out_no_clip_unasked(tmp_path, monkeypatch):
+    """What --skip-bad left out before the build was stopped is an error."""
+    source, to = write_esc(tmp_path / "esc"), tmp_path / "tfds"
+    bad = source / "audio" / "2-3-A.wav"
+    bad.write_bytes(bad.read_bytes()[:-9])
+
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builders.find("esc"), "write_index", stop)
+        with pytest.raises(KeyboardInterrupt):
+            make("esc/esc50", source, to, skip_bad=True).download_and_prepare()
+    assert list(to.rglob("*tfrecord*.json"))
+    with pytest.raises(ValueError, match="2-3-A.wav: cut off"):
+        make("esc/esc50", source, to).download_and_prepare()
+    assert not list(to.rglob("build.json"))
+    builder = make("esc/esc50", source, to, skip_bad=True)
+    builder.download_and_prepare()
+    (facts,) = pathlib.Path(builder.data_dir).glob("build.json")
+    left_out = json.loads(facts.read_text())["left_out"]
+    assert left_out == {"audio/2-3-A.wav": "cut off after 209 samples"}
+
+
 def test_a_record_is_the_same_whatever_the_order_of_features(tmp_path):
     """Of a map's entries each process has an order of its own."""
     clip = Clip(write_clip(tmp_path / "a.wav", 1), "a.wav", {"b": 1, "z": 2})
