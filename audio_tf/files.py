@@ -67,6 +67,37 @@ def whole_folder(path):
     shutil.rmtree(old, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def only_one(path, doing):
+    """Holds a lock while the block runs, which ends with the process.
+
+    Where the file system has no locks, the block runs without.
+
+    Args:
+        path: the file of the lock, which is removed at the end.
+        doing: str, what another process is doing that holds it.
+
+    Raises:
+        BlockingIOError: if another process holds it.
+    """
+    import fcntl  # Not everywhere there; all else here is.
+
+    path = pathlib.Path(path)
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BlockingIOError(
+                error.errno, f"another process is {doing}", os.fspath(path)
+            ) from error
+        except OSError:
+            pass
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
 def write_text(path, text):
     """Writes a text file, whole or not at all."""
     with whole_file(path) as new:

@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import fcntl
 import functools
 import io
 import json
@@ -17,6 +16,7 @@ import tensorflow_datasets as tfds
 from tensorflow_datasets.core import dataset_builder
 from tqdm.auto import tqdm
 
+from audio_tf import files
 from audio_tf.audio import packed
 from audio_tf.audio.decode import AudioError
 from audio_tf.builders import release as releases
@@ -187,7 +187,8 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
             shutil.rmtree(pieces, ignore_errors=True)
             return
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with only_one(folder.with_name(f".{folder.name}.lock")):
+        lock = folder.with_name(f".{folder.name}.lock")
+        with files.only_one(lock, "building this corpus"):
             for rest in folder.parent.glob(f"incomplete.*_{folder.name}"):
                 shutil.rmtree(rest)
             # It is moved below, so it is asked for while the name is its own.
@@ -358,21 +359,3 @@ def link(source, target):
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
-
-
-@contextlib.contextmanager
-def only_one(path):
-    """Holds a lock while the block runs, which ends with the process.
-
-    Raises:
-        BlockingIOError: if another process holds it.
-    """
-    with open(path, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BlockingIOError(
-                error.errno, "another process is building this corpus", path
-            ) from error
-        yield
-        path.unlink(missing_ok=True)

@@ -6,13 +6,14 @@ settings. An error names the flag.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
 import pathlib
 import typing
 
-from audio_tf import configs, console, memory
+from audio_tf import configs, console, files, memory
 from audio_tf.corpora import layouts
 from audio_tf.ops.checks import closest
 from audio_tf.runs.settings import choices_of, flag, kind_of
@@ -296,5 +297,34 @@ def run_by_flags(
         return
     settings, _ = parse(settings_class, description, argv, True, free, prog)
     out = pathlib.Path(settings.out)
-    with console.errors_in_one_line(argv, lambda: kept(out), prog, flags):
-        run(settings, out)
+    with console.errors_in_one_line(argv, prog=prog, flags=flags):
+        with held(out) if settings.writes else contextlib.nullcontext():
+            with console.errors_in_one_line(
+                argv, lambda: kept(out), prog, flags
+            ):
+                run(settings, out)
+
+
+@contextlib.contextmanager
+def held(out):
+    """Holds the folder of a run, which no other process may write meanwhile.
+
+    A training that a table has started may go on when the table was killed:
+    two of them in one folder would overwrite each other's epochs.
+
+    Args:
+        out: `pathlib.Path`; a run that does not begin leaves no new folder.
+
+    Raises:
+        BlockingIOError: if another process holds it.
+    """
+    new = [each for each in (out, *out.parents) if not each.exists()]
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        with files.only_one(out / ".lock", "at work on this run"):
+            yield
+    finally:
+        for each in new:
+            # What has files stays.
+            with contextlib.suppress(OSError):
+                each.rmdir()

@@ -62,6 +62,11 @@ class HostSettings(Settings):
         of_start=True,
     )
 
+    @property
+    def writes(self):
+        """Whether this process is the first of the hosts."""
+        return places(self)[2] == 0
+
     def check(self):
         super().check()
         if self.distribution != "none":

@@ -12,6 +12,7 @@ from audio_tf.export.classifiers import read_provenance
 from audio_tf.runs import model_card, provenance, results
 from audio_tf.runs.evaluate import score_split
 from audio_tf.runs.flags import saved_run
+from audio_tf.runs.settings import flag
 from audio_tf.runs.train_settings import TrainSettings
 
 # Settings of no matter to what is trained.
@@ -177,7 +178,7 @@ def of_classifier(settings, scored, classifier):
             that it has left, or the baseline is of other clips.
     """
     run, origin = scored.settings, scored.origin
-    baseline = json.loads(pathlib.Path(settings.baseline).read_text())
+    baseline = read_report("baseline", settings.baseline, "figures")
     same_clips(baseline["corpus"], origin, settings, "the baseline")
     corpus = run.load()[settings.split]
     chunks, scores = score_split(
@@ -216,6 +217,31 @@ def of_classifier(settings, scored, classifier):
         f"{results.how_scored(chunks)['how']}, with 95 % intervals of the "
         f"bootstrap over {found['units']} {found['unit']}s.",
     )
+
+
+def read_report(name, path, held):
+    """Reads a report that a setting names.
+
+    Args:
+        name: str, the setting.
+        path: path of the JSON file.
+        held: str, what it must have beside the corpus.
+
+    Raises:
+        ValueError: if it is no such report.
+        OSError: if it cannot be read.
+    """
+    try:
+        report = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except ValueError:
+        report = None
+    if not isinstance(report, dict) or not {"corpus", held} <= set(report):
+        command = "baseline" if held == "figures" else "probe"
+        raise ValueError(
+            f"{flag(name)} must be a report of audio-tf {command}, which has "
+            f"`corpus` and `{held}`. Received: {path}"
+        )
+    return report
 
 
 def baseline_name(figure):
@@ -293,8 +319,8 @@ def of_encoder(settings):
             "Received: none"
         )
     ours, plain = (
-        json.loads(pathlib.Path(path).read_text())
-        for path in (settings.probes, settings.baseline)
+        read_report(name, getattr(settings, name), "tasks")
+        for name in ("probes", "baseline")
     )
     if ours["corpus"] != plain["corpus"] or set(ours["tasks"]) - set(
         plain["tasks"]

@@ -181,6 +181,11 @@ class Settings:
 
     layouts = types.MappingProxyType({})
 
+    @property
+    def writes(self):
+        """Whether this process writes the run, as one alone may."""
+        return True
+
     def __new__(cls, **values):
         self = super().__new__(cls)
         self.given = frozenset(

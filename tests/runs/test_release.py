@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pathlib
 import re
 import shutil
 import unittest.mock
@@ -300,6 +301,10 @@ def better(content):
     content["figures"]["forest"]["accuracy"]["mean"] = 1.01
 
 
+def without_figures(content):
+    del content["figures"]
+
+
 def without_test(content):
     del content["corpus"]["test"]
 
@@ -319,6 +324,11 @@ def worse(content):
             "test of the corpus must be",
         ),
         ("preset/provenance.json", without_test, "--no-test does not read"),
+        (
+            "baseline.json",
+            without_figures,
+            "--baseline must be a report of audio-tf baseline.*baseline.json",
+        ),
         ("baseline.json", better, "below that of the baseline"),
         ("test.json", worse, "does not score as .*test.json says"),
     ],
@@ -400,9 +410,15 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
     ]
     release_figures.check_baseline(found)
     other = write("other.json", {"phoneme": 0.8})
+    text = str(tmp_path / "text.json")
+    pathlib.Path(text).write_text("no JSON")
     for changes, message in (
         ({"baseline": other, "probes": ours}, "same tasks"),
         ({"baseline": plain}, "--probes is needed"),
+        (
+            {"baseline": text, "probes": ours},
+            "--baseline must be a report of audio-tf probe.*text.json",
+        ),
     ):
         settings = release.ReleaseSettings(**asked, **changes)
         with pytest.raises(ValueError, match=message):

@@ -420,3 +420,50 @@ def test_a_run_goes_on_as_it_began(classes, capsys, tmp_path):
     flags = [*again, "--epochs", "3", "--data-dir", "moved"]
     found, resumed = flags_of.parse(train, "", flags, **known)
     assert resumed and found.epochs == 3 and found.data_dir == "moved"
+
+
+def test_one_process_alone_is_at_work_on_a_run(tmp_path, capsys):
+    """A row that outlives its table and the one that follows do not mix."""
+    out, begun = tmp_path / "new" / "run", []
+
+    @dataclasses.dataclass
+    class Folder(settings.Settings):
+        """A run that has its folder alone."""
+
+        out: str = settings.setting("", "folder of the run")
+
+    def start(run):
+        flags_of.run_by_flags(
+            run,
+            Folder,
+            "",
+            ["--out", str(out)],
+            "work",
+            free=(),
+            kept=lambda _: "some epochs",
+        )
+
+    def meanwhile(_, folder):
+        begun.append(folder)
+        with pytest.raises(SystemExit):
+            start(meanwhile)
+
+    start(meanwhile)
+    error = capsys.readouterr().err
+    assert begun == [out]
+    assert "another process is at work on this run" in error
+    assert "some epochs" not in error
+    assert not out.parent.exists()
+    start(lambda _, folder: (folder / "history.csv").touch())
+    assert [each.name for each in out.iterdir()] == ["history.csv"]
+
+
+def test_of_several_hosts_the_first_holds_the_run(classes, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    monkeypatch.setattr(runs.distribution, "check_environment", lambda: None)
+    hosts = {"distribution": "data_parallel", "num_processes": 2}
+    hosts["job_addresses"] = "localhost:1234"
+    for index in range(2):
+        asked = classes["train"](**hosts, process_id=index)
+        assert asked.writes == (index == 0)
+    assert classes["train"]().writes and classes["probe"]().writes
