@@ -88,7 +88,7 @@ def only_one(path, doing):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BlockingIOError(
-                error.errno, f"another process is {doing}", os.fspath(path)
+                f"{path.parent}: another process is {doing}"
             ) from error
         except OSError:
             pass

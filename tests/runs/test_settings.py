@@ -451,7 +451,7 @@ def test_one_process_alone_is_at_work_on_a_run(tmp_path, capsys):
     start(meanwhile)
     error = capsys.readouterr().err
     assert begun == [out]
-    assert "another process is at work on this run" in error
+    assert f"work: {out}: another process is at work on this run" in error
     assert "some epochs" not in error
     assert not out.parent.exists()
     start(lambda _, folder: (folder / "history.csv").touch())
