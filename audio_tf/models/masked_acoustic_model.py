@@ -176,6 +176,8 @@ class MaskedAcousticModel(InputDoor, keras.Model):
             name=name,
         )
         freeze_layers(self, trainable)
+        # By it `compile` scales the loss, or small gradients are lost.
+        self.dtype_policy = dtype
 
         # === Config ===
         self.backbone = backbone

@@ -526,6 +526,26 @@ def test_mixed_precision(rng):
     assert all(np.isfinite(w).all() for w in net.get_weights())
 
 
+def test_half_precision_of_the_backbone_scales_the_loss(rng, tmp_path):
+    """The global policy stays as it is: the backbone alone says float16."""
+    net, inputs = model(dtype="mixed_float16"), {"features": clips(rng)}
+    assert net.dtype_policy.name == "mixed_float16"
+    # As the constructor compiles it; an L1 of the papers' batches has slopes
+    # of 1e-8, which float16 does not have.
+    for each in (net, MaskedAcousticModel.from_config(net.get_config())):
+        assert isinstance(each.optimizer, keras.optimizers.LossScaleOptimizer)
+    net.fit(inputs, verbose=0)
+    net.save(tmp_path / "net.keras")
+    again = keras.saving.load_model(tmp_path / "net.keras")
+    for one, two in zip(
+        again.optimizer.variables, net.optimizer.variables, strict=True
+    ):
+        np.testing.assert_array_equal(
+            keras.ops.convert_to_numpy(one), keras.ops.convert_to_numpy(two)
+        )
+    assert int(again.optimizer.iterations) == 1
+
+
 @every_policy
 def test_time_is_dynamic_in_a_graph(policy, rng):
     tf = pytest.importorskip("tensorflow")
