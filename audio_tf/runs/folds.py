@@ -4,6 +4,7 @@ They come from a corpus, through the cache, or from a file of arrays.
 """
 
 import dataclasses
+import zipfile
 
 import numpy as np
 
@@ -80,6 +81,40 @@ class Embedded:
         return self.x[chunks], self.targets[clips], places[clips]
 
 
+def stored_arrays(path):
+    """Reads the arrays of a `.npz` file, none of Python objects.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Dict of arrays by name.
+
+    Raises:
+        OSError: if the file cannot be read.
+        ValueError: if it is none, or an array cannot be read.
+    """
+    # Numpy takes any other file for pickled objects, or for one array.
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError(
+                f"{path}: must be a .npz, as `numpy.savez` writes it. "
+                "Received: a file that is none, or not whole"
+            )
+    arrays = {}
+    with np.load(path, allow_pickle=False) as stored:
+        for name in stored.files:
+            try:
+                arrays[name] = stored[name]
+            except (ValueError, zipfile.BadZipFile) as error:
+                raise ValueError(
+                    f"{path}: `{name}` must be a whole array of numbers or of "
+                    "str; `.astype(str)` makes names of objects. "
+                    f"Received: {error}"
+                ) from error
+    return arrays
+
+
 def read_arrays(path):
     """Reads embeddings that were computed elsewhere.
 
@@ -90,10 +125,11 @@ def read_arrays(path):
         `Embedded`, each clip one chunk.
 
     Raises:
-        ValueError: if an array is missing, unknown or does not fit.
+        OSError: if the file cannot be read.
+        ValueError: if it is none, or an array is missing, unknown, not
+            readable or does not fit.
     """
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = dict(stored)
+    arrays = stored_arrays(path)
     known = {"embeddings", "labels", "groups", "splits"}
     wanted = {"embeddings", "labels"}
     if not wanted <= arrays.keys() <= known:
@@ -281,8 +317,15 @@ def make(embedded, settings):
         Dict of `Fold` by name.
 
     Raises:
-        ValueError: if there is nobody to be left out, or a split is empty.
+        ValueError: if there is nobody to be left out, a split is empty, or
+            all clips have the same label.
     """
+    labels = embedded.vocabulary
+    if len(labels) < 2:
+        raise ValueError(
+            "A decoder needs two labels, or it is right whatever it hears. "
+            f"Received: {labels} of {len(embedded.targets)} clips"
+        )
     if settings.protocol == "splits":
         if embedded.splits is None:
             raise ValueError(

@@ -1,5 +1,6 @@
 """Decoders over cached embeddings: folds, arrays, runs and their guards."""
 
+import dataclasses
 import json
 
 import keras
@@ -100,6 +101,13 @@ def test_folds_that_cannot_be_are_refused():
         folds.make(embedded(splits=splits), settings(protocol="splits"))
     with pytest.raises(ValueError, match="`groups` alone"):
         folds.make(embedded(list("babccaab")), settings(protocol="splits"))
+    one_label = dataclasses.replace(
+        embedded(list("babccaab")),
+        targets=np.ones((8, 1), "float32"),
+        vocabulary=["a"],
+    )
+    with pytest.raises(ValueError, match=r"Received: \['a'\] of 8 clips"):
+        folds.make(one_label, settings())
 
 
 def test_a_speaker_of_two_sessions_is_on_both_sides():
@@ -298,11 +306,32 @@ def test_arrays_from_elsewhere(tmp_path, main, eager_models):
         ({"embeddings": np.zeros((12, 3))}, "clips, layers, dim"),
         ({"embeddings": np.full((12, 3, 4), np.nan)}, "finite"),
         ({"splits": np.array(["train", "dev"] * 6)}, "Received: .'dev'"),
+        (
+            {"labels": np.array(list("ab") * 6, dtype=object)},
+            "x.npz: `labels` must be .* of str",
+        ),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(changes, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         folds.read_arrays(arrays(tmp_path / "x.npz", **changes))
+
+
+def test_a_file_that_is_no_npz_is_refused_by_its_name(tmp_path):
+    whole = arrays(tmp_path / "x.npz").read_bytes()
+    np.save(tmp_path / "one.npy", np.zeros((12, 3, 4)))
+    (tmp_path / "cut.npz").write_bytes(whole[:-100])
+    (tmp_path / "text.npz").write_text("hello")
+    for name in ("one.npy", "cut.npz", "text.npz"):
+        with pytest.raises(ValueError, match=f"{name}: must be a .npz"):
+            folds.read_arrays(tmp_path / name)
+    damaged = bytearray(whole)
+    damaged[300] ^= 255
+    (tmp_path / "bad.npz").write_bytes(damaged)
+    with pytest.raises(ValueError, match="bad.npz: `embeddings` must be"):
+        folds.read_arrays(tmp_path / "bad.npz")
+    with pytest.raises(FileNotFoundError):
+        folds.read_arrays(tmp_path / "none.npz")
 
 
 @pytest.mark.parametrize(
