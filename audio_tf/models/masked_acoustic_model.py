@@ -5,7 +5,7 @@ from keras import ops
 
 from audio_tf.layers import activations
 from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
-from audio_tf.models.backbone import freeze_layers
+from audio_tf.models.backbone import check_features, freeze_layers
 from audio_tf.models.inputs import InputDoor, complete
 from audio_tf.ops import checks
 
@@ -100,8 +100,9 @@ class MaskedAcousticModel(InputDoor, keras.Model):
         `(batch, frames)`, True where a frame is real.
 
     Raises:
-        ValueError: if there is no such `masking`, or targets of another size
-            than `target_dim` are given.
+        ValueError: if there is no such `masking`, the backbone takes no
+            features, `target_dim` is no positive integer, targets of another
+            size are given, or it is trained by a loss that `compile` got.
     """
 
     takes = "features"
@@ -124,6 +125,9 @@ class MaskedAcousticModel(InputDoor, keras.Model):
                 f"`masking` must be one of {sorted(MASKING_POLICIES)}. "
                 f"Received: masking={masking!r}"
             )
+        check_features(backbone, "MaskedAcousticModel")
+        if target_dim is not None:
+            checks.check_sizes(target_dim=target_dim)
         dtype = backbone.dtype_policy
         # === Layers ===
         mask_frames = FrameMasking(
@@ -192,6 +196,11 @@ class MaskedAcousticModel(InputDoor, keras.Model):
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
         """Computes `masked_l1` of a batch, and adds the losses of layers."""
+        if self.loss is not None:
+            raise ValueError(
+                "`compile` takes no loss: it is the L1 of masked frames. "
+                f"Received: loss={self.loss!r}"
+            )
         targets = complete(x, self.takes)["features"] if y is None else y
         loss = masked_l1(
             targets,

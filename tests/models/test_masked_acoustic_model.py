@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 import tiny
 
-from audio_tf.layers import MASKING_POLICIES, FrameMasking
+from audio_tf.layers import MASKING_POLICIES, FrameMasking, SpeechFeatures
 from audio_tf.layers.frame_masking import expected_runs
-from audio_tf.models import AudioAlbertBackbone, MaskedAcousticModel
+from audio_tf.models import (
+    AudioAlbertBackbone,
+    MaskedAcousticModel,
+    SpeechEncoder,
+)
 
 every_policy = pytest.mark.parametrize("policy", MASKING_POLICIES)
 
@@ -375,6 +379,20 @@ def test_targets_of_their_own(rng):
     assert loss == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ValueError, match="11 features, target_dim=13"):
         net.evaluate(x, verbose=0)
+
+
+def test_what_cannot_be_trained_on_is_refused(rng):
+    net, x = model(), clips(rng)
+    net.compile("sgd", "mse", run_eagerly=True)
+    with pytest.raises(ValueError, match="takes no loss.*'mse'"):
+        net.fit(x, x, verbose=0)
+    for wrong in (0, -3, 2.5):
+        with pytest.raises(ValueError, match="`target_dim` must be"):
+            MaskedAcousticModel(net.backbone, target_dim=wrong)
+    with pytest.raises(ValueError, match="needs a backbone of features.*wave"):
+        MaskedAcousticModel(tiny.backbone())
+    with pytest.raises(ValueError, match="SpeechEncoder needs a backbone of"):
+        SpeechEncoder(tiny.backbone(), SpeechFeatures("s3prl"))
 
 
 def test_weights_of_clips(rng):
