@@ -402,21 +402,6 @@ def embed_frames(frames, mask, layers):
     return x
 
 
-def check_features(backbone, asking):
-    """Raises a `ValueError` if a backbone does not take features.
-
-    Args:
-        backbone: an `AudioBackbone`.
-        asking: str, the class that is to have it.
-    """
-    if backbone.takes != "features":
-        raise ValueError(
-            f"{asking} needs a backbone of features, as an AudioAlbertBackbone "
-            f"is. Received: {type(backbone).__name__}, which takes a "
-            f"{backbone.takes}"
-        )
-
-
 def freeze_layers(model, trainable):
     """Freezes a functional model if its argument `trainable` is False.
 

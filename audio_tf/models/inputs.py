@@ -153,6 +153,21 @@ def check_batch(x, lengths):
         )
 
 
+def check_features(backbone, asking):
+    """Raises a `ValueError` if a backbone does not take features.
+
+    Args:
+        backbone: an `AudioBackbone`.
+        asking: str, the class that is to have it.
+    """
+    if backbone.takes != "features":
+        raise ValueError(
+            f"{asking} needs a backbone of features, as an AudioAlbertBackbone "
+            f"is. Received: {type(backbone).__name__}, which takes a "
+            f"{backbone.takes}"
+        )
+
+
 class InputDoor:
     """Mixin of functional models whose inputs go through `complete`.
 

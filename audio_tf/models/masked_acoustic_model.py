@@ -5,8 +5,8 @@ from keras import ops
 
 from audio_tf.layers import activations
 from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
-from audio_tf.models.backbone import check_features, freeze_layers
-from audio_tf.models.inputs import InputDoor, complete
+from audio_tf.models.backbone import freeze_layers
+from audio_tf.models.inputs import InputDoor, check_features, complete
 from audio_tf.ops import checks
 
 

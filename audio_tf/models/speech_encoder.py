@@ -7,7 +7,6 @@ from audio_tf.layers.mel_frontend import check_augmentation
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.audio_albert import WeightedSum
 from audio_tf.models.augmented import AugmentedBackbone
-from audio_tf.models.backbone import check_features
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -43,9 +42,8 @@ class SpeechEncoder(AugmentedBackbone):
 
     Raises:
         TypeError: if there is an unknown argument; it names the closest.
-        ValueError: if the encoder takes no features or others, hidden states are
-            wanted that the encoder does not return, or a dtype that is not
-            the encoder's.
+        ValueError: if the encoder takes no features or others, hidden states
+            are wanted that it does not return, or a dtype that is not its own.
     """
 
     parts = ("encoder",)
@@ -59,7 +57,7 @@ class SpeechEncoder(AugmentedBackbone):
         dtype=None,
         **kwargs,
     ):
-        check_features(encoder, "SpeechEncoder")
+        model_inputs.check_features(encoder, "SpeechEncoder")
         own = encoder.dtype_policy
         if dtype and keras.dtype_policies.get(dtype).name != own.name:
             raise ValueError(
