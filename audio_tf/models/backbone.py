@@ -27,6 +27,8 @@ class AudioBackbone(
         features: layer that computes features of the waveform, a
             `SpeechFeatures`, `None` where the model takes the waveform
             otherwise or takes features.
+        encoder: the backbone that these features go into, `None` where there
+            are none.
         frontend: `layers.filters.Frontend`, the layer that turns the waveform
             into frames or bands, and whose method `learned` says what it has
             learned; `None` where the model takes features.
@@ -89,6 +91,7 @@ class AudioBackbone(
 
     sample_rate_hz = None
     features = None
+    encoder = None
     frontend = None
     # Without attention; a model that has any says what it has.
     blocks = ()

@@ -3,6 +3,8 @@
     audio-tf pretrain --config training/configs/librispeech_ssl.py \\
         --data-dir LibriSpeech --attention full --out runs/full
     audio-tf pretrain --out runs/full --resume
+    audio-tf pretrain --model runs/full/preset --features paper \\
+        --data-dir MORE --out runs/more
 
 The folder --out gets config.json, history.csv, last.keras, TensorBoard logs
 with pictures of what is filled in, and preset/, the encoder from waveform to
@@ -20,6 +22,7 @@ import keras
 from audio_tf import files, layers, models, optimizers
 from audio_tf.audio import RESAMPLER
 from audio_tf.data.shares import WHOLE
+from audio_tf.models import preset_backbones
 from audio_tf.runs import (
     callbacks,
     history,
@@ -36,6 +39,8 @@ from audio_tf.runs.reconstruction import ReconstructionPictures
 from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
 
 PICTURED = 4
+# Attributes of `SpeechFeatures` that say what it computes.
+FEATURE_ARGUMENTS = ("preset", "sample_rate_hz", "options")
 # Settings that may differ when a run goes on.
 FREE_SETTINGS = ("data_dir", "cache_dir", "picture_every")
 
@@ -126,8 +131,48 @@ class PretrainSettings(ModelSettings, HostSettings, SpeechSettings):
         )
 
 
+def load_backbone(settings, features):
+    """Loads the backbone of features that is trained.
+
+    Args:
+        settings: `PretrainSettings`.
+        features: `SpeechFeatures`, which it will hear.
+
+    Returns:
+        `AudioBackbone`, new, or the one within the preset of an encoder of
+        waveforms, which an earlier run has left behind.
+
+    Raises:
+        ValueError: if there is none in the model, or it has learned from other
+            features.
+    """
+    options = settings.model_options()
+    family, _ = preset_backbones.describe(settings.model)
+    if family.takes == "features":
+        options = {"feature_dim": features.dim, **options}
+    found = models.AudioBackbone.from_preset(settings.model, **options)
+    if found.takes == "features":
+        return found
+    if found.encoder is None:
+        raise ValueError(
+            "--model must be a backbone of features, or have one within. "
+            f"Received: {settings.model}, of {family.__name__}"
+        )
+    known, asked = (
+        {name: getattr(each, name) for name in FEATURE_ARGUMENTS}
+        for each in (found.features, features)
+    )
+    if known != asked:
+        raise ValueError(
+            f"--features, --sample-rate-hz and --features-options must be "
+            f"those that {settings.model} has learned from, {known}. "
+            f"Received: {asked}"
+        )
+    return found.encoder
+
+
 def build(settings):
-    """Builds a new model, and compiles it.
+    """Builds a new model, or one from a preset, and compiles it.
 
     Args:
         settings: `PretrainSettings`.
@@ -137,11 +182,7 @@ def build(settings):
     """
     features, target = settings.feature_layer(), settings.target_layer()
     with settings.naming_flags():
-        backbone = models.AudioAlbertBackbone.from_preset(
-            settings.model,
-            feature_dim=features.dim,
-            **settings.model_options(),
-        )
+        backbone = load_backbone(settings, features)
     model = models.MaskedAcousticModel(
         backbone,
         target_dim=target and target.dim,

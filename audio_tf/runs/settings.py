@@ -311,8 +311,8 @@ def checked(field, value):
         The value in the field's type, or `None` where the field allows it.
 
     Raises:
-        ValueError: if it is of another type, not among the choices, or out of
-            range.
+        ValueError: if it is of another type, not among the choices, out of
+            range, or a list of choices or numbers that has one of them twice.
     """
     kind = kind_of(field)
     if value is None and kind is not field.type:
@@ -331,6 +331,14 @@ def checked(field, value):
             raise ValueError(
                 f"{flag(field.name)} must be {check.meaning}. "
                 f"Received: {each!r}"
+            )
+    if kind in (list[int], list[str]) and (choices or check):
+        # A seed that came twice would count twice in a mean.
+        again = next((each for each in value if value.count(each) > 1), None)
+        if again is not None:
+            raise ValueError(
+                f"{flag(field.name)} must have each value once. "
+                f"Received: {again!r} {value.count(again)} times in {value}"
             )
     return value
 

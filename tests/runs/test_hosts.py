@@ -211,9 +211,13 @@ def start(corpus, out, count, *more):
 
 def finish(processes):
     """Waits for processes, all of which must be well."""
-    for each in processes:
-        error = each.communicate(timeout=540)[1]
-        assert each.returncode == 0, error[-3000:]
+    try:
+        for each in processes:
+            error = each.communicate(timeout=540)[1]
+            assert each.returncode == 0, error[-3000:]
+    finally:
+        for each in processes:
+            each.kill()
 
 
 def losses(out):

@@ -17,6 +17,7 @@ from audio_tf import models, optimizers
 from audio_tf.runs import callbacks, pretrain, pretrain_batches
 
 TINY = {**tiny.SIZES, "dropout": 0.1}
+SMALL_WAVLM = {"num_layers": 1, "num_heads": 2, "hidden_dim": 32}
 COMMON = [
     *("--dataset", "folder", "--sample-rate-hz", 8000),
     *("--features", "s3prl", "--target", "input", "--masking", "s3prl"),
@@ -165,6 +166,36 @@ def test_features_in_the_pipeline_equal_cached_ones(corpus, tmp_path):
             )
     model = pretrain.build(settings)
     assert model.target_dim == batches[0][0][1].shape[-1] == 129
+
+
+def test_an_encoder_that_was_pretrained_goes_on(corpus, tmp_path):
+    first = settings_of(corpus, tmp_path)
+    model, preset = pretrain.build(first), tmp_path / "preset"
+    # Fresh biases are alike.
+    rng = np.random.default_rng(7)
+    for weight in model.backbone.weights:
+        weight.assign(rng.standard_normal(weight.shape))
+    models.SpeechEncoder(model.backbone, first.feature_layer()).save_to_preset(
+        str(preset)
+    )
+    again = {"model": str(preset), "model_kwargs": {}}
+    going_on = pretrain.build(settings_of(corpus, tmp_path, **again))
+    assert_equal_weights(going_on.backbone, model.backbone)
+    assert going_on.backbone.trainable_weights
+    dropped = {**again, "model_kwargs": {"dropout": 0.5}}
+    found = pretrain.build(settings_of(corpus, tmp_path, **dropped))
+    assert found.backbone.dropout == 0.5
+    other = {"num_mel_bins": 13, "fft_length": 512}
+    with pytest.raises(ValueError, match="--features, .*'fft_length': 512"):
+        pretrain.build(
+            settings_of(corpus, tmp_path, **again, features_options=other)
+        )
+    with pytest.raises(ValueError, match="^--model.*WavLMBackbone"):
+        pretrain.build(
+            settings_of(
+                corpus, tmp_path, model="wavlm_base", model_kwargs=SMALL_WAVLM
+            )
+        )
 
 
 def test_the_schedule_ends_with_the_steps(corpus, tmp_path):

@@ -211,6 +211,8 @@ MISTAKES = {
         (["--data-dir", "x"], "--pretrain-config is needed"),
         (["--repeats", -1], "must be at least 0"),
         (["--seeds", -1], "must be in [0, 2^32)"),
+        (["--seeds", 2, 0, 2], "must have each value once. Received: 2 2 tim"),
+        (["--rows", "full", "full"], "--rows must have each value once"),
     ],
 }
 
