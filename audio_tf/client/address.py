@@ -107,6 +107,8 @@ def parse_url(url, model_name, schemes):
         usable = usable and parts.port != 0  # Raises if it is no number.
         usable = usable and not (parts.query or parts.fragment)
         usable = usable and re.fullmatch(r"[!-~]+", url)
+        # As for a connection: it raises if a label is empty or too long.
+        usable = usable and parts.hostname.encode("idna")
     except ValueError:
         usable = False
     path = usable and re.fullmatch(
@@ -117,8 +119,8 @@ def parse_url(url, model_name, schemes):
         raise ValueError(
             f"A server's URL begins with one of {', '.join(schemes)} and "
             "://HOST:PORT, may end with /v1/models/NAME[/versions/N], and has "
-            f"no query, no blank and nothing beyond ASCII. Received: "
-            f"{redact(url)}"
+            "no query, no blank and nothing beyond ASCII; between the dots of "
+            f"HOST are 1 to 63 characters. Received: {redact(url)}"
         )
     prefix, named, version = path.groups()
     if named and model_name and named != model_name:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 import random
 import time
 import typing
@@ -217,11 +218,18 @@ class Client:
             request that failed leaves the others alone.
 
         Raises:
+            TypeError: if `files` is one file.
             ValueError: if `signature` takes no files or `batch_size` is out
                 of range; while iterating, if the model has another number of
                 classes than the `num_classes` that the client was given.
         """
         check_sizes(batch_size=batch_size)
+        # A string is an iterable, of letters.
+        if isinstance(files, (str, bytes, bytearray, os.PathLike)):
+            raise TypeError(
+                "`files` must be several, as in [file]. "
+                f"Received: files={type(files).__name__}"
+            )
         if not signature or signature in WAVEFORM_SIGNATURES:
             raise ValueError(
                 f"`signature` must take audio files, as {SIGNATURE!r} does. "

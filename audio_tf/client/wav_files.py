@@ -24,6 +24,8 @@ class Clip(typing.NamedTuple):
 def batches(files, batch_size, contents):
     """Yields lists of `Clip` that are bounded in number and in bytes.
 
+    A clip of more bytes than a list may have is alone in its list.
+
     Args:
         files: iterable of paths, or of the bytes of files that are sent as
             they are.
@@ -36,9 +38,14 @@ def batches(files, batch_size, contents):
             clip = Clip(f"clip {number}", file, None)
         else:
             clip = Clip(os.fspath(file), *read_wav(file, contents.get(file)))
+        clip_size = len(clip.content or b"")
+        # Before it is too large: a proxy refuses what is, with all its clips.
+        if batch and size + clip_size > MAX_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
         batch.append(clip)
-        size += len(clip.content or b"")
-        if len(batch) == batch_size or size > MAX_BATCH_BYTES:
+        size += clip_size
+        if len(batch) == batch_size or size >= MAX_BATCH_BYTES:
             yield batch
             batch, size = [], 0
     if batch:

@@ -6,6 +6,7 @@ import contextlib
 import io
 import itertools
 import json
+import pathlib
 import socket
 import subprocess
 import sys
@@ -253,11 +254,30 @@ def test_nothing_is_sent_for_files_that_are_not_there(rest, tmp_path):
 
 
 def test_long_clips_go_in_smaller_batches(rest, monkeypatch):
-    clips = [wav_bytes(n) for n in (100, 200, 4_000, 300, 400)]
-    monkeypatch.setattr(wav_files, "MAX_BATCH_BYTES", 8_000)
+    """No two go together that a proxy takes one by one alone."""
+    clips = [wav_bytes(n) for n in (100, 200, 4_000, 300, 400, 3_900)]
+    most = 8_000
+    monkeypatch.setattr(wav_files, "MAX_BATCH_BYTES", most)
     assert all(result.valid for result in ask(rest.url, clips))
-    sizes = [len(body["inputs"]["audio_bytes"]) for _, body in rest.requests]
-    assert sizes == [3, 2]
+    sent = [body["inputs"]["audio_bytes"] for _, body in rest.requests]
+    assert [len(batch) for batch in sent] == [2, 1, 2, 1]
+    for batch in sent:
+        sizes = [len(base64.b64decode(clip["b64"])) for clip in batch]
+        assert len(sizes) == 1 or sum(sizes) <= most
+
+
+def test_a_full_batch_waits_for_no_further_file(rest):
+    """Files may come one by one, as they are recorded."""
+    come = []
+
+    def files():
+        for number in range(4):
+            come.append(number)
+            yield wav_bytes(100)
+
+    with client.Client(rest.url) as asked:
+        results = asked.query(files(), batch_size=2)
+        assert next(results).valid and come == [0, 1]
 
 
 @pytest.mark.parametrize("status", sorted(rest_transport.TRANSIENT_STATUSES))
@@ -471,6 +491,8 @@ def test_the_url_names_model_and_version(rest, rpc):
         ("ftp://127.0.0.1:8501", None),
         ("http://", None),
         ("http://127.0.0.1:many", None),
+        ("http://my..host:8501", None),
+        (f"grpc://{'a' * 64}.org:8500", None),
         ("http://127.0.0.1:8501/v1/models/birds", "dogs"),
         ("grpc://127.0.0.1:8500/behind/a/proxy", None),
     ],
@@ -705,6 +727,9 @@ def test_what_is_asked_for_is_checked_before_it_is_asked(rest):
     with client.Client(rest.url) as asked:
         with pytest.raises(ValueError, match="batch_size=-1"):
             asked.query([b"x"], batch_size=-1)
+        for one in ("dog.wav", pathlib.Path("dog.wav"), b"RIFF"):
+            with pytest.raises(TypeError, match="`files` must be several"):
+                asked.query(one)
         for signature in ("", "embed", "serving_default"):
             with pytest.raises(ValueError, match="Received: signature="):
                 asked.query([b"x"], signature)
