@@ -26,7 +26,8 @@ def add(parser):
         "--model",
         required=True,
         metavar="PRESET",
-        help="folder of a preset, or its hf://, kaggle:// or gs:// address",
+        help="name of a released preset, folder of a preset, or its hf://, "
+        "kaggle:// or gs:// address",
     )
     parser.add_argument(
         "--version",
@@ -119,6 +120,8 @@ def run(arguments):
     with console.quiet_tensorflow():
         from audio_tf.export import classifiers, several
     model = classifiers.load_trained(arguments.model)
+    # Before what takes minutes: a file may not be there.
+    sounds = read_sounds(model, arguments) if arguments.verify else None
     quantize = arguments.quantize
     for name in names if quantize else []:
         reason = formats.FORMATS[name].unquantizable.get(quantize)
@@ -137,11 +140,16 @@ def run(arguments):
     ):
         written[name] = path
         print(path, flush=True)
-    return verify(model, written, arguments) if arguments.verify else 0
+    return verify(model, written, *sounds) if arguments.verify else 0
 
 
-def verify(model, written, arguments):
-    """Prints how what was written compares, and returns the exit status."""
+def read_sounds(model, arguments):
+    """Reads what the model and its exports are compared on.
+
+    Returns:
+        Pair of float arrays `(samples,)` and of `audio_tf.data.Chunks` of
+        labelled clips, or `None` where there is no --dataset.
+    """
     from audio_tf.export import verify
     from audio_tf.runs import evaluate
 
@@ -159,6 +167,13 @@ def verify(model, written, arguments):
         if arguments.clips
         else verify.noise(model.sample_rate_hz)
     )
+    return waveforms, chunks
+
+
+def verify(model, written, waveforms, chunks):
+    """Prints how what was written compares, and returns the exit status."""
+    from audio_tf.export import verify
+
     rows = verify.verify(model, written, waveforms, chunks)
     print(verify.format_rows(rows))
     return 0 if all(row.passed for row in rows) else console.LEFT_OUT

@@ -71,6 +71,17 @@ class Format:
     def check_options(self):
         """Raises a `ValueError` if one of the `options` is out of range."""
 
+    def check_write(self, model, path, **options):
+        """Raises the error of a `write` that would be refused, before others.
+
+        Args:
+            model, path, **options: as `write` takes them.
+
+        Raises:
+            FileExistsError: if what must not be replaced is there.
+            ValueError: if one of the `options` does not fit the model.
+        """
+
     def refusal(self, model):
         """Returns why a model cannot be converted, or `None` if it can be."""
         del model

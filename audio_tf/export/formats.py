@@ -7,7 +7,7 @@ from audio_tf.export.litert import LiteRT
 from audio_tf.export.onnx import ONNX
 from audio_tf.export.openvino import OpenVINO
 from audio_tf.export.saved_model import SavedModel
-from audio_tf.ops.checks import closest
+from audio_tf.ops.checks import check_sizes, closest
 
 # To add a format, write a subclass of `base.Format` and enter it here.
 FORMATS = {
@@ -112,13 +112,17 @@ def load(path, num_threads=None):
     Args:
         path: the file or folder that `convert` or `writing.export` has
             written.
-        num_threads: int, the threads of one call; `None` for one a core.
+        num_threads: int, the threads of one call; `None` for one a core, and
+            for a SavedModel, whose threads TensorFlow sets.
 
     Returns:
         A `runtimes.StoredClassifier`.
 
     Raises:
         FileNotFoundError: if it is not there, or was not written by audio_tf.
-        ValueError: if no format has that suffix.
+        ValueError: if no format has that suffix, or `num_threads` does not
+            fit.
     """
+    if num_threads is not None:
+        check_sizes(num_threads=num_threads)
     return format_of(path).open(path, num_threads)

@@ -27,7 +27,12 @@ class SavedModel(Format):
     def open(self, path, num_threads=None):
         from audio_tf.export.loading import ExportedClassifier
 
-        del num_threads  # TensorFlow's are set for the whole process.
+        if num_threads is not None:
+            raise ValueError(
+                "A SavedModel takes no `num_threads`: TensorFlow's are set for "
+                "the whole process, by tf.config.threading. "
+                f"Received: num_threads={num_threads}"
+            )
         return ExportedClassifier(path)
 
     def files(self, path):
@@ -35,6 +40,11 @@ class SavedModel(Format):
 
         found = saved_model_folder(path).rglob("*")
         return [file for file in found if file.is_file()]
+
+    def check_write(self, model, path, **options):
+        from audio_tf.export import writing
+
+        writing.check_write(model, path, **options)
 
     def check_options(self, **options):
         from audio_tf.export import writing

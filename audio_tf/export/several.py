@@ -6,7 +6,9 @@ from audio_tf.export import copies, formats
 def write(model, folder, options, quantize=None, provenance=None):
     """Writes a classifier in several formats, and quantized ones beside.
 
-    Nothing is written unless the model can be converted to all of them.
+    Nothing is written if a format refuses the model or its options do not fit,
+    or if a version is there already. Other reasons are known when a format is
+    converted, and leave those before it.
 
     Args:
         model: the `AudioClassifier`; it is not changed.
@@ -23,6 +25,7 @@ def write(model, folder, options, quantize=None, provenance=None):
         each as soon as it is written.
 
     Raises:
+        FileExistsError: if a version is there already.
         OSError: if a file cannot be written; it says which ones were.
         RuntimeError: if the model cannot be converted, or a file does not
             work.
@@ -40,6 +43,11 @@ def write(model, folder, options, quantize=None, provenance=None):
             for name in options
             if quantize not in formats.FORMATS[name].unquantizable
         ]
+    for name, quantized, _ in todo:
+        format = formats.FORMATS[name]
+        format.check_write(
+            model, format.place(folder, quantized), **options[name]
+        )
     written = []
     for name, quantized, source in todo:
         format = formats.FORMATS[name]

@@ -113,20 +113,15 @@ def export(
             as `stream` where a frame looks ahead or `explain` where there
             are no gradients, or `check` finds a problem.
     """
-    check_arguments(version, stream, max_clip_s, explain)
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
             "A SavedModel is written by TensorFlow: set "
             "KERAS_BACKEND=tensorflow. "
             f"Received: backend={keras.backend.backend()!r}"
         )
-    path = pathlib.Path(path)
+    folder = check_write(model, path, version, stream, max_clip_s, explain)
+    path = folder.parent
     stored = versions(path)
-    if version is None:
-        version = max(stored, default=0) + 1
-    folder = path / str(version)
-    if folder.exists():
-        raise FileExistsError(f"{folder} exists already")
     max_clip_s = longest_scored_s(model, max_clip_s)
 
     model = copies.folded(model)
@@ -170,6 +165,36 @@ def export(
         if is_new and not folder.exists():
             with contextlib.suppress(OSError):
                 path.rmdir()
+    return folder
+
+
+def check_write(
+    model, path, version=None, stream=False, max_clip_s=None, explain=False
+):
+    """Refuses early what `export` cannot write, and finds where it goes.
+
+    That a model has no gradients for `explain` is not known before a trace.
+
+    Args:
+        model, path, version, stream, max_clip_s, explain: as `export` takes
+            them.
+
+    Returns:
+        `pathlib.Path` of the version's folder, which is not there.
+
+    Raises:
+        FileExistsError, ValueError: as `export`.
+    """
+    check_arguments(version, stream, max_clip_s, explain)
+    path = pathlib.Path(path)
+    if version is None:
+        version = max(versions(path), default=0) + 1
+    folder = path / str(version)
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists already")
+    longest_scored_s(model, max_clip_s)
+    if stream:
+        streaming.Stream(model)
     return folder
 
 

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import pathlib
+import re
 
 import keras
 import numpy as np
@@ -15,8 +16,9 @@ if keras.backend.backend() != "tensorflow":
 import tensorflow as tf
 from serving_cases import Export, classifier
 
+from audio_tf import cli
 from audio_tf import export as audio_export
-from audio_tf.export import classifiers, gate, loading
+from audio_tf.export import classifiers, formats, gate, loading
 
 
 def waveform(rng, samples, batch):
@@ -147,6 +149,45 @@ def test_wrong_arguments_leave_no_folder(arguments, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         audio_export.export(limited, tmp_path / "model", **arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (["--stream"], "look ahead|looks"),
+        (["--version", "7"], "7 exists already"),
+        (["--max-clip", "0.5"], "at most 0.4 s whole"),
+        (["--verify", "--clips", "lost.wav"], "lost.wav"),
+        (["--verify", "--dataset", "folders", "--data-dir", "lost"], "lost"),
+    ],
+)
+def test_nothing_is_written_for_flags_that_do_not_fit(
+    flags, message, tmp_path, monkeypatch, capsys
+):
+    """Also of formats that come before the one that they do not fit."""
+    limited = classifier(None, attention="random_synthesizer", causal=False)
+    monkeypatch.setattr(classifiers, "load_trained", lambda name: limited)
+    monkeypatch.setattr(classifiers, "read_provenance", lambda name: None)
+    written = []
+    for format in ("onnx", "savedmodel"):
+        format = formats.FORMATS[format]
+        monkeypatch.setattr(format, "check_installed", lambda: None)
+        monkeypatch.setattr(
+            format, "write", lambda *args, **kwargs: written.append(args)
+        )
+    (tmp_path / "7").mkdir()
+    arguments = ["export", str(tmp_path), "--model", "none"]
+    arguments += ["--format", "onnx,savedmodel", *flags]
+    assert cli.main(arguments) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert written == [] and len(list(tmp_path.iterdir())) == 1
+
+
+def test_threads_that_a_runtime_does_not_take_are_refused(tmp_path):
+    (tmp_path / "model.onnx").touch()
+    for path, number in ((tmp_path, 2), (tmp_path / "model.onnx", 0)):
+        with pytest.raises(ValueError, match=f"num_threads={number}"):
+            formats.load(path, num_threads=number)
 
 
 def test_labels_and_provenance_that_are_no_utf8_travel_along(
