@@ -17,8 +17,8 @@ def load_classifier(name):
     ```
 
     Args:
-        name: str, name of a released preset, folder or address of a preset,
-            folder of a SavedModel, or file of another format.
+        name: str or path, name of a released preset, folder or address of a
+            preset, folder of a SavedModel, or file of another format.
 
     Returns:
         `AudioClassifier`, or `export.runtimes.StoredClassifier`, which scores
@@ -30,6 +30,7 @@ def load_classifier(name):
     from audio_tf.export import formats, saved_model_folder
     from audio_tf.models import AudioClassifier, list_released, list_sizes
 
+    name = os.fspath(name)
     suffixes = [each.suffix for each in formats.FORMATS.values() if each.suffix]
     if name.endswith(tuple(suffixes)) or saved_model_folder(name) is not None:
         return formats.load(name)

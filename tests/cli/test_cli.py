@@ -102,7 +102,7 @@ def test_every_way_to_score_a_file_gives_one_answer(
     clips = data.prepare(corpus, 8_000, tmp_path / "cache", progress=False)
     chunks = data.Chunks(clips, 0.5, silence_db=classifier.silence_db)
     expected = data.score_clips(classifier, chunks, verbose=0)
-    served = classifiers.load_classifier(str(models["served"]))
+    served = classifiers.load_classifier(models["served"])
     inside = served.score_bytes([file.read_bytes() for file in files])
     np.testing.assert_allclose(inside["scores"], expected, rtol=0, atol=1e-5)
 
