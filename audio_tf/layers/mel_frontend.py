@@ -1,5 +1,7 @@
 """From samples to frames by mel bands, compressed as a model learns to."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -18,8 +20,8 @@ LOG_SCALE = 0.3
 LOG_FLOOR = 1e-6
 
 COMPRESSIONS = {
-    "log": lambda: LogCompression(LOG_FLOOR, LOG_SCALE, name="compression"),
-    "pcen": lambda: PCEN(name="compression"),
+    "log": functools.partial(LogCompression, LOG_FLOOR, LOG_SCALE),
+    "pcen": PCEN,
 }
 
 
@@ -155,7 +157,9 @@ class MelBands(Frontend):
         self.subtract_mean = subtract_mean
         self.augmentation = list(augmentation)
         self.hop_size = self.spectrogram.hop_size
-        self.compression = COMPRESSIONS[compression]()
+        self.compression = COMPRESSIONS[compression](
+            dtype="float32", name="compression"
+        )
         filters = mel.filters(
             num_mel_bins,
             self.spectrogram.fft_length,

@@ -116,6 +116,26 @@ def test_all_weights_are_trained_and_saved(compression, rng, tmp_path):
     )
 
 
+@pytest.mark.parametrize("compression", ["log", "pcen"])
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_a_policy_for_all_layers_leaves_bands_in_float32(
+    policy, compression, rng
+):
+    """Half precision would lose quiet bands, and sums over long clips."""
+    layer = built(compression=compression)
+    x = rng.standard_normal((2, 131)).astype("float32")
+    expected = layer.bands(x, None, training=False)
+    keras.mixed_precision.set_global_policy(policy)
+    half = built(compression=compression)
+    found = half.bands(x, None, training=False)
+    assert keras.backend.standardize_dtype(found.dtype) == "float32"
+    np.testing.assert_array_equal(
+        ops.convert_to_numpy(found), ops.convert_to_numpy(expected)
+    )
+    frames = half(x)
+    assert keras.backend.standardize_dtype(frames.dtype) == policy[6:]
+
+
 def test_augmentation_is_of_training_alone(rng):
     """Spectra are changed before the bands, features behind the mean."""
     x = rng.standard_normal((2, 131)).astype("float32")
