@@ -414,6 +414,30 @@ def test_stacks_drop_the_rest(size, rng):
     assert layer.compute_mask(x) is None
 
 
+@every_frame_layer
+@pytest.mark.parametrize("time", [None, 29])
+def test_a_functional_model_hands_masks_on(name, time, rng):
+    """Implicit masks and given ones, of a length that is known or not."""
+    x, mask = frames(rng), prefix((29, 5, 0), 29)
+    x[~mask] = 0.0
+    layer = built(name)
+    real = layer.compute_mask(x, mask)
+    expected = layers.MaskedMean()(layer(x, mask=mask), mask=real)
+    inputs = keras.Input((time, 5))
+    given = keras.Input((time,), dtype="bool")
+    masked = keras.layers.Masking(0.0)(inputs)
+    # The mean takes the mask that comes along with the frames.
+    model = keras.Model(
+        [inputs, given],
+        [
+            layers.MaskedMean()(layer(masked)),
+            layers.MaskedMean()(layer(inputs, mask=given)),
+        ],
+    )
+    for found in model.predict([x, mask], verbose=0):
+        np.testing.assert_allclose(found, np.asarray(expected), atol=1e-5)
+
+
 def test_quiet_bands_are_not_lost_beside_a_loud_tone():
     """Single precision has to reach 100 dB below a tone of full scale."""
     t = np.arange(8000) / 16_000
