@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from audio_tf.export.runtimes import StoredClassifier
+from audio_tf.export.runtimes import StoredClassifier, as_batch
 from audio_tf.ops.checks import closest
 
 # The folder `assets.extra` is TensorFlow Serving's own for warm-up records.
@@ -113,8 +113,8 @@ class ExportedClassifier(StoredClassifier):
             `explanation.ClipExplainer` lists them.
 
         Raises:
-            ValueError: if the model was exported without `explain=True`, or
-                there is no such label.
+            ValueError: if the model was exported without `explain=True`,
+                there is no such label, or there are not as many as clips.
         """
         self.check_signature("explain", "Explanations need a model")
         names = self.label_names
@@ -128,6 +128,12 @@ class ExportedClassifier(StoredClassifier):
                         f" Received: label={name!r}"
                     )
                 numbers.append(names.index(name))
+        clips = len(as_batch(inputs)[0])
+        if len(numbers) not in (1, clips):
+            raise ValueError(
+                "There must be one `label`, or one for each clip. "
+                f"Received: {len(numbers)} labels, {clips} clips"
+            )
         return self.run("explain", inputs, label=tf.constant(numbers, tf.int32))
 
     def check_signature(self, name, needs):
@@ -154,11 +160,10 @@ class ExportedClassifier(StoredClassifier):
         Returns:
             Dict of its outputs by name.
         """
-        if not isinstance(inputs, dict):
-            inputs = {"waveform": inputs, "lengths": [-1]}
+        waveform, lengths = as_batch(inputs)
         return self.signatures[signature](
-            waveform=tf.convert_to_tensor(inputs["waveform"], tf.float32),
-            lengths=tf.convert_to_tensor(inputs["lengths"], tf.int32),
+            waveform=tf.constant(waveform),
+            lengths=tf.constant(lengths),
             **more,
         )
 
@@ -197,8 +202,15 @@ class ExportedClassifier(StoredClassifier):
 
         def score(waveform, last=False):
             nonlocal state
+            waveform, _ = as_batch(waveform)
+            begun, batch = state.shape[0], len(waveform)
+            if state.shape[1] and begun != batch:
+                raise ValueError(
+                    "All pieces of a stream must have the batch of the first. "
+                    f"Received: {batch} rows after {begun}"
+                )
             outputs = self.signatures["stream"](
-                waveform=tf.convert_to_tensor(waveform, tf.float32),
+                waveform=tf.constant(waveform),
                 last=tf.constant([last]),
                 state=state,
             )

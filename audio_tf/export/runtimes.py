@@ -8,10 +8,65 @@ import numpy as np
 
 from audio_tf.audio.scoring import ClipClassifier
 
+MAX_LENGTH = 2**31 - 1
+
 
 def metadata_file(path):
     """Returns the path of the JSON beside a file: `model.onnx.json`."""
     return path.with_name(path.name + ".json")
+
+
+def as_batch(inputs):
+    """Checks what an exported classifier is called with.
+
+    Args:
+        inputs: as `StoredClassifier` is called with.
+
+    Returns:
+        Pair of a float32 array `(batch, samples)` and of an int32 array
+        `(batch,)`, the real samples of each clip or -1 for all.
+
+    Raises:
+        ValueError: if samples are no floating numbers or have other axes,
+            lengths are no integers or of another batch, or there is more.
+    """
+    if not isinstance(inputs, dict):
+        inputs = {"waveform": inputs}
+    if "waveform" not in inputs or set(inputs) - {"waveform", "lengths"}:
+        raise ValueError(
+            "Inputs must be a waveform, or a dict of `waveform` and, "
+            f"optionally, `lengths`. Received: keys={sorted(map(str, inputs))}"
+        )
+    waveform, lengths = np.asarray(inputs["waveform"]), inputs.get("lengths")
+    if waveform.dtype.kind != "f":
+        raise ValueError(
+            "`waveform` must be floating numbers; integer samples have to be "
+            f"divided by their full scale first. Received: {waveform.dtype}"
+        )
+    if waveform.ndim != 2:
+        raise ValueError(
+            "`waveform` must be of shape (batch, samples). "
+            f"Received: shape={waveform.shape}"
+        )
+    lengths = np.asarray(-1 if lengths is None else lengths)
+    if lengths.dtype.kind not in "iu":
+        raise ValueError(
+            "`lengths` must be integers, the real samples of each clip. "
+            f"Received: {lengths.dtype}"
+        )
+    batch = waveform.shape[:1]
+    if lengths.shape not in ((), (1,), batch):
+        raise ValueError(
+            "There must be one of `lengths` for each clip. "
+            f"Received: shape={lengths.shape}, {batch[0]} clips"
+        )
+    # Integers of any size; a cast alone would wrap larger ones around.
+    lengths = lengths.astype("float64").clip(-1, MAX_LENGTH)
+    lengths = np.broadcast_to(lengths, batch)
+    return (
+        np.ascontiguousarray(waveform, "float32"),
+        np.ascontiguousarray(lengths, "int32"),
+    )
 
 
 class StoredClassifier(ClipClassifier):
@@ -40,12 +95,15 @@ class StoredClassifier(ClipClassifier):
         """Scores clips.
 
         Args:
-            inputs: float32 waveform `(batch, samples)`, or a dict of it as
-                `waveform` and of `lengths`, int32 `(batch,)`, the real samples
-                of each clip or -1 for all.
+            inputs: floating waveform `(batch, samples)`, or a dict of it as
+                `waveform` and of `lengths`, integers `(batch,)`, the real
+                samples of each clip or -1 for all.
 
         Returns:
             Float32 scores `(batch, classes)`.
+
+        Raises:
+            ValueError: if the inputs are others.
         """
         raise NotImplementedError  # abstract
 
@@ -96,10 +154,4 @@ class RuntimeClassifier(StoredClassifier):
         raise NotImplementedError  # abstract
 
     def __call__(self, inputs):
-        if not isinstance(inputs, dict):
-            inputs = {"waveform": inputs, "lengths": None}
-        waveform = np.ascontiguousarray(inputs["waveform"], "float32")
-        lengths = inputs["lengths"]
-        if lengths is None:
-            lengths = np.full(len(waveform), -1)
-        return self.run(waveform, np.ascontiguousarray(lengths, "int32"))
+        return self.run(*as_batch(inputs))

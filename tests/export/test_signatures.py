@@ -488,6 +488,59 @@ def test_streams_and_explanations_have_to_be_asked_for(whole):
         whole.loaded.explain(np.zeros((1, 30), "float32"))
 
 
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        (np.zeros((2, 30), "int16"), "`waveform` must be floating.*: int16"),
+        (np.zeros(30, "float32"), r"\(batch, samples\). Received: shape=\(30,"),
+        ({"lengths": [1]}, r"a dict of `waveform`.*keys=\['lengths'\]"),
+        ({"waveform": np.zeros((2, 30)), "mask": 1}, r"'mask', 'waveform'\]"),
+        (
+            {"waveform": np.zeros((2, 30)), "lengths": [7, 8, 9]},
+            r"`lengths` for each clip.*\(3,\), 2 clips",
+        ),
+        (
+            {"waveform": np.zeros((2, 30)), "lengths": [7.0, 8.0]},
+            "`lengths` must be integers.*float64",
+        ),
+    ],
+)
+def test_what_is_no_batch_of_waveforms_is_refused(
+    inputs, message, shared_export
+):
+    served = shared_export.loaded
+    for call in (served, served.embed, served.frames, served.explain):
+        with pytest.raises(ValueError, match=message):
+            call(inputs)
+
+
+def test_any_integers_are_lengths(shared_export, rng):
+    served, x = shared_export.loaded, noise(rng, 283, 3)
+    expected = shared_export.model(padded(x, [283, 97, 1]))
+    for lengths in (
+        np.array([2**63, 97, 1], "uint64"),
+        np.array([-1, 97, 1], "int8"),
+        tf.constant([2**40, 97, 1], tf.int64),
+        [283, 97, 1],
+    ):
+        found = served({"waveform": tf.constant(x), "lengths": lengths})
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    alone = {"waveform": x.astype("float64"), "lengths": 97}
+    np.testing.assert_allclose(served(alone)[1], expected[1], atol=1e-5)
+
+
+def test_labels_and_pieces_are_as_many_as_clips(shared_export, rng):
+    served, x = shared_export.loaded, noise(rng, 97, 3)
+    with pytest.raises(ValueError, match="2 labels, 3 clips"):
+        served.explain(x, label=served.label_names[:2])
+    stream = served.stream()
+    stream(x)
+    with pytest.raises(ValueError, match="2 rows after 3"):
+        stream(x[:2])
+    with pytest.raises(ValueError, match="floating"):
+        stream(x.astype("int16"))
+
+
 def test_what_a_server_would_refuse_is_not_exported(
     head_alone, tmp_path, monkeypatch
 ):
