@@ -28,6 +28,8 @@ MAX_NAMES = 8
 MAX_NAME = 40
 
 MAX_PAUSE_S = 10.0
+# Three years: a socket takes a few hundred, and not more.
+MAX_WAIT_S = 1e8
 # A server that failed this many batches in a row is not asked for the rest.
 GIVE_UP_AFTER = 2
 
@@ -115,9 +117,9 @@ class Client:
             ("timeout_s", timeout_s),
             ("deadline_s", deadline_s),
         ):
-            if not 0.0 < seconds < math.inf:
+            if not 0.0 < seconds <= MAX_WAIT_S:
                 raise ValueError(
-                    f"`{name}` must be positive and finite. "
+                    f"`{name}` must be positive and at most {MAX_WAIT_S:g}. "
                     f"Received: {name}={seconds}"
                 )
         if not 0.0 <= backoff_s < math.inf:

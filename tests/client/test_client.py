@@ -710,6 +710,7 @@ def test_version_0_is_asked_for(kind, rest, rpc):
         {"timeout_s": 0},
         {"timeout_s": float("nan")},
         {"timeout_s": float("inf")},
+        {"timeout_s": 1e10},
         {"deadline_s": -1.0},
         {"backoff_s": -1.0},
         {"retries": -1},
