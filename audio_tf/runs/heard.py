@@ -5,8 +5,13 @@ import pathlib
 import numpy as np
 
 from audio_tf import released
+from audio_tf.corpora import leaks
+from audio_tf.runs.settings import flag
 
 FILE = "heard.npy"
+# What a model that training begins with is called beside the splits.
+MODEL = "model"
+SCORED = ("val", "test")
 
 
 def write(folder, heard, start=None):
@@ -64,3 +69,46 @@ def find(marks, clips):
     """
     rows = np.flatnonzero(np.isin(clips.marks, marks))
     return [clips.corpus.files[row] for row in rows if clips.read(row).any()]
+
+
+def check_unheard(settings, clips):
+    """Checks that a training builds on no model that has heard what is scored.
+
+    Args:
+        settings: `TrainSettings`, which say what it begins with, and teachers.
+        clips: dict of `Clips` of samples by split.
+
+    Returns:
+        List of `leaks.Leak` between `MODEL` and a split, where `other_splits`
+        allows that the model has heard clips of it.
+
+    Raises:
+        ValueError: if the model has, unless that is allowed, or a teacher
+            has; it names the preset and a clip.
+    """
+    found = []
+    for name, presets in (
+        ("teachers", settings.teachers),
+        (MODEL, [settings.model]),
+    ):
+        allowed = name == MODEL and settings.other_splits
+        hint = ""
+        if name == MODEL:
+            hint = "; --other-splits allows that, and stands in the result"
+        for preset in presets:
+            marks = read(preset)
+            for split in SCORED if marks is not None else ():
+                files = find(marks, clips[split]) if split in clips else []
+                if files and not allowed:
+                    raise ValueError(
+                        f"{flag(name)} {preset} must not have learned from "
+                        f"clips that are scored here{hint}. Received: "
+                        f"{len(files)} of {split}, such as {files[0]}"
+                    )
+                if files:
+                    count, same = len(files), (files[0], files[0])
+                    leak = leaks.Leak(
+                        "audio", (MODEL, split), count, count, same
+                    )
+                    found.append(leak)
+    return found

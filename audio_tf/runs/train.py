@@ -316,6 +316,7 @@ def train(settings, out, share):
         clips[beside.NOISE], bank = noises, noise.read_bank(noises)
         known.append(noises)
     same = beside.same_audio(settings, clips)
+    same += heard.check_unheard(settings, clips)
     settings.check_leaks(same)
     record = provenance.leave_out(record, root, failures, others)
     provenance.check_corpus(out, record, later="test")

@@ -720,6 +720,38 @@ def test_a_teacher_has_not_learned_from_what_is_scored(
     teaching.check_unheard(released, record)
 
 
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_nothing_to_build_on_has_heard_what_is_scored(
+    split, untrained, refusal, main, corpus, tmp_path
+):
+    """Wherever its preset lies, and whatever the clips are called now."""
+    clips = TrainSettings(dataset="csv", data_dir=str(corpus)).load()[split]
+    heard_before = data.prepare(clips.select([1, 0]), 8_000, tmp_path / "c")
+    preset = tmp_path / "preset"
+    AudioClassifier(
+        tiny.backbone(sample_rate_hz=8_000), labels=["low", "high"], chunk_s=0.1
+    ).save_to_preset(str(preset))
+    np.save(preset / "heard.npy", np.sort(heard_before.marks))
+    out = tmp_path / "run"
+    training = ["train", "--dataset", "csv", "--data-dir", corpus]
+    training += ["--epochs", 1, "--out", out]
+    taught = [*training, *COMMON, "--teachers", preset]
+    for name, asked in (
+        ("model", [*training, "--model", preset]),
+        ("teachers", taught),
+        ("teachers", [*taught, "--other-splits"]),
+    ):
+        line = refusal(*asked)
+        said = f"--{name} {preset} must not have learned from clips that"
+        assert said in line, line
+        assert f"Received: 2 of {split}, such as {clips.files[0]}" in line
+        assert ("--other-splits allows that" in line) == (name == "model")
+        assert not out.exists()
+    main(*training, "--model", preset, "--other-splits")
+    (leak,) = json.loads((out / "test.json").read_text())["leaks"]
+    assert leak["splits"] == ["model", split] and leak["clips"] == 2
+
+
 @pytest.mark.slow
 def test_statistics_of_batches_go_on_as_weights_do(
     corpus, main, eager_models, tmp_path, monkeypatch
