@@ -35,7 +35,13 @@ from audio_tf import (
 )
 from audio_tf.export import formats
 from audio_tf.models import AudioClassifier
-from audio_tf.runs import corpus_settings, model_settings, train
+from audio_tf.runs import (
+    compare,
+    corpus_settings,
+    model_settings,
+    rows,
+    train,
+)
 from audio_tf.runs.flags import add_flags
 from audio_tf.runs.flags import parse as parse_flags
 
@@ -192,6 +198,31 @@ def test_a_backbone_is_a_class_and_an_entry(
     found = json.loads((tmp_path / "figures" / "maps.json").read_text())
     # 1,700 samples in windows of 80.
     assert [row["frames"] for row in found["heads"]] == [22, 22]
+
+
+def test_a_backbone_without_causal_is_compared_as_it_is(
+    added, sounds, tmp_path, monkeypatch
+):
+    preset, config = tmp_path / "preset", tmp_path / "config.py"
+    added.WindowsBackbone().save_to_preset(str(preset))
+    values = {"model": str(preset), "dataset": "named", "data_dir": str(sounds)}
+    config.write_text(f"def get_config():\n    return {values!r}\n")
+    given = {"train_config": str(config), "attentions": ["full", "near"]}
+    settings = compare.CompareSettings(**given, out=str(tmp_path / "out"))
+    ran = []
+    monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
+    for row in compare.table_rows(settings):
+        compare.train(row, 0, settings)
+        flags = list(map(str, ran.pop()[1:]))
+        asked = parse_flags(train.TrainSettings, "", flags)
+        backbone = models.AudioBackbone.from_preset(
+            asked.model, load_weights=False, **asked.model_options()
+        )
+        (block,) = backbone.blocks
+        assert asked.attention == row.attention == backbone.attention
+        assert block.attention.causal is False
+    with pytest.raises(ValueError, match="differ in `causal`, and the model"):
+        compare.CompareSettings(**given, causality=["no", "yes"])
 
 
 def test_a_size_is_an_entry_and_listed_as_backbones_are(

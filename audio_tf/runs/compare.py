@@ -119,7 +119,6 @@ class CompareSettings(Settings):
             ValueError: if they say what the rows say, or the model has no
                 attention.
         """
-        from audio_tf.models import preset_backbones
         from audio_tf.runs.train_settings import TrainSettings
 
         config = read_config(self.train_config, TrainSettings)
@@ -136,13 +135,21 @@ class CompareSettings(Settings):
             )
         places = self.those_given(("data_dir", "cache_dir"))
         settings = TrainSettings(**{**config, **places})
-        family, arguments = preset_backbones.describe(settings.model)
-        if "attention" not in preset_backbones.accepted(family, arguments):
+        takes = model_takes(settings)
+        needed = ["attention", *["causal"] * ("yes" in self.causality)]
+        for name in [each for each in needed if each not in takes]:
             raise ValueError(
-                f"{self.train_config}: the rows are attentions, and the model "
-                f"has none. Received: model={settings.model!r}"
+                f"{self.train_config}: the rows differ in `{name}`, and the "
+                f"model has none. Received: model={settings.model!r}"
             )
         return settings
+
+
+def model_takes(training):
+    """Lists the arguments that the backbone of `TrainSettings` takes."""
+    from audio_tf.models import preset_backbones
+
+    return preset_backbones.accepted(*preset_backbones.describe(training.model))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,11 +215,11 @@ def train(row, seed, settings):
     if row.finished(seed):
         return
     own = {"attention": row.attention, "seed": seed}
+    training = settings.training()
     if CAUSALITIES[row.causal]:
         # `--causal` would refuse a front end that looks ahead.
-        kwargs = settings.training().model_kwargs
-        own["model_kwargs"] = {**kwargs, "causal": None}
-    else:
+        own["model_kwargs"] = {**training.model_kwargs, "causal": None}
+    elif "causal" in model_takes(training):
         own["causal"] = False
     if row.attention in settings.kwargs_by_attention:
         own["attention_kwargs"] = settings.kwargs_by_attention[row.attention]
