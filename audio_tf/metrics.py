@@ -101,6 +101,19 @@ def d_prime(targets, scores):
     return float(math.sqrt(2.0) * special.ndtri(area))
 
 
+def infinite_d_prime(targets, scores):
+    """Returns `d_prime` where it is infinite, else `None`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf import metrics
+        >>> targets = np.array([[1, 0], [0, 1]])
+        >>> metrics.infinite_d_prime(targets, np.array([[0.9, 0], [0.5, 0.8]]))
+        inf
+    """
+    return {0.0: -math.inf, 1.0: math.inf}.get(roc_auc(targets, scores))
+
+
 def lwlrap(targets, scores):
     """Computes the label-weighted label-ranking average precision.
 
@@ -285,6 +298,9 @@ class Metric(typing.NamedTuple):
             figure is undefined: all draws of an interval at once. `None` if
             there is none, so that clips are repeated instead, which is slow.
         is_share: bool, whether the figure is a share of the clips.
+        infinite: function as `figure`, to an infinite float, which JSON cannot
+            hold and epochs are compared by, or `None` where it is not; `None`
+            if the figure never is.
 
     Examples:
         >>> from audio_tf import metrics
@@ -297,6 +313,7 @@ class Metric(typing.NamedTuple):
     meaning: str
     weighted: typing.Callable | None = None
     is_share: bool = False
+    infinite: typing.Callable | None = None
 
 
 METRICS = {
@@ -306,7 +323,12 @@ METRICS = {
         "mean average precision of the classes",
         weighted.mean_average_precision,
     ),
-    "d_prime": Metric(d_prime, "max", "separation of the classes, from ROC"),
+    "d_prime": Metric(
+        d_prime,
+        "max",
+        "separation of the classes, from ROC",
+        infinite=infinite_d_prime,
+    ),
     "roc_auc": Metric(roc_auc, "max", "mean area below the ROC curves"),
     "lwlrap": Metric(
         lwlrap, "max", "label-weighted label-ranking average precision"

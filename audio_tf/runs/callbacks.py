@@ -89,9 +89,14 @@ class ClipValidation(keras.callbacks.Callback):
         logs["val_loss"] = clip_loss(
             self.model.loss, self.chunks.targets, self.scores
         )
-        for name in metrics.METRICS:
-            if report[name] is not None:
-                logs[f"val_{name}"] = report[name]
+        for name, metric in metrics.METRICS.items():
+            figure = report[name]
+            if figure is None and metric.infinite is not None:
+                # Or the best of all epochs would have none to be chosen by.
+                targets = self.chunks.targets.astype("int64")
+                figure = metric.infinite(targets, self.scores)
+            if figure is not None:
+                logs[f"val_{name}"] = figure
 
 
 def clip_loss(loss, targets, scores):

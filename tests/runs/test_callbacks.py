@@ -58,6 +58,37 @@ def test_validation_is_at_clip_level(chunks):
     np.testing.assert_array_equal(hooks[0].scores, scores)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_epoch_whose_d_prime_is_infinite_is_compared(
+    sign, chunks, monkeypatch, tmp_path
+):
+    """No clip is behind one of another label, and no figure is above that."""
+    model = classifier()
+    validation = callbacks.ClipValidation(chunks)
+    best = callbacks.BestCheckpoint(tmp_path / "best.keras", "val_d_prime")
+    saved = []
+    monkeypatch.setattr(AudioClassifier, "save", lambda _, new: new.touch())
+    hooks = keras.callbacks.CallbackList(
+        [validation, best, history.History(tmp_path / "history.csv")],
+        model=model,
+    )
+    blurred = 0.5 + 0.1 * chunks.targets
+    blurred[0] = 0.45, 0.65
+    for epoch, scores in enumerate([blurred, sign * chunks.targets, blurred]):
+        monkeypatch.setattr(
+            callbacks, "score_clips", lambda *_, s=scores, **__: s
+        )
+        hooks.on_epoch_end(epoch, {})
+        saved.append(best.best)
+    finite = metrics.evaluate(chunks.targets, blurred, ["a", "b"])["d_prime"]
+    best_of_all = [finite, np.inf, np.inf] if sign > 0 else 3 * [finite]
+    assert 0 < finite < np.inf and saved == best_of_all
+    rows = history.read(tmp_path / "history.csv")[1]
+    assert float(rows[1]["val_d_prime"]) == sign * np.inf
+    place = history.best_row(rows, "val_d_prime")
+    assert place == (1 if sign > 0 else 0)
+
+
 def test_losses_of_keras_and_losses_by_name_are_of_clips():
     targets = np.array([[0, 1], [1, 0], [1, 0]], "float32")
     scores = np.array([[0.25, 0.75], [0.5, 0.5], [0.75, 0.25]])
