@@ -13,6 +13,8 @@ LEVEL = 0.95
 DRAWS = 1_000
 # Of a figure that is computed draw by draw.
 FEWER_DRAWS = 200
+# Beyond all figures but infinite ones.
+HUGE = 1e300
 # Weights that are held at a time.
 BLOCK = 4_000_000
 
@@ -64,7 +66,10 @@ def draw_weights(unit, draws, seed=0):
 def _quantiles(found):
     """Returns the interval that draws of a figure lie in, as floats."""
     outside = (1 - LEVEL) / 2
-    low, high = np.quantile(found, [outside, 1 - outside])
+    # Between two infinite ones, or one of them and another, is no number.
+    found = np.clip(found, -HUGE, HUGE)
+    ends = np.quantile(found, [outside, 1 - outside])
+    low, high = np.where(np.abs(ends) > HUGE**0.5, np.inf * ends, ends)
     return float(low), float(high)
 
 
@@ -73,7 +78,8 @@ def bootstrap(metric, targets, scores, unit=None):
 
     B. Efron, "Bootstrap methods: another look at the jackknife", 1979: the
     quantiles of the figure over the draws. A share of exactly 0 or 1 is the
-    same in every draw; it has the interval of `wilson` over the units.
+    same in every draw; it has the interval of `wilson` over the units. A draw
+    whose figure is infinite counts as that, so that an end may be infinite.
 
     Args:
         metric: `metrics.Metric`.
@@ -98,7 +104,7 @@ def bootstrap(metric, targets, scores, unit=None):
                 return wilson(float(found[0]), int(unit.max()) + 1)
     else:
         values = [
-            metric.figure(targets[rows], scores[rows])
+            metric.extended(targets[rows], scores[rows])
             for weights in draw_weights(unit, FEWER_DRAWS)
             for rows in (np.repeat(np.arange(len(unit)), w) for w in weights)
         ]

@@ -299,8 +299,8 @@ class Metric(typing.NamedTuple):
             there is none, so that clips are repeated instead, which is slow.
         is_share: bool, whether the figure is a share of the clips.
         infinite: function as `figure`, to an infinite float, which JSON cannot
-            hold and epochs are compared by, or `None` where it is not; `None`
-            if the figure never is.
+            hold, or `None` where it is not; `None` if the figure never is.
+            Epochs are compared by it, and draws of an interval count it.
 
     Examples:
         >>> from audio_tf import metrics
@@ -314,6 +314,13 @@ class Metric(typing.NamedTuple):
     weighted: typing.Callable | None = None
     is_share: bool = False
     infinite: typing.Callable | None = None
+
+    def extended(self, targets, scores):
+        """Returns the figure, also where it is infinite, or `None`."""
+        found = self.figure(targets, scores)
+        if found is None and self.infinite is not None:
+            return self.infinite(targets, scores)
+        return found
 
 
 METRICS = {

@@ -97,6 +97,26 @@ def test_a_share_that_never_varies_has_an_interval():
             np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
+def test_draws_whose_figure_is_infinite_count():
+    """The ends of d' are those of the area below ROC, of which it is told."""
+    targets = np.eye(2, dtype=np.int64)[[0, 1] * 12]
+    # One clip in 24 is wrong, and in every third draw it is not.
+    scores = targets.astype("float64")
+    scores[0] = -1.0, 2.0
+    area, found = (
+        intervals.bootstrap(metrics.METRICS[name], targets, scores)
+        for name in ("roc_auc", "d_prime")
+    )
+    assert 0.5 < area[0] < area[1] == 1.0
+    expected = np.sqrt(2) * stats.norm.ppf(area)
+    assert found[1] == expected[1] == np.inf
+    assert found[0] == pytest.approx(expected[0], abs=0.05)
+    metric = metrics.METRICS["d_prime"]
+    assert intervals.bootstrap(metric, targets, targets) == (np.inf, np.inf)
+    behind = (-np.inf, -np.inf)
+    assert intervals.bootstrap(metric, targets, 1 - targets) == behind
+
+
 def test_draws_are_whole_sources(monkeypatch):
     """In blocks as in one, each draw has as many sources as there are."""
     unit = np.array([2, 0, 0, 1, 2, 2])

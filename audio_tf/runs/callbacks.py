@@ -91,10 +91,10 @@ class ClipValidation(keras.callbacks.Callback):
         )
         for name, metric in metrics.METRICS.items():
             figure = report[name]
-            if figure is None and metric.infinite is not None:
+            if figure is None:
                 # Or the best of all epochs would have none to be chosen by.
                 targets = self.chunks.targets.astype("int64")
-                figure = metric.infinite(targets, self.scores)
+                figure = metric.extended(targets, self.scores)
             if figure is not None:
                 logs[f"val_{name}"] = figure
 
