@@ -14,18 +14,17 @@ MODEL = "model"
 SCORED = ("val", "test")
 
 
-def write(folder, heard, start=None):
+def write(folder, heard, presets=()):
     """Writes the marks of what a training has heard, with labels or without.
 
     Args:
         folder: path of the preset.
         heard: list of `Clips` of samples.
-        start: the preset that training began with, as `read` takes it, whose
-            marks are kept, or `None`.
+        presets: list of presets, as `read` takes them, that training has built
+            on: what it began with and teachers, whose marks are kept.
     """
     marks = [clips.marks for clips in heard]
-    if start is not None:
-        marks += [each for each in [read(start)] if each is not None]
+    marks += [each for each in map(read, presets) if each is not None]
     np.save(pathlib.Path(folder, FILE), np.unique(np.concatenate(marks)))
 
 

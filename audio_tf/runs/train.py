@@ -230,7 +230,8 @@ def save(classifier, out, origin, known, exported=False):
     with files.whole_folder(out / "preset") as new:
         classifier.save_to_preset(str(new))
         files.write_json(new / "provenance.json", origin)
-        heard.write(new, known, origin["settings"]["model"])
+        given = origin["settings"]
+        heard.write(new, known, [given["model"], *given["teachers"]])
     print(f"\npreset: {out / 'preset'}")
     if exported:
         path = export(classifier, out / "saved_model", provenance=origin)

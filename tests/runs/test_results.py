@@ -237,7 +237,7 @@ def test_marks_tell_what_a_model_has_heard(tmp_path):
     # What goes on from a preset has heard what that has.
     later = tmp_path / "later"
     later.mkdir()
-    heard.write(later, [clips.select([2])], preset)
+    heard.write(later, [clips.select([2])], ["none", preset])
     assert heard.find(heard.read(later), clips) == files[1:3]
     np.save(preset / "heard.npy", marks.astype("float64"))
     with pytest.raises(ValueError, match="heard.npy must hold marks.*float64"):

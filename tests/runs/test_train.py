@@ -666,7 +666,10 @@ def test_clips_without_labels_are_trained_on(
         assert str(copied) in line and f" in {split}" in line
         copied.unlink()
     assert not out.exists()
+    # What a teacher has heard, a student has by its scores.
+    np.save(teacher / heard.FILE, np.array([7], "uint64"))
     main(*taught, "--unlabelled", more / "below" / "b.wav", more)
+    assert 7 in heard.read(out / "preset")
     train_clips = len(clips["train"]) - 1  # One of them is no audio.
     assert f"train: {train_clips + 3} clips" in capsys.readouterr().out
     record = json.loads((out / "corpus.json").read_text())
