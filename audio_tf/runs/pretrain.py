@@ -14,6 +14,7 @@ it is written anew with the pictures.
 
 import dataclasses
 import functools
+import json
 import pathlib
 import sys
 
@@ -251,6 +252,19 @@ def write_preset(model, settings, out, facts, done):
         files.write_json(new / "provenance.json", facts)
 
 
+def is_trained(preset):
+    """Returns whether a preset was written after its training's last step.
+
+    Args:
+        preset: `pathlib.Path` of the preset of a run, which may be missing.
+    """
+    file = preset / "provenance.json"
+    if not file.is_file():
+        return False
+    facts = json.loads(file.read_text())
+    return facts["steps_done"] == facts["steps"]
+
+
 def fit(settings, model, batches, out, facts, share=WHOLE):
     """Trains a new or a resumed model to the last step.
 
@@ -359,7 +373,9 @@ def run_on_devices(settings, out, share):
     done = callbacks.epochs_done(last) * settings.save_every
     if done < settings.steps:
         fit(settings, model, batches, out, facts, share)
-    elif share.is_first and not (out / "preset").exists():
+    elif share.is_first and not is_trained(out / "preset"):
+        # A run that was killed behind its last checkpoint leaves none, or one
+        # of an earlier step.
         with hosts.alone():
             write_preset(model, settings, out, facts, done)
     print(f"\npreset: {out / 'preset'}")

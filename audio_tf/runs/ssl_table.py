@@ -105,8 +105,10 @@ def pretrain(attention, seed, settings):
     Returns:
         `pathlib.Path` of its preset.
     """
+    from audio_tf.runs.pretrain import is_trained
+
     out = pathlib.Path(settings.out, attention, f"pretrain_{seed}")
-    if not pretrained(out / "preset"):
+    if not is_trained(out / "preset"):
         rows.run(
             "pretrain",
             *("--config", settings.pretrain_config),
@@ -115,15 +117,6 @@ def pretrain(attention, seed, settings):
             *("--out", out, *rows.resumed(out)),
         )
     return out / "preset"
-
-
-def pretrained(preset):
-    """Returns whether a preset was written after its training's last step."""
-    file = preset / "provenance.json"
-    if not file.is_file():
-        return False
-    facts = json.loads(file.read_text())
-    return facts["steps_done"] == facts["steps"]
 
 
 def probe(attention, seed, settings):

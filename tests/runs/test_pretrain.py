@@ -118,6 +118,23 @@ def test_killed_and_resumed_equals_unbroken(
     assert list((broken / "logs" / "pictures").glob("events.out.tfevents.*"))
 
 
+def test_killed_before_its_last_preset(corpus, main, tmp_path, eager_models):
+    """The last checkpoint is there, the preset beside it is of an earlier."""
+    out = tmp_path / "run"
+    end_at(
+        *("audio_tf.runs.pretrain:write_preset", 2, main, "pretrain"),
+        *("--data-dir", corpus, *COMMON, "--steps", 2, "--save-every", 1),
+        *("--picture-every", 1, "--out", out),
+    )
+    origin = out / "preset" / "provenance.json"
+    assert json.loads(origin.read_text())["steps_done"] == 1
+    assert int(trained(out).optimizer.iterations) == 2
+    main("pretrain", "--out", out, "--resume")
+    assert json.loads(origin.read_text())["steps_done"] == 2
+    encoder = models.AudioBackbone.from_preset(str(out / "preset"))
+    assert_equal_weights(encoder.encoder, trained(out).backbone)
+
+
 def settings_of(corpus, tmp_path, **options):
     return pretrain.PretrainSettings(
         **{
