@@ -50,7 +50,16 @@ from audio_tf.terminal import describe_failures
 
 PROTOCOLS = ("leave_one_out", "splits")
 # Settings that say how a corpus is read, of no use to arrays.
-OF_THE_CORPUS = ("model", "dataset", "data_dir", "chunk_s", "other_splits")
+OF_THE_CORPUS = (
+    "model",
+    "dataset",
+    "data_dir",
+    "cache_dir",
+    "decoder",
+    "strict",
+    "chunk_s",
+    "other_splits",
+)
 OF_THE_SPLITS = (
     "val_speakers",
     "test_speakers",

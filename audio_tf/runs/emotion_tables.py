@@ -424,22 +424,24 @@ def select(settings):
         Dict of `high` and `low`, lists of the numbers of layers.
 
     Raises:
-        ValueError: if files are of different layers, or there are too few.
+        ValueError: if a file is none of `audio-tf emotion`, files are of
+            different layers or sizes, or there are too few layers.
     """
     import numpy as np
 
     from audio_tf import analysis
+    from audio_tf.runs.fold_decoders import read_importance
 
-    maps, layers = [], None
+    maps, first = [], None
     for path in settings.importance:
-        with np.load(path) as stored:
-            numbers = stored["layers"].tolist()
-            maps.append(stored["importance"])
-        layers = layers or numbers
-        if numbers != layers:
+        found, layers = read_importance(path)
+        maps.append(found)
+        same = {"layers": layers, "dim": found.shape[1]}
+        first = first or same
+        if same != first:
             raise ValueError(
                 f"{path} is of other layers than {settings.importance[0]}. "
-                f"Received: {numbers}, then {layers}"
+                f"Received: {same}, then {first}"
             )
     found = analysis.select_layers(np.mean(maps, axis=0), settings.count)
     return {

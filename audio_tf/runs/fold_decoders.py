@@ -19,6 +19,7 @@ from audio_tf.models import (
 from audio_tf.models.gaussian_adaptive_decoder import make_loss, make_optimizer
 from audio_tf.ops.clip_scores import clip_scores
 from audio_tf.runs import showing
+from audio_tf.runs.folds import stored_arrays
 
 
 def balanced_accuracy(targets, scores):
@@ -153,6 +154,41 @@ def write_preset(name, embedded, settings, encoder, folder, origin):
     with files.whole_folder(folder / "preset") as new:
         model.save_to_preset(str(new))
         files.write_json(new / "provenance.json", {**origin, "fold": name})
+
+
+def read_importance(path):
+    """Reads the Importance Factor that `write_importance` has written.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Pair of a floating array `(layers, dim)` and a list of int, the
+        numbers of the layers.
+
+    Raises:
+        OSError: if the file cannot be read.
+        ValueError: if it is none, or its arrays do not fit.
+    """
+    arrays = stored_arrays(path)
+    found, layers = (arrays.get(name) for name in ("importance", "layers"))
+    if found is None or layers is None:
+        raise ValueError(
+            f"{path}: must be an importance.npz of audio-tf emotion, with "
+            f"`importance` and `layers`. Received: {sorted(arrays)}"
+        )
+    if (
+        found.ndim != 2
+        or layers.shape != found.shape[:1]
+        or found.dtype.kind != "f"
+        or not np.isfinite(found).all()
+    ):
+        raise ValueError(
+            f"{path}: `importance` must be finite floats (layers, dim), and "
+            f"`layers` have a number for each. Received: {found.dtype}, "
+            f"shape={found.shape} and shape={layers.shape}"
+        )
+    return found, layers.tolist()
 
 
 def write_importance(out, names, embedded, title):

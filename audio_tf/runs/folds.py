@@ -138,10 +138,15 @@ def read_arrays(path):
             f"`groups` or `splits`. Received: {sorted(arrays)}"
         )
     x = arrays["embeddings"]
-    if x.ndim != 3 or x.dtype.kind != "f" or not np.isfinite(x).all():
+    fits = x.ndim == 3 and x.dtype.kind == "f"
+    if fits:
+        with np.errstate(over="ignore"):
+            x = x.astype("float32")
+    if not fits or not np.isfinite(x).all():
+        given = arrays["embeddings"]
         raise ValueError(
-            f"{path}: `embeddings` must be finite floats (clips, layers, "
-            f"dim). Received: {x.dtype}, shape={x.shape}"
+            f"{path}: `embeddings` must be floats (clips, layers, dim), finite "
+            f"in float32. Received: {given.dtype}, shape={given.shape}"
         )
     for name in arrays.keys() - {"embeddings"}:
         if arrays[name].shape != x.shape[:1]:
@@ -161,7 +166,7 @@ def read_arrays(path):
     names, labels = np.unique(arrays["labels"], return_inverse=True)
     groups = arrays.get("groups")
     return Embedded(
-        x.astype("float32"),
+        x,
         np.arange(len(x)),
         np.eye(len(names), dtype="float32")[labels],
         None if groups is None else groups.astype(str),

@@ -305,6 +305,8 @@ def test_arrays_from_elsewhere(tmp_path, main, eager_models):
         ),
         ({"embeddings": np.zeros((12, 3))}, "clips, layers, dim"),
         ({"embeddings": np.full((12, 3, 4), np.nan)}, "finite"),
+        # They are decoded in float32, where this is infinite.
+        ({"embeddings": np.full((12, 3, 4), 1e39)}, "finite in float32"),
         ({"splits": np.array(["train", "dev"] * 6)}, "Received: .'dev'"),
         (
             {"labels": np.array(list("ab") * 6, dtype=object)},
@@ -350,6 +352,9 @@ def test_a_file_that_is_no_npz_is_refused_by_its_name(tmp_path):
         # The corpus has splits of its own.
         ({"model": "a", "dataset": "fsdd"}, "Received: each group is left out"),
         ({"embeddings": "b", "other_splits": True}, "--other-splits does not"),
+        ({"embeddings": "b", "strict": True}, "--strict does not"),
+        ({"embeddings": "b", "decoder": "tfio"}, "--decoder does not"),
+        ({"embeddings": "b", "cache_dir": "c"}, "--cache-dir does not"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(given, message):
