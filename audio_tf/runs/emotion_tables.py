@@ -14,6 +14,7 @@ import typing
 from audio_tf import files
 from audio_tf.corpora import CORPORA, layouts
 from audio_tf.runs import rows
+from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.flags import check_folder, read_config
 from audio_tf.runs.settings import (
     POSITIVE,
@@ -59,20 +60,6 @@ SELECTIONS = {
 CORPORA_OF_THE_PAPER = ("iemocap", "cifar100", "ag_news")
 # Settings of `audio-tf emotion` that are handed on, and those of the rows.
 HANDED_ON = ("model", "embeddings", "data_dir", "cache_dir")
-# Settings of `audio-tf emotion` that `audio-tf baseline` has too.
-OF_THE_BASELINE = (
-    "dataset",
-    "vocabulary",
-    "train_folds",
-    "val_folds",
-    "test_folds",
-    "val_speakers",
-    "test_speakers",
-    "classes",
-    "other_splits",
-    "decoder",
-    "seed",
-)
 
 
 @dataclasses.dataclass
@@ -351,9 +338,11 @@ def run_baseline(settings, report):
     if training.embeddings is not None:
         print("no baseline: arrays have no audio")
         return {}
-    flags = training.those_given(OF_THE_BASELINE)
-    flags["dataset"] = training.dataset
-    flags |= training.those_given(("data_dir", "cache_dir"))
+    of_the_corpus = [each.name for each in dataclasses.fields(DataSettings)]
+    flags = {
+        "dataset": training.dataset,
+        **training.those_given(of_the_corpus),
+    }
     if training.protocol == "splits":
         # As the decoders have it, where the test is held back.
         (fold,) = report["folds"].values()

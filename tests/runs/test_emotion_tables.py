@@ -128,6 +128,34 @@ def test_importance_of_something_else_is_refused_by_its_file(tmp_path):
             emotion_tables.select(settings)
 
 
+def test_the_baseline_reads_the_clips_as_the_decoders_do(tmp_path, monkeypatch):
+    """By every setting of the corpus: another seed draws other splits."""
+
+    def run(*command):
+        flags = [str(each) for each in command[:-1]]
+        assert flags[flags.index("--corpus-seed") + 1] == "5"
+        assert flags[flags.index("--dataset") + 1] == "folders"
+        assert "--strict" in flags
+        figures = {"forest": {"accuracy": {"values": [0.5]}}}
+        command[-1].write_text(json.dumps({"figures": figures}))
+
+    monkeypatch.setattr(rows, "run", run)
+    config = tmp_path / "config.py"
+    values = {
+        **{"dataset": "folders", "protocol": "splits"},
+        **{"corpus_seed": 5, "strict": True},
+    }
+    config.write_text(f"def get_config():\n    return {values!r}\n")
+    settings = emotion_tables.EmotionTableSettings(
+        emotion_config=str(config),
+        model="preset",
+        data_dir="there",
+        out=str(tmp_path),
+    )
+    found = emotion_tables.run_baseline(settings, report((0, 0), ("test",)))
+    assert list(found) == ["forest"]
+
+
 @pytest.mark.long
 def test_rows_are_run_once_and_layers_selected(
     tmp_path, main, monkeypatch, capsys, eager_models
