@@ -172,10 +172,11 @@ def read_importance(path):
     """
     arrays = stored_arrays(path)
     found, layers = (arrays.get(name) for name in ("importance", "layers"))
+    # A name in backticks would be taken for the flag of the same name.
     if found is None or layers is None:
         raise ValueError(
-            f"{path}: must be an importance.npz of audio-tf emotion, with "
-            f"`importance` and `layers`. Received: {sorted(arrays)}"
+            f"{path}: must be an importance.npz of audio-tf emotion, with the "
+            f"arrays 'importance' and 'layers'. Received: {sorted(arrays)}"
         )
     if (
         found.ndim != 2
@@ -184,8 +185,8 @@ def read_importance(path):
         or not np.isfinite(found).all()
     ):
         raise ValueError(
-            f"{path}: `importance` must be finite floats (layers, dim), and "
-            f"`layers` have a number for each. Received: {found.dtype}, "
+            f"{path}: 'importance' must be finite floats (layers, dim), and "
+            f"'layers' have a number for each. Received: {found.dtype}, "
             f"shape={found.shape} and shape={layers.shape}"
         )
     return found, layers.tolist()
