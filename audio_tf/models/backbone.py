@@ -319,6 +319,7 @@ class AudioBackbone(
         Returns:
             List of pairs like `block_inputs`, one more than there are blocks.
         """
+        self.attention_blocks()  # Refuses before anything is computed.
         outputs = []
         for stage, before, after, mask in self.run_stages(inputs):
             outputs = outputs or [(before, mask)]
