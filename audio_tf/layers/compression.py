@@ -45,7 +45,7 @@ def differences(count):
     return ops.expand_dims(index, 1) - ops.expand_dims(index, 0)
 
 
-def smooth(inputs, rate):
+def smooth(inputs, logit_rate):
     """Smooths exponentially in time, exactly and without a loop over frames.
 
         M[t] = (1 - s) M[t - 1] + s E[t],  M[-1] = E[0]
@@ -57,7 +57,7 @@ def smooth(inputs, rate):
 
     Args:
         inputs: float32 tensor `(batch, time, bands)`, `E`.
-        rate: float32 `(bands,)`, `s` in (0, 1).
+        logit_rate: float32 `(bands,)`, `ln(s / (1 - s))`, any number.
 
     Returns:
         Float32 tensor `(batch, time, bands)`, `M`; frame `t` depends on no
@@ -65,7 +65,9 @@ def smooth(inputs, rate):
     """
     shape = ops.shape(inputs)
     time, bands, size = shape[1], inputs.shape[2], BLOCK_SIZE
-    log_decay = ops.log1p(-rate)
+    rate = ops.sigmoid(logit_rate)
+    # Not ln(1 - s): from a logit of 17 on, s is 1 in float32.
+    log_decay = -ops.softplus(logit_rate)
     count = blocks.count(time, size)
     x = ops.pad(inputs, [[0, 0], [0, count * size - time], [0, 0]])
     x = ops.reshape(x, (-1, count, size, bands))
@@ -290,7 +292,7 @@ class PCEN(Compression):
         )
 
     def compress(self, energies):
-        level = smooth(energies, ops.sigmoid(self.logit_smoothing))
+        level = smooth(energies, self.logit_smoothing)
         divisor = ops.exp(ops.exp(self.log_gain) * ops.log(self.floor + level))
         power = ops.exp(self.log_power)
         normalised = ops.log(energies / divisor + ops.exp(self.log_bias))

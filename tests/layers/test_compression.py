@@ -145,15 +145,19 @@ def test_log_is_its_formula(rng):
     assert (np.asarray(layer(-x)) == np.asarray(layer(0.0 * x))).all()
 
 
+def logit(rate):
+    return np.log(rate / (1.0 - rate)).astype("float32")
+
+
 @pytest.mark.parametrize("length", [1, 63, 64, 65, 200])
 def test_smoothing_is_the_recurrence(length, rng):
     x = energies(rng, length)
-    rate = np.linspace(0.01, 0.99, F).astype("float32")
+    rate = np.linspace(0.01, 0.99, F)
     level, expected = x[:, 0].astype("float64"), []
     for t in range(length):
         level = (1.0 - rate) * level + rate * x[:, t]
         expected.append(level)
-    found = compression.smooth(keras.ops.convert_to_tensor(x), rate)
+    found = compression.smooth(keras.ops.convert_to_tensor(x), logit(rate))
     np.testing.assert_allclose(
         np.asarray(found), np.stack(expected, axis=1), rtol=2e-5, atol=1e-6
     )
@@ -163,9 +167,29 @@ def test_smoothing_of_six_minutes_stays_finite():
     x = np.ones((1, 36_000, 1), "float32")
     for rate in (1e-4, 0.9999):
         found = compression.smooth(
-            keras.ops.convert_to_tensor(x), np.array([rate], "float32")
+            keras.ops.convert_to_tensor(x), logit(np.array([rate]))
         )
         np.testing.assert_allclose(np.asarray(found), 1.0, atol=1e-3)
+
+
+def test_pcen_stays_finite_however_far_smoothing_is_learned(rng):
+    """From a logit of 17 on it rounds to 1, where the level is the energy."""
+    layer, x = COMPRESSIONS["pcen"](), energies(rng, 70)
+    layer.build(x.shape)
+    _, log_gain, log_bias, log_power = layer.get_weights()
+    learned = np.array([-200, -90, -20, 8, 16.5, 17, 30, 200], "float32")
+    layer.logit_smoothing.assign(learned)
+    gain, bias, power = map(np.exp, (log_gain, log_bias, log_power))
+    level = np.where(learned > 10, x, x[:, :1])  # (B, T, F)
+    expected = (x / (1e-3 + level) ** gain + bias) ** power - bias**power
+    known = abs(learned) > 10
+    found = np.asarray(layer(x))
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(
+        found[..., known], expected[..., known], rtol=1e-3, atol=1e-4
+    )
+    for gradient in gradients(layer, x, None):
+        assert np.isfinite(np.asarray(gradient)).all()
 
 
 def test_pcen_is_the_papers_equations(rng):
