@@ -53,8 +53,11 @@ class ClassifierTraining(keras.Model):
     def __init__(
         self, classifier, mixing=None, noise=None, noise_bank=None, name=None
     ):
-        # Half precision is for the classifier's products, not for sound.
-        super().__init__(name=name, dtype="float32")
+        # By the policy `compile` scales the loss, or small gradients are lost;
+        # but half precision is for the classifier's products, not for sound.
+        super().__init__(
+            name=name, dtype=classifier.dtype_policy, autocast=False
+        )
         if mixing is not None and mixing.domain != "batch":
             raise ValueError(
                 "`mixing` must be a layer that mixes clips with their targets. "

@@ -74,6 +74,33 @@ def test_what_is_heard_is_mixed_as_its_targets(training, rng):
     training.reset_metrics()
 
 
+@pytest.mark.parametrize("globally", [False, True])
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_half_precision_scales_the_loss_and_rounds_no_sound(
+    policy, globally, rng
+):
+    """As the classifier alone does; the policy is global or its backbone's."""
+    if globally:
+        keras.mixed_precision.set_global_policy(policy)
+    classifier = softmax_classifier(**({} if globally else {"dtype": policy}))
+    mixing = layers.Mixup(1.0, seed=3)
+    training = ClassifierTraining(classifier, mixing, layers.AdditiveNoise())
+    training.compile("adam", "categorical_crossentropy")
+    scales = isinstance(training.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert scales == (policy == "mixed_float16")
+    heard = []
+    classifier.completed = lambda x: heard.append(x) or x
+    inputs = padded(rng)
+    # In half precision it would be 0.
+    inputs["waveform"] *= 1e-9
+    scores = training(inputs, training=True)["scores"]
+    assert np.isfinite(ops.convert_to_numpy(scores)).all()
+    assert len(heard) > 1
+    for each in heard:
+        sound = ops.convert_to_numpy(each["waveform"])
+        assert sound.dtype == "float32" and (sound != 0.0).any()
+
+
 def test_a_step_follows_the_loss_of_the_mixes(training, rng):
     """Down its gradient by the bias of the scores, which is known by hand."""
     inputs = padded(rng)
