@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from audio_tf.layers.stages import Stage
-from audio_tf.ops import blocks, masks
+from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_positive, check_sizes
 from audio_tf.ops.layer import Layer
 
@@ -134,7 +134,7 @@ class MultiScaleAverage(Stage, Layer):
     frame see the later ones of its block. `causal=True` averages the last
     frames instead. The share of each window is not stated there: it halves
     from scale to scale here, unless `shares` are given. Only real frames
-    count.
+    count. Averages are computed in float32 or better.
 
     Args:
         max_window: int, a power of two, the largest of the windows 2, 4, 8,
@@ -241,7 +241,7 @@ class MultiScaleAverage(Stage, Layer):
         return share_groups(dim, self.scales, self.shares)
 
     def call(self, inputs, mask=None):
-        real = masks.factors(inputs, mask)
+        real = masks.factors(statistics.to_float32(inputs[:, :, :1]), mask)
         if mask is not None:
             inputs = masks.zero_padding(inputs, mask)
         average = trailing_average if self.causal else block_average
@@ -250,9 +250,12 @@ class MultiScaleAverage(Stage, Layer):
             if not count:
                 continue
             group = inputs[:, :, start : start + count]
-            groups.append(
-                group if window == 1 else average(group, real, window)
-            )
+            if window > 1:
+                # A sum of many frames may be out of range where their mean is
+                # not.
+                mean = average(statistics.to_float32(group), real, window)
+                group = ops.cast(mean, inputs.dtype)
+            groups.append(group)
             start += count
         return ops.concatenate(groups, axis=-1)
 

@@ -91,7 +91,8 @@ class TemporalPooling(Stage, Layer):
         return ops.squeeze(counts, -1) > 0.0
 
     def call(self, inputs, mask=None):
-        real = masks.factors(inputs, mask)
+        # Half precision has not all integers above 256.
+        real = masks.factors(statistics.to_float32(inputs[:, :, :1]), mask)
         if mask is not None:
             inputs = masks.zero_padding(inputs, mask)
         counts = window_sums(real, self.pool_size, self.strides)
@@ -102,9 +103,9 @@ class TemporalPooling(Stage, Layer):
 
         Args:
             inputs: floating tensor `(batch, time, dim)`, zero at padding.
-            real: 1 or 0 in `(batch, time, 1)`.
-            counts: real frames of each window, floating, `(batch,
-                ceil(time / strides), 1)`.
+            real: 1 or 0 in `(batch, time, 1)`, float32 or better.
+            counts: real frames of each window, of the dtype of `real`,
+                `(batch, ceil(time / strides), 1)`.
 
         Returns:
             Tensor `(batch, ceil(time / strides), dim)`.
@@ -139,7 +140,7 @@ class TemporalPooling(Stage, Layer):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class TemporalAveragePooling(TemporalPooling):
-    """A layer that averages the real frames of windows.
+    """A layer that averages the real frames of windows, in float32 or better.
 
     It is the pooling that "Audio Transformers" (arXiv 2105.00335) prefers;
     arguments and shapes are those of `TemporalPooling`.
@@ -154,8 +155,10 @@ class TemporalAveragePooling(TemporalPooling):
     """
 
     def pool(self, inputs, real, counts):
-        total = window_sums(inputs, self.pool_size, self.strides)
-        return total / ops.maximum(counts, 1.0)
+        # A sum of many frames may be out of range where their mean is not.
+        x = statistics.to_float32(inputs)
+        total = window_sums(x, self.pool_size, self.strides)
+        return ops.cast(total / ops.maximum(counts, 1.0), inputs.dtype)
 
 
 @keras.saving.register_keras_serializable("audio_tf")

@@ -197,6 +197,28 @@ def test_pooling_is_that_of_real_frames(
             np.testing.assert_allclose(found[clip, window], expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: layers.TemporalAveragePooling(500, **k),
+        lambda **k: layers.TemporalMaxPooling(500, **k),
+        lambda **k: layers.MultiScaleAverage(windows=[500], **k),
+        lambda **k: layers.MultiScaleAverage(windows=[500], causal=True, **k),
+    ],
+)
+def test_long_windows_keep_their_digits_in_half_precision(make, policy, rng):
+    """Sums of so many frames leave float16; bfloat16 counts to 256."""
+    x = (300.0 + frames(rng, 900)).astype("float32")
+    mask = prefix((900, 731, 503), 900)
+    half, full = make(dtype=policy), make()
+    rounded = keras.ops.cast(x, half.compute_dtype)
+    found = np.asarray(keras.ops.cast(half(rounded, mask=mask), "float32"))
+    expected = np.asarray(full(keras.ops.cast(rounded, "float32"), mask=mask))
+    digits = 2**-8 if policy == "mixed_bfloat16" else 2**-11
+    np.testing.assert_allclose(found, expected, rtol=digits)
+
+
 @pytest.mark.parametrize("size, stride", [(0, None), (2, 3), (2, -1)])
 def test_pooling_that_loses_frames_is_refused(size, stride):
     with pytest.raises(ValueError, match="Received"):
