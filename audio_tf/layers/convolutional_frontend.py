@@ -160,7 +160,9 @@ class ConvolutionalFrontend(Frontend):
         kernel_initializer=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
+        # Rounded to half precision before its mean is taken off, a waveform
+        # would lose its quiet parts.
+        super().__init__(autocast=False, **kwargs)
         check_sizes(hidden_dim=hidden_dim)
         check_flags(use_bias=use_bias, normalize_waveform=normalize_waveform)
         check_rates(dropout=dropout)
@@ -267,6 +269,7 @@ class ConvolutionalFrontend(Frontend):
             waveform = normalized(waveform, lengths)
         elif lengths is not None:
             waveform = masks.zero_beyond(waveform, lengths)
+        waveform = ops.cast(waveform, self.compute_dtype)
         x = ops.expand_dims(filled_up(waveform, self.window_size), -1)
         for index, convolution in enumerate(self.convolutions):
             x = convolution(x)

@@ -2,6 +2,7 @@
 
 import math
 
+import keras
 import numpy as np
 import pytest
 
@@ -90,3 +91,32 @@ def test_front_ends_that_learn_nothing_say_so():
     for layer in (layers.MelPatches(), layers.SpeechFeatures()):
         assert isinstance(layer, filters.Frontend)
         assert layer.learned() is None
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_a_waveform_is_normalised_before_it_is_rounded(policy, rng):
+    """A faint sound on top of a constant, of which rounding leaves little."""
+    sound = rng.standard_normal((2, 400)).astype("float32")
+    half, full = (
+        convolutional_frontend.ConvolutionalFrontend(
+            hidden_dim=5,
+            channels=(7, 7),
+            kernels=(10, 3),
+            strides=(5, 2),
+            normalize_waveform=True,
+            dtype=dtype,
+        )
+        for dtype in (policy, "float32")
+    )
+    for layer in (half, full):
+        layer.build((None, None))
+    half.set_weights(full.get_weights())
+    found, expected = (
+        keras.ops.convert_to_numpy(
+            keras.ops.cast(layer(0.5 + 1e-3 * sound), "float32")
+        )
+        for layer in (half, full)
+    )
+    assert keras.backend.standardize_dtype(half(sound).dtype) == policy[6:]
+    error = np.sqrt(np.mean((found - expected) ** 2))
+    assert error < 0.03 * expected.std()
