@@ -69,7 +69,8 @@ def _quantiles(found):
     # Between two infinite ones, or one of them and another, is no number.
     found = np.clip(found, -HUGE, HUGE)
     ends = np.quantile(found, [outside, 1 - outside])
-    low, high = np.where(np.abs(ends) > HUGE**0.5, np.inf * ends, ends)
+    infinite = np.copysign(np.inf, ends)
+    low, high = np.where(np.abs(ends) > HUGE**0.5, infinite, ends)
     return float(low), float(high)
 
 
