@@ -150,10 +150,10 @@ def load_backbone(settings, features):
     options = settings.model_options()
     family, _ = preset_backbones.describe(settings.model)
     if family.takes == "features":
-        options = {"feature_dim": features.dim, **options}
+        return models.AudioBackbone.from_preset(
+            settings.model, feature_dim=features.dim, **options
+        )
     found = models.AudioBackbone.from_preset(settings.model, **options)
-    if found.takes == "features":
-        return found
     if found.encoder is None:
         raise ValueError(
             "--model must be a backbone of features, or have one within. "
@@ -165,7 +165,7 @@ def load_backbone(settings, features):
     )
     if known != asked:
         raise ValueError(
-            f"--features, --sample-rate-hz and --features-options must be "
+            "--features, --sample-rate-hz and --features-options must be "
             f"those that {settings.model} has learned from, {known}. "
             f"Received: {asked}"
         )
