@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import faulthandler
 import io
+import logging
 import os
 import pathlib
 import re
@@ -223,6 +224,20 @@ def quiet_tensorflow():
             os.close(terminal)
             held.seek(0)
             os.write(2, b"".join(shown(held, HIDDEN[level])))
+
+
+def hide_retracing():
+    """Keeps off TensorFlow's advice to a program that has several models.
+
+    Of the fifth model of a kind in one process it says that tracing is
+    expensive; who gave a command has nothing to do about that.
+    """
+    logging.getLogger("tensorflow").addFilter(no_retracing)
+
+
+def no_retracing(record):
+    """Returns whether a `logging.LogRecord` is anything but that advice."""
+    return "triggered tf.function retracing" not in record.getMessage()
 
 
 def shown(lines, hidden):

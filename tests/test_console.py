@@ -138,6 +138,30 @@ def test_only_what_tensorflow_logs_is_kept_off(level, first, raises):
         assert lines[len(shown) :] == ["later"]
 
 
+MODELS = """
+import audio_tf.runs, keras, logging, sys
+import numpy as np
+for _ in range(7):
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.predict(np.ones((1, 2)), verbose=0)
+logging.getLogger("tensorflow").warning("something else")
+"""
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_several_models_in_a_run_are_no_warning(runs):
+    code = MODELS if runs else MODELS.replace("audio_tf.runs, ", "")
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "KERAS_BACKEND": "tensorflow"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert ("retracing" in done.stderr) == (not runs)
+    assert "something else" in done.stderr
+
+
 def test_a_crash_while_tensorflow_is_loaded_is_seen():
     code = (
         "import os\nfrom audio_tf import console\n"

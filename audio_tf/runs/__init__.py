@@ -1,10 +1,12 @@
 """Training, evaluation, pre-training and probing: settings, runs, records.
 
 Runs are programs, on whose terminal TensorFlow has nothing to say: it is
-imported here first, quietly.
+imported here first, quietly, and gives no advice on several models.
 """
 
 from audio_tf import console
 
 with console.quiet_tensorflow():
     import keras  # noqa: F401
+
+console.hide_retracing()
