@@ -298,10 +298,10 @@ def run(settings):
             )
         result[name] = summary(reports)
         for figure, values in result[name].items():
-            print(
-                f"{name:10} {figure:14} {values['mean']:.4f} "
-                f"+- {values['deviation']:.4f}"
+            shown = results.format_mean(
+                values["mean"], values["deviation"], len(values["values"])
             )
+            print(f"{name:10} {figure:14} {shown}")
         print(*results.format_intervals(spread[name]), sep="\n")
     if settings.report is not None:
         record = provenance.corpus_record(

@@ -13,7 +13,7 @@ import typing
 
 from audio_tf import files
 from audio_tf.corpora import CORPORA, layouts
-from audio_tf.runs import rows
+from audio_tf.runs import results, rows
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.flags import check_folder, read_config
 from audio_tf.runs.settings import (
@@ -267,8 +267,10 @@ def format_table(table, paper):
         def measured(figure, row=row):
             if figure not in row["mean"]:
                 return "-"
-            return (
-                f"{row['mean'][figure]:.4f} +- {row['deviation'][figure]:.4f}"
+            return results.format_mean(
+                row["mean"][figure],
+                row["deviation"][figure],
+                len(row["by_seed"][figure]),
             )
 
         weights = row.get("attention_parameters")

@@ -114,6 +114,18 @@ def format_figures(found):
     return "\n".join(lines)
 
 
+def format_mean(mean, deviation, count):
+    """Returns a mean over seeds as text, with its spread where there is one.
+
+    Args:
+        mean: float.
+        deviation: float, the standard deviation over the seeds.
+        count: int, how many seeds; one has no spread.
+    """
+    spread = f" +- {deviation:.4f}" if count > 1 else ""
+    return f"{mean:.4f}{spread}"
+
+
 def format_intervals(found):
     """Returns the intervals of a result as lines of text.
 

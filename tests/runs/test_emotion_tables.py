@@ -74,6 +74,16 @@ def test_a_table_has_seeds_baselines_and_the_papers_values(tmp_path):
     # Seeds first: 0.3 and 0.6.
     assert "0.4500 +- 0.1500 | - | 2 | - |" in lines[3]
     assert (tmp_path / "table.md").read_text() == text + "\n"
+    # One seed has no spread, nor has the regression, which draws nothing.
+    write(tmp_path / "mha" / "seed_1", report((0.1, 0.1)))
+    baselines = emotion_tables.baseline_facts(
+        [{"figures": {"logistic": {"accuracy": {"values": [0.6]}}}}]
+    )
+    text = emotion_tables.write_table(
+        settings, emotion_tables.MODULES, baselines
+    )
+    assert "| 0.1000 | 0.1000 | 1 |" in text
+    assert "| 0.6000 | - | 1 | - |" in text
     write(tmp_path / "sga" / "seed_0", report((0.5, 0.4), corpus={"all": 1}))
     with pytest.raises(ValueError, match="is not that of the rows before"):
         emotion_tables.write_table(settings, emotion_tables.MODULES)
