@@ -19,6 +19,19 @@ QUANTIZATIONS = ("int8", "dynamic")
 TOLERANCE = 1e-5
 
 
+def check_backend():
+    """Raises a `RuntimeError` if Keras does not run on TensorFlow."""
+    import keras
+
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise RuntimeError(
+            "Exports are written by TensorFlow: set KERAS_BACKEND=tensorflow, "
+            "which loads presets of other backends too. "
+            f"Received: backend={backend!r}"
+        )
+
+
 class Format:
     """A way to keep a classifier where there is no Keras.
 

@@ -2,7 +2,7 @@
 
 import pathlib
 
-from audio_tf.export.base import QUANTIZATIONS
+from audio_tf.export.base import QUANTIZATIONS, check_backend
 from audio_tf.export.litert import LiteRT
 from audio_tf.export.onnx import ONNX
 from audio_tf.export.openvino import OpenVINO
@@ -60,6 +60,7 @@ def check(format, quantize=None):
 
     Raises:
         ImportError: if a package of the format is not installed.
+        RuntimeError: if Keras does not run on TensorFlow.
         ValueError: if there is no such format, or it cannot be quantized in
             this way.
     """
@@ -77,6 +78,7 @@ def check(format, quantize=None):
     reason = FORMATS[format].unquantizable.get(quantize)
     if reason is not None:
         raise ValueError(f"{format} cannot be {quantize}: {reason}")
+    check_backend()
     FORMATS[format].check_installed()
 
 

@@ -7,7 +7,6 @@ import os
 import pathlib
 import tempfile
 
-import keras
 import tensorflow as tf
 
 from audio_tf.export import (
@@ -18,6 +17,7 @@ from audio_tf.export import (
     streaming,
     warmup,
 )
+from audio_tf.export.base import check_backend
 from audio_tf.export.loading import METADATA, versions
 from audio_tf.terminal import first_line
 
@@ -113,12 +113,7 @@ def export(
             as `stream` where a frame looks ahead or `explain` where there
             are no gradients, or `check` finds a problem.
     """
-    if keras.backend.backend() != "tensorflow":
-        raise RuntimeError(
-            "A SavedModel is written by TensorFlow: set "
-            "KERAS_BACKEND=tensorflow. "
-            f"Received: backend={keras.backend.backend()!r}"
-        )
+    check_backend()
     folder = check_write(model, path, version, stream, max_clip_s, explain)
     path = folder.parent
     stored = versions(path)

@@ -259,6 +259,12 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
                 "--distribution needs KERAS_BACKEND=jax here. Received: "
                 f"distribution={self.distribution!r}, backend {backend!r}"
             )
+        if self.export and backend != "tensorflow":
+            raise ValueError(
+                "--export needs KERAS_BACKEND=tensorflow. Train without it, "
+                "and without the variable run `audio-tf export` on the "
+                f"preset. Received: export=True, backend {backend!r}"
+            )
         if self.schedule == "plateau" and places(self)[1] > 1:
             raise ValueError(
                 "--schedule plateau reads what host 0 writes, and is of one "

@@ -183,6 +183,21 @@ def test_nothing_is_written_for_flags_that_do_not_fit(
     assert written == [] and len(list(tmp_path.iterdir())) == 1
 
 
+def test_exports_are_tensorflows(tmp_path, monkeypatch, capsys):
+    """Another backend is refused before a model is loaded or converted."""
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    monkeypatch.delattr(classifiers, "load_trained")
+    for name in formats.FORMATS:
+        with pytest.raises(RuntimeError, match="set KERAS_BACKEND=tensorflow"):
+            formats.convert(None, tmp_path / "model", name)
+        arguments = ["export", str(tmp_path), "--model", "lost"]
+        assert cli.main([*arguments, "--format", name]) == 2
+        assert "set KERAS_BACKEND=tensorflow" in capsys.readouterr().err
+    with pytest.raises(RuntimeError, match="set KERAS_BACKEND=tensorflow"):
+        audio_export.export(None, tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_threads_that_a_runtime_does_not_take_are_refused(tmp_path):
     (tmp_path / "model.onnx").touch()
     for path, number in ((tmp_path, 2), (tmp_path / "model.onnx", 0)):

@@ -460,6 +460,13 @@ def test_one_process_alone_is_at_work_on_a_run(tmp_path, capsys):
     assert [each.name for each in out.iterdir()] == ["history.csv"]
 
 
+def test_training_on_jax_refuses_an_export_at_once(classes, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match="--export needs KERAS_BACKEND=tensor"):
+        classes["train"](export=True)
+    assert not classes["train"](export=False).export
+
+
 def test_of_several_hosts_the_first_holds_the_run(classes, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     monkeypatch.setattr(runs.distribution, "check_environment", lambda: None)
