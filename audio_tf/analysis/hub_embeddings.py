@@ -11,6 +11,7 @@ import keras_hub
 import numpy as np
 from keras import ops
 
+from audio_tf import compiling
 from audio_tf.layers import MaskedMean
 
 # Attributes of KerasHub's models that hold their blocks: of text on the
@@ -181,7 +182,7 @@ class HubEncoder:
                 f"{[each.name for each in self.backbone.inputs]}"
             )
         self.model = PooledLayers(self.backbone, find_blocks(self.backbone))
-        self.model.compile(jit_compile=False)
+        self.model.compile(jit_compile=compiling.jit_compile())
         if kind == "image":
             self.inputs = self.image_inputs
             self.preprocess = keras_hub.layers.ImageConverter.from_preset(

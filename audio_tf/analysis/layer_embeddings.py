@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+from audio_tf import compiling
 from audio_tf.audio.chunking import Cutting, chunk_starts
 from audio_tf.data.feature_cache import own_config
 from audio_tf.layers import MaskedMean
@@ -68,7 +69,7 @@ class LayerEmbeddings:
         )
         self.dim = pooled.shape[-1]
         self.model = keras.Model(inputs, pooled)
-        self.model.compile(jit_compile=False)
+        self.model.compile(jit_compile=compiling.jit_compile())
 
     @property
     def weights(self):

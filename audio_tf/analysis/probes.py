@@ -11,6 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from audio_tf import compiling
 from audio_tf.data.feature_cache import own_config
 from audio_tf.data.frame_labels import PADDING_LABEL
 from audio_tf.layers import FrameMask, MaskedMean
@@ -179,7 +180,7 @@ def train(
             from_logits=True, ignore_class=PADDING_LABEL
         ),
         metrics=[RealAccuracy()],
-        jit_compile=False,
+        jit_compile=compiling.jit_compile(),
     )
     best = keras.callbacks.EarlyStopping(
         "val_accuracy", mode="max", patience=epochs, restore_best_weights=True
@@ -259,7 +260,7 @@ class FrozenFeatures:
         else:
             outputs, _ = encoder.hidden_states(inputs)[layer]
         self.model = keras.Model(inputs, outputs)
-        self.model.compile(jit_compile=False)
+        self.model.compile(jit_compile=compiling.jit_compile())
 
     @property
     def weights(self):

@@ -10,7 +10,7 @@ import zlib
 import keras
 import numpy as np
 
-from audio_tf import analysis, files, intervals, metrics
+from audio_tf import analysis, compiling, files, intervals, metrics
 from audio_tf.analysis import figures
 from audio_tf.models import (
     GaussianAdaptiveDecoder,
@@ -70,7 +70,7 @@ def train_fold(name, fold, embedded, settings, folder):
         make_optimizer(settings.learning_rate, settings.weight_decay),
         make_loss(settings.focal_gamma),
         metrics=["accuracy"],
-        jit_compile=False,
+        jit_compile=compiling.jit_compile(),
     )
     best = keras.callbacks.EarlyStopping(
         "val_accuracy",

@@ -78,10 +78,9 @@ class ModelSettings(Settings):
         """Returns whether the steps of training are compiled by XLA."""
         if "jit_compile" in self.given:
             return self.jit_compile
-        import keras
+        from audio_tf import compiling
 
-        # Else JAX would run each operation by itself, a hundred times slower.
-        return self.jit_compile or keras.backend.backend() == "jax"
+        return self.jit_compile or compiling.jit_compile()
 
     def model_options(self):
         """Returns a dict of the arguments of the model that were given."""
