@@ -48,7 +48,7 @@ def clip_dataset(names, *beside):
     return tf.data.Dataset.from_tensor_slices(tuple(given))
 
 
-def training_batches(clips, to_rows, size, batch_size, seed=None):
+def training_batches(clips, to_rows, size, batch_size, seed=None, widths=None):
     """Makes batches of the rows of clips.
 
     Args:
@@ -61,6 +61,8 @@ def training_batches(clips, to_rows, size, batch_size, seed=None):
         seed: int. If given, clips and chunks are shuffled, in another order
             in each pass: clips among all, and chunks among those that are
             `SHUFFLED_SAMPLES` together. `None` keeps the order.
+        widths: int array in ascending order. If given, whole clips are padded
+            to the next of these, of which the last is wide enough for all.
 
     Returns:
         `tf.data.Dataset`.
@@ -70,7 +72,26 @@ def training_batches(clips, to_rows, size, batch_size, seed=None):
     to_rows = tf.autograph.experimental.do_not_convert(to_rows)
     rows = clips.map(to_rows, tf.data.AUTOTUNE).unbatch()
     if size is None:
-        return rows.padded_batch(batch_size).prefetch(tf.data.AUTOTUNE)
+        batches = rows.padded_batch(batch_size)
+        if widths is not None:
+            batches = batches.map(
+                lambda x, *beside: (widened(x, widths), *beside)
+            )
+        return batches.prefetch(tf.data.AUTOTUNE)
     if seed is not None:
         rows = rows.shuffle(max(SHUFFLED_SAMPLES // size, batch_size), seed)
     return rows.batch(batch_size).prefetch(tf.data.AUTOTUNE)
+
+
+def widened(x, widths):
+    """Pads a batch of whole clips to the next of some widths.
+
+    Args:
+        x: dict of `waveform`, `(batch, samples)`, and of `lengths`.
+        widths: int array in ascending order.
+    """
+    samples = tf.shape(x["waveform"])[1]
+    widths = tf.constant(widths, tf.int32)
+    width = widths[tf.searchsorted(widths, samples[None])[0]]
+    waveform = tf.pad(x["waveform"], [[0, 0], [0, width - samples]])
+    return {**x, "waveform": waveform}

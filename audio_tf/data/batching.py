@@ -96,3 +96,22 @@ def rows_of(batch):
         Int64 array `(2, batch)`.
     """
     return batch[:, batch[0] >= 0]
+
+
+def with_rests_joined(batches, batch_size):
+    """Puts the rows of batches that are not full into as few as can be.
+
+    Args:
+        batches: list of int arrays `(batch,)`, not empty, in the order of the
+            lengths of their clips.
+        batch_size: int.
+
+    Returns:
+        List of int arrays alike. Those that were full come first.
+    """
+    full = [rows for rows in batches if len(rows) == batch_size]
+    rests = [rows for rows in batches if len(rows) < batch_size]
+    if not rests:
+        return full
+    rows = np.concatenate(rests)
+    return full + np.split(rows, range(batch_size, len(rows), batch_size))

@@ -6,8 +6,14 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from audio_tf import compiling
 from audio_tf.audio.chunking import chunk_starts, in_samples, kept_chunks
-from audio_tf.data.batching import Buffers, rows_dataset, rows_of
+from audio_tf.data.batching import (
+    Buffers,
+    rows_dataset,
+    rows_of,
+    with_rests_joined,
+)
 from audio_tf.data.clips import limit_to_model
 from audio_tf.data.shares import WHOLE
 from audio_tf.ops.checks import check_sizes
@@ -201,7 +207,9 @@ class Chunks:
     def batch_rows(self, order, batch_size, full_batches=False):
         """Cuts an order of chunks into batches.
 
-        Whole clips of like length are put together.
+        Whole clips of like length are put together. On JAX, which compiles
+        for each shape, what fills no batch of its length is put together over
+        all lengths: one more shape at most than there are lengths.
 
         Args:
             order: int array, indices of chunks.
@@ -225,6 +233,8 @@ class Chunks:
             rows = order[buckets == bucket]
             cuts = range(batch_size, len(rows), batch_size)
             batches += np.split(rows, cuts)
+        if compiling.jit_compile():
+            batches = with_rests_joined(batches, batch_size)
         if full_batches:
             batches = [rows for rows in batches if len(rows) == batch_size]
         return batches

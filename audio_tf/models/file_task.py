@@ -8,7 +8,7 @@ import itertools
 import keras
 import numpy as np
 
-from audio_tf import compat
+from audio_tf import compat, compiling
 from audio_tf.audio.kept import KeptAudio
 from audio_tf.audio.scoring import compute, longest_clip
 from audio_tf.audio.sources import Source
@@ -133,6 +133,9 @@ class FileTask:
             self.preprocessor.audio_converter.chunk_samples,
             clips.rows_of(batch_size),
             clips.seed_of(shuffle),
+            compiling.widths(longest_clip(self))
+            if compiling.jit_compile()
+            else None,
         )
         quiet = kwargs.get("steps_per_epoch") is None
         silencer = compat.quiet_end_of_data if quiet else contextlib.nullcontext

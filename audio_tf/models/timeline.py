@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from audio_tf import compiling
 from audio_tf.audio import sources
 from audio_tf.audio.chunking import Cutting
 from audio_tf.audio.scoring import (
@@ -26,7 +27,9 @@ class FrameClassifier(ClipClassifier):
     embeds = True
 
     def score_batch(self, inputs):
-        return keras.Model.predict_on_batch(self, inputs)
+        filled = compiling.few_shapes(inputs, self.max_samples)
+        scores = keras.Model.predict_on_batch(self, filled)
+        return scores[: num_rows(inputs)]
 
     def embed_batch(self, inputs):
         """Pools the frames of a batch of waveforms.
@@ -37,8 +40,12 @@ class FrameClassifier(ClipClassifier):
         Returns:
             Floating tensor `(batch, dim)`, of the dtype of the pooler.
         """
-        frames = self.frame_model.predict_on_batch(inputs)
-        return self.pooler(frames["sequence_output"], mask=frames["frame_mask"])
+        filled = compiling.few_shapes(inputs, self.max_samples)
+        frames = self.frame_model.predict_on_batch(filled)
+        pooled = self.pooler(
+            frames["sequence_output"], mask=frames["frame_mask"]
+        )
+        return pooled[: num_rows(inputs)]
 
     def score_and_embed_batch(self, inputs):
         pooled = self.embed_batch(inputs)
@@ -140,8 +147,14 @@ class FrameClassifier(ClipClassifier):
         step, spans, scores, done = self.backbone.output_frame_size, [], [], 0
         for first in range(0, len(chunks), BATCH_SIZE):
             rows = chunks[first : first + BATCH_SIZE]
-            frames = self.frame_model.predict_on_batch(rows)["sequence_output"]
-            found = ops.convert_to_numpy(self.score_frames(frames))
+            inputs = rows
+            if self.chunk_s is None:
+                lengths = np.full(len(rows), rows.shape[1], "int32")
+                inputs = {"waveform": rows, "lengths": lengths}
+            filled = compiling.few_shapes(inputs, self.max_samples)
+            frames = self.frame_model.predict_on_batch(filled)
+            scores_of = self.score_frames(frames["sequence_output"])
+            found = ops.convert_to_numpy(scores_of)[: len(rows)]
             for start, each in zip(starts[first:], found):
                 stop = min(start + rows.shape[1], len(audio))
                 for number, row in enumerate(each):
@@ -152,3 +165,8 @@ class FrameClassifier(ClipClassifier):
                         scores.append(row)
                 done = max(done, int(stop))
         return spans, np.stack(scores)
+
+
+def num_rows(inputs):
+    """Returns the rows of a batch, as `score_batch` takes it."""
+    return len(inputs["waveform"] if isinstance(inputs, dict) else inputs)

@@ -556,6 +556,35 @@ def test_score_of_a_clip_is_the_mean_over_its_chunks(
     assert model.verbose == 0
 
 
+def test_what_fills_no_batch_goes_together_on_jax(whole, monkeypatch):
+    """Each shape would be compiled: one for each length, and one more."""
+    chunks, audio = whole
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    for batch_size, shapes in ((3, 6), (2, 6), (50, 1)):
+        dataset = chunks.dataset(batch_size, shuffle=True, seed=3)
+        found, orders = set(), []
+        for _ in range(3):
+            batches = list(dataset.as_numpy_iterator())
+            assert len(batches) == chunks.num_batches(batch_size)
+            assert len(batches) == -(-len(audio) // batch_size)
+            found |= {inputs["waveform"].shape for inputs, _ in batches}
+            orders.append(
+                [
+                    int(length)
+                    for inputs, _ in batches
+                    for length in inputs["lengths"]
+                ]
+            )
+            assert sorted(orders[-1]) == sorted(map(len, audio))
+        assert len(found) <= shapes, (batch_size, found)
+        assert orders[0] != orders[1]
+        full = chunks.batch_rows(np.arange(len(audio)), batch_size, True)
+        assert len(full) == len(audio) // batch_size
+        scores = chunking.score_clips(FakeModel(), chunks, batch_size)
+        expected = [naive_score(samples) for samples in audio]
+        np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_score_of_a_whole_clip(whole, batch_size):
     chunks, audio = whole

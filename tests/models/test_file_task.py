@@ -300,6 +300,24 @@ def test_whole_clips_are_padded(files, backbone, given):
     assert not first["waveform"][1, 7:].any()
 
 
+def test_whole_clips_have_few_widths_on_jax(files, monkeypatch, given):
+    """Each width would be compiled; what is too long still is left out."""
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    for limit, width in (({}, 1_536), ({"made_for_frames": 138}, 1_518)):
+        table = {"attention": "random_synthesizer", **limit} if limit else {}
+        whole = AudioClassifier(
+            tiny.backbone(**table), labels=LABELS, chunk_s=None
+        )
+        whole.fit(files, NAMES, batch_size=3, shuffle=False)
+        (first, _), (second, _) = given["x"].as_numpy_iterator()
+        assert first["waveform"].shape == (3, width)
+        assert second["waveform"].shape == (2, 640)
+        assert first["lengths"].tolist() == SIZES[:3]
+        audio = soundfile.read(files[0], dtype="float32")[0]
+        np.testing.assert_array_equal(first["waveform"][0, :1_511], audio)
+        assert not first["waveform"][0, 1_511:].any()
+
+
 def test_a_fit_with_validation_by_clips(files, classifier):
     """All of Keras' own loop, with the figures of `evaluate`."""
     expected = classifier.evaluate(files, NAMES, verbose=0, return_dict=True)

@@ -153,6 +153,61 @@ def test_a_clip_that_is_too_long_leaves_the_others_alone(rng):
     assert "error" not in chunked.classify(pair[0])
 
 
+@pytest.mark.parametrize("chunk_s", [None, 0.1])
+def test_few_shapes_are_compiled_on_jax(chunk_s, rng, backbone, monkeypatch):
+    """Rows and samples that fill a batch up change nothing."""
+    model = AudioClassifier(backbone, labels=["dog", "rain"], chunk_s=chunk_s)
+    clips = [
+        (rng.uniform(-0.5, 0.5, size).astype("float32"), RATE_HZ)
+        for size in (513, 700, 1_111, 530, 601, 640, 513, 999, 1_200)
+    ]
+
+    def answers():
+        for method in (model.classify, model.embed, model.timeline):
+            yield [method(clip) for clip in clips]
+            # Files that are scored together.
+            yield method(clips)
+
+    expected = list(answers())
+    shapes, predict = set(), keras.Model.predict_on_batch
+
+    def noted(model, x):
+        waveform = x["waveform"] if isinstance(x, dict) else x
+        shapes.add((model.name, *waveform.shape))
+        return predict(model, x)
+
+    monkeypatch.setattr(keras.Model, "predict_on_batch", noted)
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    for one, other in zip(answers(), expected, strict=True):
+        assert_close(one, other)
+    found = {shape[1:] for shape in shapes}
+    if chunk_s is None:
+        # Alone, and the rows of all together.
+        assert found == {
+            *((1, width) for width in (640, 768, 1_024, 1_280)),
+            (16, 1_280),
+        }
+    else:
+        assert all(rows.bit_count() == 1 for rows, _ in found), found
+
+
+def assert_close(one, other):
+    """Compares answers of whatever structure to 1e-5."""
+    if isinstance(one, dict):
+        assert set(one) == set(other)
+        one, other = (
+            [each[key] for key in sorted(one)] for each in (one, other)
+        )
+    if isinstance(one, list):
+        assert len(one) == len(other)
+        for pair in zip(one, other):
+            assert_close(*pair)
+    elif isinstance(one, str):
+        assert one == other
+    else:
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
 def test_files_are_decoded_a_few_ahead(monkeypatch):
     """However many there are, few are in memory."""
     asked = []
