@@ -32,7 +32,8 @@ def of_torch(function, x):
     torch = importlib.import_module("torch")
     x = keras.ops.convert_to_tensor(x).detach().requires_grad_()
     with torch.enable_grad():
-        total = keras.ops.sum(function(x))
+        # A sum with zeros of `x`, or there may be nothing to go back along.
+        total = keras.ops.sum(function(x)) + 0.0 * keras.ops.sum(x)
     return torch.autograd.grad(total, x)[0]
 
 

@@ -240,8 +240,10 @@ def gradients(layer, x, mask, scale=1.0):
 
         x = torch.tensor(x, requires_grad=True)
         loss = scale * sum_of_squares(layer(x, mask=mask), mask)
-        loss.backward()
-        found = [x.grad, *(w.value.grad for w in weights)]
+        # Not `backward`, which would add to what the last call has found.
+        found = torch.autograd.grad(
+            loss, [x, *(w.value for w in weights)], allow_unused=True
+        )
     return loss, [None if g is None else ops.convert_to_numpy(g) for g in found]
 
 

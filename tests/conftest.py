@@ -7,6 +7,7 @@ import os
 import pathlib
 import runpy
 import shutil
+import sys
 import unittest.mock
 
 import numpy as np
@@ -182,6 +183,31 @@ def whole_layers(request, monkeypatch):
     monkeypatch.setattr(
         keras.Layer, "__call__", jax_programs.whole(keras.Layer.__call__)
     )
+
+
+@pytest.fixture(autouse=True)
+def tests_look_at_tensors(monkeypatch):
+    """On Torch a test may ask NumPy for a tensor; `audio_tf` may not.
+
+    Of itself Torch gives none that has a gradient, is on a GPU, or is
+    bfloat16: code must call `ops.convert_to_numpy`.
+    """
+    import keras
+
+    if keras.backend.backend() != "torch":
+        return
+    import torch
+
+    def array(tensor, dtype=None, copy=None):
+        caller = sys._getframe(1).f_globals["__name__"]
+        if caller.startswith("audio_tf"):
+            raise TypeError(f"{caller} gives NumPy a tensor of Torch")
+        tensor = tensor.detach().cpu()
+        if tensor.dtype == torch.bfloat16:
+            tensor = tensor.float()
+        return np.array(tensor.numpy(), dtype)
+
+    monkeypatch.setattr(torch.Tensor, "__array__", array)
 
 
 @pytest.fixture(autouse=True)

@@ -247,7 +247,7 @@ class RandomSynthesizerAttention(SelfAttention):
         table = initializer(shape, dtype=dtype)
         if self.patterns is None:
             return table
-        table = np.array(table)
+        table = np.array(ops.convert_to_numpy(table))
         heads = crafted.logits(
             self.patterns, self.pattern_logits, self.max_length
         )
@@ -308,7 +308,9 @@ class RandomSynthesizerAttention(SelfAttention):
         if mask is None or "end" not in self.anchors:
             return mix_real(weights, dropped, value, real)
         # The end of each clip comes to the end of the table.
-        at_end = np.array([a == "end" for a in self.anchors], "int32")
+        at_end = ops.convert_to_tensor(
+            [int(anchor == "end") for anchor in self.anchors], dtype="int32"
+        )
         shift = ops.expand_dims(length - end_of(mask), 1) * at_end  # (B, H)
         real = ops.broadcast_to(real, ops.shape(value[..., :1]))
         mixed = mix_real(

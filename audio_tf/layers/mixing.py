@@ -298,9 +298,13 @@ class BetweenClassMixing(PairMixing):
         if self.weighting is None:
             power = ops.mean(ops.square(x), axis=-1)
         else:
-            real, imaginary = ops.rfft(x * self.window.astype("float32"))
+            window, bin_weights = (
+                ops.convert_to_tensor(constant, dtype="float32")
+                for constant in (self.window, self.bin_weights)
+            )
+            real, imaginary = ops.rfft(x * window)
             power = ops.square(real) + ops.square(imaginary)
-            power = ops.sum(power * self.bin_weights.astype("float32"), axis=-1)
+            power = ops.sum(power * bin_weights, axis=-1)
         whole = ops.maximum((lengths - half) // half, 1)
         inside = masks.from_lengths(whole, count - 1)
         power = ops.max(ops.where(inside, power, 0.0), axis=1, keepdims=True)

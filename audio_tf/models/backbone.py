@@ -90,9 +90,6 @@ class AudioBackbone(
     """
 
     sample_rate_hz = None
-    features = None
-    encoder = None
-    frontend = None
     # Without attention; a model that has any says what it has.
     blocks = ()
     attention = None
@@ -116,6 +113,10 @@ class AudioBackbone(
             dtype=dtype,
             name=name,
         )
+        # None of the class: Torch would find that before a model's own layer.
+        for name in ("features", "encoder", "frontend"):
+            if not hasattr(type(self), name):
+                setattr(self, name, None)
         freeze_layers(self, trainable)
         compat.settle_dtypes(self)
 

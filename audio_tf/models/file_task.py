@@ -35,14 +35,14 @@ class FileTask:
     is a `ClipClassifier` and a `keras.Model`.
     """
 
-    _preprocessor = None
     # Makes a source of a name; within `fit` one that keeps what it decodes.
     _source_of = Source
 
     @property
     def preprocessor(self):
         """The `AudioClassifierPreprocessor`, or `None`."""
-        return self._preprocessor
+        # No attribute of the class: Torch would find it before the layer.
+        return getattr(self, "_preprocessor", None)
 
     @preprocessor.setter
     def preprocessor(self, value):

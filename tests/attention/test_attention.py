@@ -494,6 +494,11 @@ def test_dropout_keeps_the_mean(name, rng):
 @every
 def test_half_precision_is_close(name, rng):
     layer = make(name)
+    if mechanism_of(name) in naive.HASHES:
+        # Chosen keys jump where two are close: no luck of a backend's draws.
+        for weight in layer.weights:
+            drawn = rng.standard_normal(weight.shape).astype("float32")
+            weight.assign(np.std(numpy(weight.value)) * drawn)
     for dtype, step in (("float16", 4e-3), ("bfloat16", 4e-2)):
         half = make(name, dtype=f"mixed_{dtype}")
         half.set_weights(layer.get_weights())

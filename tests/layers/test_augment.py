@@ -4,6 +4,7 @@ import keras
 import naive
 import numpy as np
 import pytest
+from keras import ops
 
 from audio_tf import layers
 from audio_tf.layers import (
@@ -42,6 +43,11 @@ PAIRS = {
 EVERY = {**WAVEFORM, **SPECTROGRAM, **PAIRS}
 REAL = np.array([N, 17, 0], "int32")
 REAL_FRAMES = np.array([T, 5, 0])
+
+
+def tensors(*arrays):
+    """Functions take these; a layer makes them of what it is called with."""
+    return map(ops.convert_to_tensor, arrays)
 
 
 def waves(rng, batch=B, samples=N):
@@ -234,7 +240,7 @@ def test_polarity_turns_about_half(rng):
 @pytest.mark.parametrize("wrap", [False, True])
 def test_shift_against_a_loop(wrap, rng):
     x, offsets = waves(rng), np.array([[4], [-6], [3]], "int32")
-    found = np.asarray(augment_waveform.shift(x, REAL, offsets, wrap))
+    found = np.asarray(augment_waveform.shift(*tensors(x, REAL, offsets), wrap))
     expected = np.zeros_like(x)
     for b, size in enumerate(REAL):
         for n in range(size):
@@ -293,7 +299,7 @@ def test_speed_against_a_loop(interpolation, rng):
     step = np.array([[3072], [5325], [4096]], "int32")
     start = np.array([[0.5], [0.9], [0.0]], "float32")
     y, lengths = augment_speed.change_speed(
-        x, REAL, step, start, 11, interpolation
+        *tensors(x, REAL, step, start), 11, interpolation
     )
     skipped = [5, 0, 0]  # of 39 samples 10 do not fit: floor(0.5 * 11)
     for b in range(B):
@@ -309,7 +315,7 @@ def test_positions_are_exact_in_long_clips():
     index = np.array([[0, 4_095, 4_096, 2**24 - 3, 2**24 + 5]], "int32")
     for step in (410, 3_687, 4_096, 4_505):
         whole, rest = augment_speed.positions(
-            index, np.array([[step]], "int32")
+            *tensors(index, np.array([[step]], "int32"))
         )
         product = index[0].astype("int64") * step
         np.testing.assert_array_equal(np.asarray(whole)[0], product // 4_096)
@@ -317,7 +323,7 @@ def test_positions_are_exact_in_long_clips():
             np.asarray(rest)[0], product % 4_096 / 4_096
         )
         found = augment_speed.length_at_speed(
-            index[0], np.array([[step]], "int32")
+            *tensors(index[0], np.array([[step]], "int32"))
         )
         expected = -(-index[0].astype("int64") * 4_096 // step)
         np.testing.assert_array_equal(np.asarray(found), expected)
@@ -344,7 +350,7 @@ def test_noise_has_the_ratio_it_was_asked_for(rng):
     x = waves(rng)
     noise = 100.0 * waves(rng)
     snr_db = np.array([[6.0], [-3.0], [0.0]], "float32")
-    y = np.asarray(augment_waveform.add_noise(x, REAL, noise, snr_db))
+    y = np.asarray(augment_waveform.add_noise(*tensors(x, REAL, noise, snr_db)))
     for b, size in enumerate(REAL[:2]):
         added = (y - x)[b, :size]
         ratio = np.sum(x[b, :size] ** 2) / np.sum(added**2)
@@ -352,7 +358,9 @@ def test_noise_has_the_ratio_it_was_asked_for(rng):
         # The noise itself, and nothing else.
         assert np.corrcoef(added, noise[b, :size])[0, 1] > 0.99999
         assert (y[b, size:] == 0).all()
-    still = np.asarray(augment_waveform.add_noise(x, REAL, 0.0 * noise, snr_db))
+    still = np.asarray(
+        augment_waveform.add_noise(*tensors(x, REAL, 0.0 * noise, snr_db))
+    )
     np.testing.assert_array_equal(still[0], x[0])
     quiet = layers.AdditiveNoise(seed=1)(0.0 * x, training=True)[0]
     assert (np.abs(np.asarray(quiet)) < 1e-12).all()
@@ -442,7 +450,7 @@ def test_warp_against_a_loop(rng):
     bins, share = 17, 0.6
     x = rng.standard_normal((2, T, bins)).astype("float32")
     factors = np.array([[0.9], [1.1]], "float32")
-    found = np.asarray(augment_spectrogram.warp(x, factors, share))
+    found = np.asarray(augment_spectrogram.warp(*tensors(x, factors), share))
     top = bins - 1
     for b, a in enumerate((0.9, 1.1)):
         corner = share * top * min(a, 1.0)
@@ -456,7 +464,8 @@ def test_warp_against_a_loop(rng):
             part = source - low
             expected = (1 - part) * x[b, :, low] + part * x[b, :, low + 1]
             np.testing.assert_allclose(found[b, :, k], expected, atol=1e-4)
-    same = augment_spectrogram.warp(x, np.ones((2, 1), "float32"), share)
+    ones = np.ones((2, 1), "float32")
+    same = augment_spectrogram.warp(*tensors(x, ones), share)
     np.testing.assert_allclose(np.asarray(same), x, atol=1e-5)
 
 
@@ -497,7 +506,7 @@ def test_between_class_mixing_is_the_papers(weighting, rng):
         naive_level_db(x[b].astype("float64"), real[b], 4, weighting)
         for b in range(6)
     ]
-    found = np.asarray(layer.level_db(x, real))[:, 0]
+    found = np.asarray(layer.level_db(*tensors(x, real)))[:, 0]
     np.testing.assert_allclose(found, level, atol=1e-3)
 
     t = np.eye(6, dtype="float32")
@@ -507,7 +516,11 @@ def test_between_class_mixing_is_the_papers(weighting, rng):
         r = float(targets[b, b])
         others = [c for c in range(6) if c != b and targets[b, c] > 0]
         if not others:
-            np.testing.assert_allclose(y[b], x[b], atol=1e-5)
+            # Alone, or with itself at a share that the targets do not tell:
+            # 1 / |(p, 1 - p)| is from 1 to the root of 2.
+            loudness = (y[b] @ x[b]) / (x[b] @ x[b])
+            assert 1 - 1e-5 < loudness < np.sqrt(2) + 1e-5
+            np.testing.assert_allclose(y[b], loudness * x[b], atol=1e-5)
             continue
         (c,) = others
         mixed += 1

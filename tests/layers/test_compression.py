@@ -83,6 +83,13 @@ def gradients(layer, x, mask):
             tape.watch(x)
             total = tf.reduce_sum(layer(x, mask=mask) ** 2)
         return tape.gradient(total, [x, *layer.trainable_variables])
+    if keras.backend.backend() == "torch":
+        import torch
+
+        x = torch.tensor(x, requires_grad=True)
+        total = (layer(x, mask=mask) ** 2).sum()
+        weights = [weight.value for weight in layer.trainable_variables]
+        return torch.autograd.grad(total, [x, *weights])
     jax = pytest.importorskip("jax")
 
     def total(x, weights):
