@@ -93,10 +93,17 @@ test-app:
 	$(MAKE) VENV=$(VENV)-app EXTRAS=test,app,browser $(VENV)-app/.installed
 	$(VENV)-app/bin/pytest tests/app
 
-# The same models by other libraries, with PyTorch for processors alone.
+# The same models by other libraries, with PyTorch for processors alone; and
+# ours on it: what TensorFlow has stored, and the contracts.
+TORCH_TESTS = tests/test_compatibility.py tests/models/test_backbones.py \
+    tests/models/test_explaining.py tests/attention/test_attention.py \
+    tests/attention/test_synthesizers.py tests/layers/test_augment.py \
+    tests/test_optimizers.py tests/ops
 test-peers:
 	$(MAKE) VENV=$(VENV)-peers EXTRAS=test,peers $(VENV)-peers/.installed
 	$(VENV)-peers/bin/pytest tests/peers
+	KERAS_BACKEND=torch $(VENV)-peers/bin/pytest -n 2 --dist worksteal \
+	    -m "not slow and not long and not one_backend" $(TORCH_TESTS)
 
 # Whole runs of `audio-tf score` and `prepare`, on Beam's runner for one machine.
 test-beam: $(VENV)/.installed

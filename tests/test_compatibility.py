@@ -12,6 +12,7 @@ import importlib.util
 import json
 import pathlib
 
+import keras
 import numpy as np
 import pytest
 
@@ -23,6 +24,11 @@ write = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(write)
 # Of float32 on any machine and backend, relative and absolute.
 TOLERANCE = 1e-5
+# From one seed each backend draws other frames to be masked.
+DRAWN = {
+    f"pretraining.keras/{key}"
+    for key in ("masked_features", "masked_frames", "reconstruction")
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +45,14 @@ def test_stored_models_give_their_stored_outputs(loaded):
     with np.load(FOLDER / "arrays.npz") as file:
         arrays = dict(file)
     compared = set(write.inputs())
+    foreign = keras.backend.backend() != "tensorflow"
     for name, model in loaded.items():
         for key, found in write.outputs(model, arrays).items():
             compared.add(f"{name}/{key}")
             stored = arrays[f"{name}/{key}"]
+            assert np.isfinite(found).all() and found.shape == stored.shape
+            if foreign and f"{name}/{key}" in DRAWN:
+                continue
             np.testing.assert_allclose(
                 found,
                 stored,

@@ -78,6 +78,23 @@ def test_every_backbone_has_a_small_form():
             assert (found is not None) is attends
 
 
+@all_backbones
+def test_no_attribute_of_a_class_hides_a_layer(name):
+    """Torch keeps layers where an attribute of the class is found first."""
+    model = built(name)
+    if model.takes == "waveform":
+        model = models.AudioClassifier(model, 3)
+        assert model.preprocessor is not None
+    for part in (model, *model._flatten_layers(include_self=False)):
+        for attribute, value in {
+            **vars(part),
+            **vars(part).get("_modules", {}),
+        }.items():
+            if isinstance(value, keras.Layer):
+                assert getattr(part, attribute) is value
+                assert not hasattr(type(part), attribute), attribute
+
+
 def test_a_rate_may_be_the_same_for_all_of_a_class():
     class Fixed(models.AudioBackbone):
         sample_rate_hz = 8_000
