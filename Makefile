@@ -98,7 +98,7 @@ test-app:
 TORCH_TESTS = tests/test_compatibility.py tests/models/test_backbones.py \
     tests/models/test_explaining.py tests/attention/test_attention.py \
     tests/attention/test_synthesizers.py tests/layers/test_augment.py \
-    tests/test_optimizers.py tests/ops
+    tests/runs/test_callbacks.py tests/test_optimizers.py tests/ops
 test-peers:
 	$(MAKE) VENV=$(VENV)-peers EXTRAS=test,peers $(VENV)-peers/.installed
 	$(VENV)-peers/bin/pytest tests/peers

@@ -1,5 +1,6 @@
 """Callbacks of training: validation, checkpoints, time left."""
 
+import importlib
 import pathlib
 import statistics
 import time
@@ -111,7 +112,8 @@ def clip_loss(loss, targets, scores):
         float.
     """
     scores = np.asarray(scores, "float32")
-    return float(np.mean(keras.losses.get(loss)(targets, scores)))
+    value = keras.losses.get(loss)(targets, scores)
+    return float(np.mean(keras.ops.convert_to_numpy(value)))
 
 
 class EpochSeeds(keras.callbacks.Callback):
@@ -129,14 +131,13 @@ class EpochSeeds(keras.callbacks.Callback):
         self.seed = seed
 
     def on_epoch_begin(self, epoch, logs=None):
-        states = [
-            variable
-            for variable in self.model.variables
-            if variable.path.endswith("seed_generator_state")
-        ]
         rng = np.random.default_rng([self.seed, epoch])
-        for state in states:
-            state.assign(rng.integers(0, 2**31, state.shape))
+        for variable in self.model.variables:
+            if variable.path.endswith("seed_generator_state"):
+                variable.assign(rng.integers(0, 2**31, variable.shape))
+        if keras.backend.backend() == "torch":
+            # Keras' dropout draws from Torch's own state there.
+            importlib.import_module("torch").manual_seed(rng.integers(2**31))
 
 
 class LastCheckpoint(keras.callbacks.Callback):
