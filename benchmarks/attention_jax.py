@@ -11,7 +11,7 @@ turns, of calls that are enqueued together and waited for once, as a device
 works. Two rows are not ours, `keras.layers.MultiHeadAttention` as it is and
 with its `flash_attention`. What does not fit or does not run has its error as
 a row. TensorFlow is not needed. Rows go to --out as they are found, from which
-a stopped run goes on; --limit-s ends it in time.
+a stopped run goes on; what failed is tried again. --limit-s ends it in time.
 """
 
 import argparse
@@ -25,7 +25,9 @@ import time
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
-DIM, HEADS, FRAMES = 768, 12, 32_000
+from attention import DIM, HEADS, read_rows  # noqa: E402
+
+FRAMES = 32_000
 LENGTHS = (2000, 8000, 500)
 DTYPES = ("mixed_bfloat16", "float32")
 KINDS = ("inference", "gradient")
@@ -163,10 +165,7 @@ def main():
         check_choice("mechanisms", name, names)
     out = pathlib.Path(options.out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    known = []
-    if out.exists():
-        rows = map(json.loads, out.read_text().splitlines())
-        known = [row["case"] for row in rows]
+    known = [row["case"] for row in read_rows(out) if "failed" not in row]
     begin = time.monotonic()
     for place in itertools.product(
         options.lengths, options.dtypes, options.kinds
@@ -213,8 +212,9 @@ def measure(cases, options, out):
     for case, (run, compile_s) in zip(cases, programs, strict=True):
         row = {"device": jax.devices()[0].device_kind, "compile_s": compile_s}
         try:
-            if isinstance(run, Exception):
-                raise run
+            for program in (run, full):
+                if isinstance(program, Exception):
+                    raise program
             row |= turns(run, full, options.budget_s)
         except Exception as error:
             row["failed"] = f"{type(error).__name__}: {error}"[:300]

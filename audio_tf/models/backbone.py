@@ -113,7 +113,8 @@ class AudioBackbone(
             dtype=dtype,
             name=name,
         )
-        # None of the class: Torch would find that before a model's own layer.
+        # Torch would find an attribute of the class before a model's own
+        # layer; some subclasses have a property.
         for name in ("features", "encoder", "frontend"):
             if not hasattr(type(self), name):
                 setattr(self, name, None)

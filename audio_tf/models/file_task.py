@@ -41,7 +41,8 @@ class FileTask:
     @property
     def preprocessor(self):
         """The `AudioClassifierPreprocessor`, or `None`."""
-        # No attribute of the class: Torch would find it before the layer.
+        # KerasHub asks before it is set, and an attribute of the class would be
+        # what Torch finds in place of the layer.
         return getattr(self, "_preprocessor", None)
 
     @preprocessor.setter
