@@ -284,6 +284,27 @@ def load_task_weights(loader, task):
     task.load_task_weights(get_file(loader.preset, TASK_WEIGHTS_FILE))
 
 
+def has_flash_attention(query, key, value):
+    """Returns whether Keras has a flash attention that takes these tensors.
+
+    Keras' own test, which on a processor would go on without one. That of
+    Torch, which takes no mask, was not tried.
+
+    Args:
+        query: tensor `(batch, heads, time, dim)`.
+        key: tensor `(batch, groups, time, dim)`.
+        value: tensor like `key`.
+    """
+    if keras.backend.backend() != "jax":
+        return False
+    if keras.config.is_flash_attention_enabled() is False:
+        return False
+    from keras.src.backend.jax import nn
+
+    heads_last = [ops.swapaxes(x, 1, 2) for x in (query, key, value)]
+    return nn._can_use_flash_attention(*heads_last, bias=None)
+
+
 def is_tf_dataset(x):
     """Returns whether something is a `tf.data.Dataset`, on any backend."""
     tf = sys.modules.get("tensorflow")

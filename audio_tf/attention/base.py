@@ -378,12 +378,36 @@ class SelfAttention(HasProjections, Attention):
 
     def attend(self, query, key, value, mask, training):
         """Weights the values; `mask` is the padding mask `(B, T)` or `None`."""
+        if self.uses_flash(query, key, value, training):
+            return functional.flash_attention(
+                query, key, value, mask, self.causal
+            )
         rows = query.shape[2]
         key_mask = None if mask is None else masks.keys(mask)
         mask = masks.combine(key_mask, self.score_mask(ops.shape(value)[2]))
         if self.rows_are_independent and rows is not None:
             if rows > LONG_INPUT and not (self.dropout and training):
                 return self.attend_by_rows(query, key, value, mask)
+        return self.attend_rows(query, key, value, mask, training)
+
+    def uses_flash(self, query, key, value, training):
+        """Returns whether a kernel of the device does all of `attend`."""
+        del query, key, value, training
+        return False
+
+    def attend_rows(self, query, key, value, mask, training):
+        """Weights the values for some or all queries.
+
+        Args:
+            query: tensor `(B, H, R, D)`, the queries of some rows of the map.
+            key: what they are scored with, as `project` gives it.
+            value: tensor `(B, G, T, V)` of `value_heads` heads.
+            mask: boolean, broadcastable to the scores, or `None`.
+            training: bool or `None`.
+
+        Returns:
+            Tensor `(B, H, R, V)`.
+        """
         return self.mix(self.scores(query, key), value, mask, training)
 
     def attend_by_rows(self, query, key, value, mask):
@@ -391,7 +415,7 @@ class SelfAttention(HasProjections, Attention):
 
         def attend_rows(rows):
             query, mask = rows if by_row else (rows, shared_mask)
-            return self.mix(self.scores(query, key), value, mask, False)
+            return self.attend_rows(query, key, value, mask, False)
 
         def cut(x):
             return ops.moveaxis(blocks.cut(x, ROWS_AT_A_TIME), 2, 0)
@@ -442,7 +466,7 @@ class SelfAttention(HasProjections, Attention):
         query = blocks.narrow(query, 2, past, count)
         visible = self.score_mask(ops.shape(inputs)[1])
         visible = blocks.narrow(visible, len(visible.shape) - 2, past, count)
-        mixed = self.mix(self.scores(query, key), value, visible, False)
+        mixed = self.attend_rows(query, key, value, visible, False)
         return self.output_dense(functional.merge_heads(mixed))
 
     def cost(self, length, dim, training=False):

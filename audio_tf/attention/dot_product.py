@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from audio_tf import compat
 from audio_tf.attention import functional
 from audio_tf.attention.base import SelfAttention
 from audio_tf.ops import statistics
@@ -13,8 +14,65 @@ SELF_SCORE = -1e5
 KEY_NORM_EPSILON = 1e-6
 
 
+class DotProductAttention(SelfAttention):
+    """The base of attentions whose scores are products of query and key alone.
+
+    On a GPU, JAX has a kernel that attends without forming the map
+    ("FlashAttention", arXiv 2205.14135), in less time and in memory
+    `O(time)`. It takes float16 and bfloat16, so a mixed precision policy.
+
+    Args:
+        num_heads: int, the number of heads.
+        key_dim: int, the size of each head.
+        flash_attention: bool or `None`. `None` takes that kernel where the
+            backend, the device and the dtype have it, dropout is not at work
+            and `keras.config.disable_flash_attention()` was not called;
+            True fails where it cannot be had.
+        **kwargs: further arguments of `SelfAttention`.
+
+    Call arguments and errors are those of `SelfAttention`; a `ValueError`
+    too if `flash_attention=True` is asked for with dropout.
+    """
+
+    def __init__(self, num_heads, key_dim, flash_attention=None, **kwargs):
+        super().__init__(num_heads, key_dim, **kwargs)
+        if flash_attention is not None:
+            check_flags(flash_attention=flash_attention)
+        if flash_attention and self.dropout:
+            raise ValueError(
+                "`dropout` must be 0 with `flash_attention=True`, which forms "
+                f"no weights to drop. Received: dropout={self.dropout}"
+            )
+        self.flash_attention = flash_attention
+
+    @property
+    def scores_are_products(self):
+        """Whether no subclass scores otherwise, which no kernel would heed."""
+        own = type(self)
+        return (own.scores, own.score_mask) == (
+            SelfAttention.scores,
+            SelfAttention.score_mask,
+        )
+
+    def uses_flash(self, query, key, value, training):
+        # Values of other sizes are the identity, by which the map is read.
+        if not self.scores_are_products or value.shape[-1] != self.key_dim:
+            return False
+        if self.flash_attention is not None:
+            return self.flash_attention
+        if self.dropout and training:
+            return False
+        return compat.has_flash_attention(query, key, value)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "flash_attention": self.flash_attention,
+        }
+
+
 @keras.saving.register_keras_serializable("audio_tf")
-class FullAttention(SelfAttention):
+class FullAttention(DotProductAttention):
     """Full attention: every frame attends to every frame.
 
     `softmax(Q K^T / sqrt(D)) V` with `D` the size of a head; equation 1 of
@@ -22,7 +80,7 @@ class FullAttention(SelfAttention):
     (arXiv 2006.05174), where it is "Baseline (QK)". Takes time and memory
     `O(time^2)`.
 
-    Arguments, call arguments and errors are those of `SelfAttention`.
+    Arguments, call arguments and errors are those of `DotProductAttention`.
 
     Examples:
         >>> import numpy as np
@@ -36,7 +94,7 @@ class FullAttention(SelfAttention):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class SharedQKAttention(SelfAttention):
+class SharedQKAttention(DotProductAttention):
     """Full attention whose keys are its queries.
 
     `softmax(Q Q^T / sqrt(D)) V`: "Baseline (Q)" of "Input-independent
@@ -51,9 +109,9 @@ class SharedQKAttention(SelfAttention):
             square, as in Reformer.
         mask_self: bool. If True, a frame attends to itself only where there
             is nothing else, as in Reformer.
-        **kwargs: further arguments of `SelfAttention`.
+        **kwargs: further arguments of `DotProductAttention`.
 
-    Call arguments and errors are those of `SelfAttention`.
+    Call arguments and errors are those of `DotProductAttention`.
 
     Examples:
         >>> import numpy as np
@@ -78,6 +136,11 @@ class SharedQKAttention(SelfAttention):
     ):
         super().__init__(num_heads, key_dim, **kwargs)
         check_flags(normalize_keys=normalize_keys, mask_self=mask_self)
+        if mask_self and self.flash_attention:
+            raise ValueError(
+                "`mask_self` must be False with `flash_attention=True`, which "
+                f"scores every pair alike. Received: mask_self={mask_self}"
+            )
         self.normalize_keys = normalize_keys
         self.mask_self = mask_self
 
@@ -85,6 +148,12 @@ class SharedQKAttention(SelfAttention):
     def rows_are_independent(self):
         """Whether no row of scores depends on the place of its query."""
         return not self.mask_self
+
+    @property
+    def scores_are_products(self):
+        """Whether a frame's own score is one as all others."""
+        own = type(self).scores is not SharedQKAttention.scores
+        return not (own or self.mask_self)
 
     def project(self, inputs):
         query, key = super().project(inputs)
@@ -112,7 +181,7 @@ class SharedQKAttention(SelfAttention):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class GroupedQueryAttention(SelfAttention):
+class GroupedQueryAttention(DotProductAttention):
     """Full attention in which groups of query heads share keys and values.
 
     Query head `h` of `H` meets key and value head `h // (H / G)` of `G`:
@@ -125,9 +194,9 @@ class GroupedQueryAttention(SelfAttention):
         num_heads: int, the number `H` of query heads.
         key_dim: int, the size of each head.
         num_key_value_heads: int, the number `G`; divides `num_heads`.
-        **kwargs: further arguments of `SelfAttention`.
+        **kwargs: further arguments of `DotProductAttention`.
 
-    Call arguments and errors are those of `SelfAttention`; a `ValueError`
+    Call arguments and errors are those of `DotProductAttention`; a `ValueError`
     too if `num_key_value_heads` does not divide `num_heads`.
 
     Examples:
@@ -174,23 +243,18 @@ class GroupedQueryAttention(SelfAttention):
             ),
         )
 
-    def score_mask(self, length):
-        mask = super().score_mask(length)
-        if mask is None:
-            return None
-        return ops.tile(mask, (self.num_heads // self.num_key_value_heads, 1))
-
-    def attend(self, query, key, value, mask, training):
+    def attend_rows(self, query, key, value, mask, training):
         # A group's queries as rows of one product: nothing is repeated.
-        length = ops.shape(query)[2]
+        rows = ops.shape(query)[2]
         group = self.num_heads // self.num_key_value_heads
         query = ops.reshape(
-            query,
-            (-1, self.num_key_value_heads, group * length, self.key_dim),
+            query, (-1, self.num_key_value_heads, group * rows, self.key_dim)
         )
-        mixed = super().attend(query, key, value, mask, training)
+        if mask is not None and mask.shape[-2] != 1:
+            mask = ops.concatenate([mask] * group, axis=-2)
+        mixed = super().attend_rows(query, key, value, mask, training)
         return ops.reshape(
-            mixed, (-1, self.num_heads, length, ops.shape(mixed)[-1])
+            mixed, (-1, self.num_heads, rows, ops.shape(mixed)[-1])
         )
 
     def mechanism_cost(self, length, dim):

@@ -135,6 +135,54 @@ def mix_with_rest(scores, value, mask, rest, count):
     return ops.cast(mixed, dtype)
 
 
+def flash_attention(query, key, value, mask=None, causal=False):
+    """Attends by the kernel of the device that never forms the map.
+
+    "FlashAttention" (arXiv 2205.14135), as `keras.ops` has it.
+
+    Args:
+        query: tensor `(B, H, T, D)`, of float16 or bfloat16.
+        key: tensor `(B, G, T, D)`; `G` divides `H`.
+        value: tensor `(B, G, T, D)`.
+        mask: padding mask `(B, T)` or `None`.
+        causal: bool, whether a position sees its past alone.
+
+    Returns:
+        `(B, H, T, D)`, zero in a row that may attend to nothing.
+
+    Raises:
+        ValueError, RuntimeError: if the backend, the device or the dtype has
+            no such kernel; which one it is, Keras says.
+    """
+    length = ops.shape(query)[2]
+    pairs = None
+    if mask is not None:
+        # cuDNN takes a mask of all pairs alone, and gradients through it for
+        # an even length.
+        odd = length % 2
+        pad = [[0, 0], [0, 0], [0, odd], [0, 0]]
+        query, key, value = (ops.pad(x, pad) for x in (query, key, value))
+        pairs = masks.keys(ops.pad(mask, [[0, 0], [0, odd]]))
+        pairs = ops.broadcast_to(
+            pairs, (ops.shape(mask)[0], 1, length + odd, length + odd)
+        )
+    mixed = ops.dot_product_attention(
+        *(ops.transpose(x, (0, 2, 1, 3)) for x in (query, key, value)),
+        mask=pairs,
+        is_causal=causal,
+        flash_attention=True,
+    )
+    mixed = ops.transpose(mixed, (0, 2, 1, 3))[:, :, :length]
+    if mask is None:
+        return mixed
+    counts = ops.cast(mask, "int32")
+    if causal:
+        counts = ops.cumsum(counts, axis=1)
+    else:
+        counts = ops.sum(counts, axis=1, keepdims=True)
+    return mixed * ops.cast(masks.queries(counts > 0), mixed.dtype)
+
+
 def rest_of(value, mask, causal):
     """Prepares what `mix_with_rest` needs of all values `(B, H, T, V)`.
 
