@@ -16,6 +16,7 @@ a stopped run goes on; what failed is tried again. --limit-s ends it in time.
 
 import argparse
 import concurrent.futures
+import functools
 import itertools
 import json
 import os
@@ -33,7 +34,7 @@ DTYPES = ("mixed_bfloat16", "float32")
 KINDS = ("inference", "gradient")
 PLACE = ("length", "dtype", "kind")
 KERAS = "keras.layers.MultiHeadAttention"
-FLASH = f"{KERAS}, flash"
+PLAIN = "full, without flash"
 
 
 def create(name, length, dtype, kind):
@@ -47,10 +48,8 @@ def create(name, length, dtype, kind):
     from audio_tf import attention
 
     size, shape = DIM // HEADS, (max(1, FRAMES // length), length, DIM)
-    if name in (KERAS, FLASH):
-        layer = keras.layers.MultiHeadAttention(
-            HEADS, size, flash_attention=name == FLASH or None, dtype=dtype
-        )
+    if name == KERAS:
+        layer = keras.layers.MultiHeadAttention(HEADS, size, dtype=dtype)
         layer.build(shape, shape)
 
         def arguments(x, mask):
@@ -60,8 +59,12 @@ def create(name, length, dtype, kind):
             return (x, x), {"attention_mask": pairs}
 
         return layer, arguments
+    options = {}
+    if name == PLAIN:
+        name, options = "full", {"flash_attention": False}
     layer = attention.create(
         name,
+        **options,
         num_heads=HEADS,
         key_dim=size,
         causal=False,
@@ -75,7 +78,10 @@ def create(name, length, dtype, kind):
 
 
 def compiled(name, length, dtype, kind, x, mask):
-    """Returns a function of nothing that enqueues the case once."""
+    """Returns a function of nothing that enqueues the case once, and bytes.
+
+    They are what the program needs beside its inputs and outputs.
+    """
     import jax
     from jax import numpy as jnp
 
@@ -101,7 +107,8 @@ def compiled(name, length, dtype, kind, x, mask):
         function = jax.grad(loss, argnums=(0, 1))
         values = (trainable, x, others, mask)
     program = jax.jit(function).lower(*values).compile()
-    return lambda: program(*values)
+    spare = program.memory_analysis().temp_size_in_bytes
+    return functools.partial(program, *values), spare
 
 
 def seconds(run, calls):
@@ -160,7 +167,7 @@ def main():
 
     if keras.backend.backend() != "jax":
         parser.error("this measures JAX: KERAS_BACKEND=jax")
-    names = [*attention.ATTENTIONS, KERAS, FLASH]
+    names = [*attention.ATTENTIONS, PLAIN, KERAS]
     for name in options.mechanisms or ():
         check_choice("mechanisms", name, names)
     out = pathlib.Path(options.out)
@@ -201,16 +208,18 @@ def measure(cases, options, out):
     def compile_one(name):
         start = time.monotonic()
         try:
-            return compiled(name, *place, x, mask), time.monotonic() - start
+            run, spare = compiled(name, *place, x, mask)
         except Exception as error:  # it is a row, and the others go on
-            return error, time.monotonic() - start
+            return error, {}
+        compile_s = time.monotonic() - start
+        return run, {"compile_s": compile_s, "spare_mib": spare / 2**20}
 
     names = ["full", *(case["mechanism"] for case in cases)]
     with concurrent.futures.ThreadPoolExecutor(options.threads) as pool:
         programs = list(pool.map(compile_one, names))
     full = programs.pop(0)[0]
-    for case, (run, compile_s) in zip(cases, programs, strict=True):
-        row = {"device": jax.devices()[0].device_kind, "compile_s": compile_s}
+    for case, (run, row) in zip(cases, programs, strict=True):
+        row["device"] = jax.devices()[0].device_kind
         try:
             for program in (run, full):
                 if isinstance(program, Exception):
@@ -220,7 +229,10 @@ def measure(cases, options, out):
             row["failed"] = f"{type(error).__name__}: {error}"[:300]
         with out.open("a") as file:
             print(json.dumps({"case": case, **row}), file=file)
-        brief = row.get("failed") or f"{row['ratio']:.2f} {row['seconds']:.2e}"
+        brief = row.get("failed")
+        if brief is None:
+            brief = f"{row['ratio']:.2f} {row['seconds']:.2e} s"
+            brief += f" {row['spare_mib']:.0f} MiB"
         print(*case.values(), brief, flush=True)
 
 
