@@ -82,7 +82,8 @@ def mix_targets(targets, partner, ratio):
 class PairMixing(augment.Augmentation):
     """The base of layers that mix each clip of a batch with another one.
 
-    Partners are a random permutation of the batch; a clip may meet itself.
+    Partners are a random permutation of the batch; a clip that meets itself
+    stays as it is.
     A subclass gives `draw_ratio(waveform)`, the share `r` of the first clip
     in the targets, and `mix(waveform, lengths, other, other_lengths, ratio)`.
 
@@ -131,6 +132,11 @@ class PairMixing(augment.Augmentation):
         )
         ratio = self.draw_ratio(x)
         ratio = ops.where(self.chosen(x), ratio, 1.0)
+        # Mixes keep the energy of clips that have nothing in common: of a
+        # clip and itself they would be louder than it.
+        rows = ops.arange(ops.shape(x)[0], dtype=partner.dtype)
+        itself = ops.expand_dims(ops.equal(partner, rows), 1)
+        ratio = ops.where(itself, 1.0, ratio)
         mixed = self.mix(x, lengths, other, other_lengths, ratio)
         alone = ratio >= 1.0
         lengths = ops.where(
