@@ -205,13 +205,27 @@ class Mixup(PairMixing):
         self.alpha = alpha
 
     def draw_ratio(self, waveform):
-        return keras.random.beta(
+        # Beta is the share of a gamma in the sum of two. Of a small alpha
+        # both may round to 0, which their logarithms do not.
+        own, other = self.log_gamma(waveform), self.log_gamma(waveform)
+        return ops.sigmoid(own - other)
+
+    def log_gamma(self, waveform):
+        """Draws the logarithm of Gamma(alpha, 1), float32 `(batch, 1)`.
+
+        That is Gamma(alpha + 1, 1) times a root of an even draw: "A Simple
+        Method for Generating Gamma Variables" (Marsaglia and Tsang, 2000),
+        section 6.
+        """
+        more = keras.random.gamma(
             (ops.shape(waveform)[0], 1),
-            self.alpha,
-            self.alpha,
+            self.alpha + 1.0,
             dtype="float32",
             seed=self.seed_generator,
         )
+        # An even draw may be 0, never 1.
+        root = ops.log(1.0 - self.uniform(waveform)) / self.alpha
+        return ops.log(more) + root
 
     def mix(self, waveform, lengths, other, other_lengths, ratio):
         return ratio * waveform + (1.0 - ratio) * other

@@ -5,6 +5,7 @@ import naive
 import numpy as np
 import pytest
 from keras import ops
+from scipy import stats
 
 from audio_tf import layers
 from audio_tf.layers import (
@@ -565,6 +566,22 @@ def test_mixup_mixes_waveforms_as_targets(rng):
     # Each clip is a partner once.
     partners = targets - np.diag(np.diag(targets))
     assert ((partners > 0).sum(axis=0) <= 1).all() and (partners > 0).sum() > 3
+
+
+@pytest.mark.parametrize("alpha", [0.003, 0.05, 0.4, 1.0, 30.0])
+def test_shares_of_mixup_are_those_of_beta(alpha):
+    """Also where gammas of alpha round to 0."""
+    draws = 4_000
+    layer = layers.Mixup(alpha, seed=5)
+    drawn = np.asarray(layer.draw_ratio(np.zeros((draws, 2), "float32")))
+    assert drawn.shape == (draws, 1) and drawn.dtype == "float32"
+    assert ((drawn >= 0.0) & (drawn <= 1.0)).all()
+    beta = stats.beta(alpha, alpha)
+    for share in (1e-6, 0.01, 0.2, 0.45, 0.5, 0.7, 0.99):
+        below = beta.cdf(share)
+        # Five deviations of so many draws.
+        bound = 5 * np.sqrt(below * (1 - below) / draws) + 1e-9
+        assert np.mean(drawn <= share) == pytest.approx(below, abs=bound)
 
 
 def test_arguments_out_of_range_are_named():
