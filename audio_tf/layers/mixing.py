@@ -62,6 +62,49 @@ def between_class_mix(waveform, other, share):
     return (share * waveform + (1.0 - share) * other) / norm
 
 
+def mix_weights(weights, partner, ratio):
+    """Mixes the weights of clips as clips were mixed, `r w1 + (1 - r) w2`.
+
+    A loss that is linear in its targets, as a cross entropy is, is then
+    `r w1 L(t1) + (1 - r) w2 L(t2)` for each mix: the label of each clip has
+    its own weight, and that of a clip of weight 0 counts nowhere.
+
+    Args:
+        weights: tensor `(batch,)` or `(batch, 1)`, at least 0.
+        partner: int32 `(batch,)`, the row of the clip that each is mixed with.
+        ratio: float32 `(batch, 1)`, the share `r` of each first clip.
+
+    Returns:
+        Pair of the weights of the mixes, float32 `(batch,)`, and the shares
+        of the first clips in their targets, float32 `(batch, 1)`, to be given
+        to `mix_targets` as its `ratio`; where both weights are 0, it is `r`.
+
+    Raises:
+        ValueError: if there is not one weight for each clip.
+
+    Examples:
+        >>> import numpy as np
+        >>> from audio_tf.layers import mixing
+        >>> partner, ratio = np.array([1, 0]), np.full((2, 1), 0.5, "float32")
+        >>> weights, shares = mixing.mix_weights([3.0, 1.0], partner, ratio)
+        >>> weights.numpy().tolist(), shares.numpy().tolist()
+        ([2.0, 2.0], [[0.75], [0.25]])
+    """
+    weights = ops.cast(weights, "float32")
+    shape = tuple(weights.shape)
+    if len(shape) not in (1, 2) or shape[1:] not in ((), (1,)):
+        raise ValueError(
+            "`sample_weight` must be one number for each clip that is mixed, "
+            f"(batch,) or (batch, 1). Received: weights of shape {shape}"
+        )
+    weights = ops.reshape(weights, (-1, 1))
+    own = ratio * weights
+    mixed = own + (1.0 - ratio) * ops.take(weights, partner, axis=0)
+    weighed = mixed > 0.0
+    shares = ops.where(weighed, own / ops.where(weighed, mixed, 1.0), ratio)
+    return ops.squeeze(mixed, 1), shares
+
+
 def mix_targets(targets, partner, ratio):
     """Mixes targets as clips were mixed, `r t1 + (1 - r) t2`.
 
@@ -116,7 +159,8 @@ class PairMixing(augment.Augmentation):
 
         Returns:
             Triple of the waveform and the lengths as `call` returns them, and
-            a dict of the arguments of `mix_targets` beyond the targets.
+            a dict of the arguments of `mix_targets` and of `mix_weights`
+            beyond the targets and the weights.
         """
         waveform = ops.convert_to_tensor(waveform)
         lengths = masks.real_lengths(waveform, lengths)

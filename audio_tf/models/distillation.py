@@ -170,10 +170,9 @@ class Distiller(ClassifierTraining):
         loss = super().compute_loss(
             x, y, y_pred, sample_weight, training=training
         )
+        _, weights = self.targets_of(y, y_pred, sample_weight)
         soft = self.soft_loss(
-            y_pred["taught"],
-            y_pred["logits"] / self.temperature,
-            sample_weight,
+            y_pred["taught"], y_pred["logits"] / self.temperature, weights
         )
         return (1.0 - self.share) * loss + (
             self.share * self.temperature**2 * soft

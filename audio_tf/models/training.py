@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from audio_tf.layers.mixing import mix_targets
+from audio_tf.layers.mixing import mix_targets, mix_weights
 from audio_tf.models.classifier import check_targets
 
 
@@ -19,9 +19,11 @@ class ClassifierTraining(keras.Model):
 
     Clips are mixed before the backbone augments them, and their targets
     alike; noise is laid under what comes of it. The loss and the metrics of
-    training are those of mixes. Without `training=True`, as in `evaluate`,
-    nothing is changed. What is kept is the classifier, whose weights are
-    trained: this model is never saved.
+    training are those of mixes, in which the label of each clip has its own
+    weight where `fit` is given a `sample_weight` or a `class_weight`
+    (`audio_tf.layers.mixing.mix_weights`). Without `training=True`, as in
+    `evaluate`, nothing is changed. What is kept is the classifier, whose
+    weights are trained: this model is never saved.
 
     Args:
         classifier: `AudioClassifier`.
@@ -124,25 +126,34 @@ class ClassifierTraining(keras.Model):
             )
         return {"waveform": waveform, "lengths": lengths}, pairs
 
-    def targets_of(self, targets, outputs):
-        """Mixes targets as the clips were mixed that the scores are of.
+    def targets_of(self, targets, outputs, sample_weight=None):
+        """Mixes targets and weights as the clips were mixed.
 
         Args:
             targets: floating tensor `(batch, classes)`.
             outputs: dict that `call` has returned.
+            sample_weight: tensor `(batch,)` or `(batch, 1)`, the weights of
+                clips, or `None`.
+
+        Returns:
+            Pair of the targets and of the weights of mixes, `(batch,)` or
+            `None`; as they are without `mixing`.
 
         Raises:
-            ValueError: if targets of another shape are to be mixed.
+            ValueError: if targets or weights of another shape are to be mixed.
         """
         if self.mixing is None:
-            return targets
+            return targets, sample_weight
         shape, classes = tuple(targets.shape), outputs["scores"].shape[-1]
         if len(shape) != 2 or shape[1] not in (None, classes):
             raise ValueError(
                 "Targets that are mixed must have a number for each class, "
                 f"(batch, {classes}). Received: targets of shape {shape}"
             )
-        return mix_targets(targets, outputs["partner"], outputs["ratio"])
+        partner, ratio = outputs["partner"], outputs["ratio"]
+        if sample_weight is not None:
+            sample_weight, ratio = mix_weights(sample_weight, partner, ratio)
+        return mix_targets(targets, partner, ratio), sample_weight
 
     def labelled(self, targets, scores, sample_weight):
         """Returns the targets of what was heard, and the weights of each.
@@ -150,7 +161,7 @@ class ClassifierTraining(keras.Model):
         Args:
             targets: tensor, mixed as the clips were.
             scores: tensor `(batch, classes)`.
-            sample_weight: tensor `(batch,)` or `None`.
+            sample_weight: tensor `(batch,)` or `None`, mixed alike.
         """
         return targets, sample_weight
 
@@ -158,7 +169,8 @@ class ClassifierTraining(keras.Model):
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
         """Computes the compiled loss of what was heard, mixed or not."""
-        targets, scores = self.targets_of(y, y_pred), y_pred["scores"]
+        scores = y_pred["scores"]
+        targets, sample_weight = self.targets_of(y, y_pred, sample_weight)
         check_targets(self.loss, targets, scores)
         targets, sample_weight = self.labelled(targets, scores, sample_weight)
         return super().compute_loss(
@@ -167,6 +179,7 @@ class ClassifierTraining(keras.Model):
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """Updates the metrics by what was heard, mixed or not."""
-        targets, scores = self.targets_of(y, y_pred), y_pred["scores"]
+        scores = y_pred["scores"]
+        targets, sample_weight = self.targets_of(y, y_pred, sample_weight)
         targets, sample_weight = self.labelled(targets, scores, sample_weight)
         return super().compute_metrics(x, targets, scores, sample_weight)

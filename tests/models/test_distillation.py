@@ -123,6 +123,26 @@ def test_the_loss_is_of_labels_and_of_teachers(distiller, teachers, rng):
     assert float(loss) == pytest.approx(expected, rel=1e-4)
 
 
+def test_teachers_judge_a_mix_by_the_weights_of_its_clips(distiller, rng):
+    x = rng.standard_normal((B, SAMPLES)).astype("float32")
+    weights = np.array([3.0, 0.5, 0.0, 1.0, 2.0], "float32")
+    outputs = distiller(x, training=True)
+    loss = distiller.compute_loss(x, TARGETS, outputs, weights)
+    named = {k: ops.convert_to_numpy(each) for k, each in outputs.items()}
+    r, partner = named["ratio"][:, 0], named["partner"]
+    assert (r < 1.0).any()
+    p = named["scores"].astype("float64")
+    shares = [r * weights, (1 - r) * weights[partner]]
+    hard = 0.0
+    for share, each in zip(shares, [TARGETS, TARGETS[partner]], strict=True):
+        smooth = 0.9 * each + 0.1 / 3
+        hard = hard - share * (smooth * np.log(p)).sum(axis=1)
+    soft = -(named["taught"] * np.log(softmax(np.log(p) / T))).sum(axis=1)
+    expected = (1 - SHARE) * hard.mean()
+    expected += SHARE * T**2 * (sum(shares) * soft).mean()
+    assert float(loss) == pytest.approx(expected, rel=1e-4)
+
+
 def test_clips_without_labels_are_judged_by_the_teachers_alone(
     distiller, teachers, rng
 ):

@@ -74,6 +74,75 @@ def test_what_is_heard_is_mixed_as_its_targets(training, rng):
     training.reset_metrics()
 
 
+def cross_entropies(scores, classes):
+    """The smoothed loss of each row, as if it had each of the labels."""
+    scores = ops.convert_to_numpy(scores).astype("float64")
+    smooth = 0.9 * np.eye(C)[classes] + 0.1 / C
+    return -(smooth * np.log(scores)).sum(axis=1)
+
+
+@pytest.mark.parametrize("column", [False, True])
+def test_each_clip_of_a_mix_has_its_own_weight(column, training, rng):
+    inputs, classes = padded(rng), np.array([0, 1, 2, 0, 1])
+    weights = np.array([3.0, 0.5, 0.0, 1.0, 2.0], "float32")
+    given = weights[:, None] if column else weights
+    outputs = training(inputs, training=True)
+    partner = ops.convert_to_numpy(outputs["partner"])
+    ratio = ops.convert_to_numpy(outputs["ratio"])[:, 0]
+    assert (ratio < 1.0).any()
+    own = cross_entropies(outputs["scores"], classes)
+    other = cross_entropies(outputs["scores"], classes[partner])
+    by_hand = ratio * weights * own + (1 - ratio) * weights[partner] * other
+    targets = np.eye(C, dtype="float32")[classes]
+    loss = training.compute_loss(inputs, targets, outputs, given)
+    assert float(loss) == pytest.approx(by_hand.mean(), rel=1e-4)
+
+
+def test_metrics_weigh_mixes_by_their_clips(rng):
+    training = ClassifierTraining(
+        softmax_classifier(), layers.Mixup(1.0, seed=3)
+    )
+    training.compile(
+        "sgd",
+        "categorical_crossentropy",
+        weighted_metrics=[keras.metrics.CategoricalAccuracy(name="accuracy")],
+    )
+    inputs, classes = padded(rng), np.array([0, 1, 2, 0, 1])
+    weights = np.array([3.0, 0.5, 0.0, 1.0, 2.0], "float32")
+    outputs = training(inputs, training=True)
+    partner = ops.convert_to_numpy(outputs["partner"])
+    ratio = ops.convert_to_numpy(outputs["ratio"])[:, 0]
+    shares = [ratio * weights, (1 - ratio) * weights[partner]]
+    eye = np.eye(C, dtype="float32")
+    mixed = shares[0][:, None] * eye[classes]
+    mixed += shares[1][:, None] * eye[classes[partner]]
+    scores = ops.convert_to_numpy(outputs["scores"])
+    hits = mixed.argmax(axis=1) == scores.argmax(axis=1)
+    figures = training.compute_metrics(inputs, eye[classes], outputs, weights)
+    expected = (hits * sum(shares)).sum() / sum(shares).sum()
+    assert 0.0 < expected < 1.0
+    assert float(figures["accuracy"]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_clip_of_no_weight_teaches_no_label_by_fit(rng):
+    """Not in the mixes of others either, through all that `fit` does."""
+    biases = []
+    for wrong in (0, 1):
+        keras.utils.set_random_seed(8)
+        classifier = softmax_classifier(dropout=0.0)
+        training = ClassifierTraining(classifier, layers.Mixup(1.0, seed=3))
+        training.compile(keras.optimizers.SGD(0.5), "categorical_crossentropy")
+        x = np.sin(np.arange(4 * SAMPLES)).reshape(4, -1).astype("float32")
+        y = np.eye(C, dtype="float32")[[2, wrong, 2, wrong]]
+        weights = np.array([1.0, 0.0, 2.0, 0.0], "float32")
+        tiny.eager(training).fit(
+            x, y, batch_size=4, sample_weight=weights, shuffle=False, verbose=0
+        )
+        biases.append(ops.convert_to_numpy(classifier.output_dense.bias))
+    assert np.abs(biases[0]).max() > 0.0
+    np.testing.assert_array_equal(*biases)
+
+
 @pytest.mark.parametrize("globally", [False, True])
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_half_precision_scales_the_loss_and_rounds_no_sound(
@@ -121,8 +190,10 @@ def test_evaluation_mixes_nothing(training, rng):
     classifier = training.classifier
     outputs = training(inputs)
     np.testing.assert_allclose(outputs["scores"], classifier(inputs), atol=1e-6)
-    mixed = training.targets_of(targets, outputs)
+    weights = np.array([0.3, 0.0, 7.0, 1.0, 0.1], "float32")
+    mixed, weighed = training.targets_of(targets, outputs, weights)
     np.testing.assert_array_equal(mixed, targets)
+    np.testing.assert_array_equal(weighed, weights)
 
 
 def test_without_mixing_the_classifier_hears_what_it_is_given(rng):
@@ -144,6 +215,9 @@ def test_what_cannot_be_mixed_is_refused(training, rng):
     for targets in (np.arange(B), np.zeros((B, C + 1), "float32")):
         with pytest.raises(ValueError, match=rf"\(batch, {C}\)"):
             training.targets_of(ops.convert_to_tensor(targets), outputs)
+    targets = np.zeros((B, C), "float32")
+    with pytest.raises(ValueError, match=rf"`sample_weight`.*\({B}, {C}\)"):
+        training.targets_of(ops.convert_to_tensor(targets), outputs, targets)
 
 
 def test_noise_of_a_bank_is_laid_under_what_is_heard(rng):
