@@ -112,9 +112,10 @@ class Lamb(
     `PRETRAINING` has the two settings of the papers.
 
     The step is computed in float32. Keras itself provides the learning rate,
-    clipping and accumulation of gradients: a schedule counts batches, not
-    updates. With `use_ema`, the average of the weights has no bias towards
-    those of the first step (`audio_tf.compat.UnbiasedAverage`).
+    clipping and accumulation of gradients: a schedule is given the number of
+    batches, not of updates (`WarmupLinearDecay`). With `use_ema`, the average
+    of the weights has no bias towards those of the first step
+    (`audio_tf.compat.UnbiasedAverage`).
 
     Args:
         learning_rate: float, a schedule or a callable without arguments.
@@ -297,17 +298,21 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     step moves no weight; s3prl's HEAD counts a step before it asks for the
     rate, so that there the last step is the one that moves none.
 
-    Keras counts batches, also with `gradient_accumulation_steps`: there,
-    multiply both numbers of steps by it.
+    Steps are updates of the weights. Keras counts batches instead, also where
+    it accumulates gradients, and makes the update at the last batch of each
+    step: an optimizer with `gradient_accumulation_steps` needs a schedule with
+    the same.
 
     Args:
         peak_learning_rate: float, the highest rate, at step `warmup_steps`.
         total_steps: int.
         warmup_steps: int below `total_steps`; `None` for 10 % of them,
             rounded down. With 0, the first step has the highest rate.
+        gradient_accumulation_steps: int, the batches of a step, as the
+            optimizer has it; `None` for one.
 
     Call arguments:
-        step: integer scalar tensor, the steps before this one.
+        step: integer scalar tensor, the batches before this one.
 
     Returns:
         Float32 scalar.
@@ -322,8 +327,18 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         [0.0005, 0.001, 0.0005]
     """
 
-    def __init__(self, peak_learning_rate, total_steps, warmup_steps=None):
+    def __init__(
+        self,
+        peak_learning_rate,
+        total_steps,
+        warmup_steps=None,
+        gradient_accumulation_steps=None,
+    ):
         super().__init__()
+        if gradient_accumulation_steps is not None:
+            checks.check_sizes(
+                gradient_accumulation_steps=gradient_accumulation_steps
+            )
         if not 0.0 < peak_learning_rate < math.inf:
             raise ValueError(
                 "`peak_learning_rate` must be positive and finite. Received: "
@@ -344,8 +359,11 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.peak_learning_rate = peak_learning_rate
         self.total_steps = total_steps
         self.warmup_steps = warmup_steps
+        self.gradient_accumulation_steps = gradient_accumulation_steps
 
     def __call__(self, step):
+        if self.gradient_accumulation_steps is not None:
+            step = ops.floor_divide(step, self.gradient_accumulation_steps)
         step = ops.cast(step, "float32")
         share = (self.total_steps - step) / (
             self.total_steps - self.warmup_steps
@@ -359,4 +377,5 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             "peak_learning_rate": self.peak_learning_rate,
             "total_steps": self.total_steps,
             "warmup_steps": self.warmup_steps,
+            "gradient_accumulation_steps": self.gradient_accumulation_steps,
         }

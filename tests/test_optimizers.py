@@ -377,15 +377,16 @@ def test_averages_of_weights_have_no_bias(momentum, accumulated, rng):
 
 
 @pytest.mark.parametrize("accumulated", [None, 3])
-def test_schedules_rule_and_count_batches(accumulated, rng):
+def test_schedules_rule_and_count_updates(accumulated, rng):
+    """The k-th update has the k-th rate, however many batches it is of."""
     weights, gradients = tensors(rng), some_gradients(rng, 1)
-    schedule = WarmupLinearDecay(RATE, total_steps=13, warmup_steps=5)
+    schedule = WarmupLinearDecay(RATE, 13, 5, accumulated)
     optimizer = Lamb(
         schedule, trust_ratio=False, gradient_accumulation_steps=accumulated
     )
-    outputs = apply(optimizer, variables_of(weights), gradients * 7)
     rates = np.array([0, 1 / 5, 2 / 5, 3 / 5, 4 / 5, 1, 7 / 8]) * RATE
-    rates = rates[[2, 5]] if accumulated else rates
+    batches = gradients * len(rates) * (accumulated or 1)
+    outputs = apply(optimizer, variables_of(weights), batches)
     expected = naive_lamb(
         weights, gradients * len(rates), rates, trust_ratio=False
     )
@@ -513,7 +514,7 @@ def test_stateless_steps_under_jit_are_the_stateful_ones(accumulated, rng):
 
 def test_config_survives_keras_serialization():
     optimizer = Lamb(
-        WarmupLinearDecay(3e-4, 101, 7),
+        WarmupLinearDecay(3e-4, 101, 7, 2),
         beta_1=0.8,
         beta_2=0.99,
         epsilon=1e-5,
@@ -537,6 +538,7 @@ def test_config_survives_keras_serialization():
         "peak_learning_rate": 3e-4,
         "total_steps": 101,
         "warmup_steps": 7,
+        "gradient_accumulation_steps": 2,
     }
 
 
@@ -623,6 +625,7 @@ def test_schedule_without_and_with_the_authors_warm_up():
         ((1.0, 0), "Received: warmup_steps=0, total_steps=0"),
         ((1.0, 10, 2.5), "Received: warmup_steps=2.5, total_steps=10"),
         ((1.0, 10.0, 2), "Received: warmup_steps=2, total_steps=10.0"),
+        ((1.0, 10, 2, 0), "Received: gradient_accumulation_steps=0"),
     ],
 )
 def test_schedule_arguments_out_of_range(arguments, message):

@@ -191,20 +191,18 @@ def build(settings):
         masking_kwargs=settings.masking_kwargs,
         compile=False,
     )
+    parts = settings.accumulate if settings.accumulate > 1 else None
     model.compile(
         optimizers.create(
             settings.optimizer,
             optimizers.WarmupLinearDecay(
                 settings.learning_rate,
-                # Keras' schedules count parts of batches.
-                warmup_steps=round(settings.warmup * settings.steps)
-                * settings.accumulate,
-                total_steps=settings.steps * settings.accumulate,
+                warmup_steps=round(settings.warmup * settings.steps),
+                total_steps=settings.steps,
+                gradient_accumulation_steps=parts,
             ),
             global_clipnorm=settings.clip_norm,
-            gradient_accumulation_steps=settings.accumulate
-            if settings.accumulate > 1
-            else None,
+            gradient_accumulation_steps=parts,
         ),
         jit_compile=settings.compiles(),
     )
