@@ -39,6 +39,21 @@ def test_multiply_adds_are_those_of_the_attentions_of_all_blocks():
     assert compare_costs.multiply_adds(backbone, 231) > by_hand
 
 
+def test_costs_are_of_frames_that_a_front_end_does_not_tell_beforehand(
+    monkeypatch,
+):
+    backbone = tiny.backbone(causal=False)
+    counts = (compare_costs.multiply_adds, compare_costs.paper_cost)
+    known = [count(backbone, 230) for count in counts]
+
+    def untold(frontend, waveform, lengths=None):
+        return keras.KerasTensor((1, None, frontend.hidden_dim), "float32")
+
+    kind = type(backbone.frontend)
+    monkeypatch.setattr(kind, "compute_output_spec", untold)
+    assert [count(backbone, 230) for count in counts] == known
+
+
 @pytest.mark.parametrize(
     "name, options, each",
     [
