@@ -66,6 +66,20 @@ class Corpus:
         """Returns whether each clip has exactly one label."""
         return all(len(labels) == 1 for labels in self.labels)
 
+    def check_teaches(self):
+        """Checks that something can be learned from the clips.
+
+        Raises:
+            ValueError: if all clips have one and the same label and no other.
+        """
+        found = {label for labels in self.labels for label in labels}
+        if len(found) == 1 and self.has_one_label():
+            raise ValueError(
+                "Training needs clips of two labels, or some without the one "
+                "that there is: nothing else can be told from it. Received: "
+                f"{found.pop()!r} of all {len(self)} clips of training"
+            )
+
     def annotation(self, row):
         """Returns all that clip `row` is labelled with, a list of strings.
 

@@ -255,8 +255,12 @@ def run(settings):
 
     Returns:
         Dict by baseline of what `summary` returns.
+
+    Raises:
+        ValueError: if every clip of training has the same label and no other.
     """
     corpora = settings.load()
+    corpora["train"].check_teaches()
     clips = {
         split: data.prepare(
             corpora[split],

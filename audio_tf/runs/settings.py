@@ -36,6 +36,7 @@ RATE = Check("in [0, 1)", lambda value: 0 <= value < 1)
 FRACTION = Check("in (0, 1)", lambda value: 0 < value < 1)
 SHARE = Check("in [0, 1]", lambda value: 0 <= value <= 1)
 SEED = Check("in [0, 2^32)", lambda value: 0 <= value < 2**32)
+NAME = Check("a name that is not empty", str.strip)
 FOLD = Check("a fold from 1 to 5", lambda value: 1 <= value <= 5)
 
 

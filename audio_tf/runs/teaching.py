@@ -21,16 +21,24 @@ def load_teachers(settings, classifier):
         List of `AudioClassifier`.
 
     Raises:
-        ValueError: if one does not fit the classifier or is no classifier; it
-            names the preset.
+        ValueError: if one does not fit the classifier or is no classifier, or
+            two are one; it names the preset.
     """
-    teachers = []
+    teachers, seen = [], {}
     for preset in settings.teachers:
         try:
             teacher = AudioClassifier.from_preset(preset)
             fit_of(classifier, teacher)
         except ValueError as error:
             raise ValueError(f"--teachers {preset}: {error}") from error
+        # Of one folder by two paths, or of a copy of it.
+        same = seen.setdefault(weights_sha256(teacher.weights), preset)
+        if same != preset:
+            raise ValueError(
+                "--teachers must have each model once, or it would count twice "
+                f"in their mean. Received: the same weights of {same} and "
+                f"{preset}"
+            )
         teachers.append(teacher)
     return teachers
 

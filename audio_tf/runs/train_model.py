@@ -76,15 +76,10 @@ def build(settings, corpus):
 
     Raises:
         ValueError: if the head alone is to be trained, on random weights, or
-            there is one label alone, and every clip has it.
+            every clip has the same label and no other.
     """
     labels = corpus.vocabulary
-    if len(labels) == 1 and corpus.files and corpus.has_one_label():
-        raise ValueError(
-            "Training needs two labels, or clips without the one that there "
-            "is: nothing else can be told from it. Received: "
-            f"{labels[0]!r} of all {len(corpus)} clips of training"
-        )
+    corpus.check_teaches()
     head_alone = settings.trainable == "head"
     if head_alone and settings.model in presets.list_sizes():
         raise ValueError(

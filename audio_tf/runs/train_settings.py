@@ -13,6 +13,7 @@ from audio_tf.runs.host_settings import HostSettings, places
 from audio_tf.runs.model_settings import MODELS_OWN, ModelSettings
 from audio_tf.runs.recipes import AUGMENTATIONS, FRONT_ENDS, MIXINGS, RECIPES
 from audio_tf.runs.settings import (
+    NAME,
     NOT_NEGATIVE,
     NOT_POSITIVE,
     POSITIVE,
@@ -104,6 +105,7 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
         [],
         "presets of trained models of the same labels, whose scores the model "
         "learns beside the labels; loss is then of both",
+        check=NAME,
     )
     teacher_share: float = setting(
         0.7, "weight of the teachers' scores in the loss", check=SHARE

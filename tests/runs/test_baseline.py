@@ -167,6 +167,15 @@ def test_scores_take_one_label_a_clip_or_several(name, rng):
     np.testing.assert_array_equal(scores[:, 2] > 0.5, one[:, 2])
 
 
+def test_one_label_alone_is_nothing_to_learn(refusal, tmp_path):
+    """Whoever says that label is right about every clip."""
+    listed = tmp_path / "list.csv"
+    rows = "".join(f"{n}.wav,bark\n" for n in range(12))
+    listed.write_text("filename,labels\n" + rows)
+    line = refusal("baseline", "--dataset", "csv", "--data-dir", listed)
+    assert "'bark' of all 10 clips of training" in line
+
+
 def test_the_script_writes_figures_over_seeds(corpus, tmp_path, capsys):
     out = tmp_path / "baseline.json"
     arguments = [

@@ -160,6 +160,11 @@ MISTAKES = {
             "applies to --loss binary_crossentropy or",
         ),
         (["--recipe", "storng"], "did you mean 'strong'"),
+        (["--teachers", ""], "must be a name that is not empty. Received: ''"),
+        (
+            ["--teachers", "a", "b", "a"],
+            "each value once. Received: 'a' 2 time",
+        ),
         (["--loss", "ctc"], "--loss must be one of"),
         (["--loss", "sparse_categorical_crossentropy"], "categorical_cross"),
         (["--augmentation", "voices"], "did you mean 'voice'"),

@@ -517,6 +517,15 @@ def test_teachers_are_checked_before_clips_are_decoded(
     assert "without ['high'], with ['a'] beyond" in line
     line = refusal(*training, "--teachers", "audio_transformer_esc1")
     assert "--teachers audio_transformer_esc1: " in line and "esc10'" in line
+    AudioClassifier(
+        tiny.backbone(sample_rate_hz=8_000),
+        labels=["low", "high"],
+        chunk_s=0.1,
+    ).save_to_preset(str(tmp_path / "one"))
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    twice = [tmp_path / "one", tmp_path / "two"]
+    line = refusal(*training, "--chunk-s", 0.1, "--teachers", *twice)
+    assert f"the same weights of {twice[0]} and {twice[1]}" in line
     line = refusal(*training, "--teacher-share", 0.5)
     assert "--teacher-share applies to --teachers" in line
     assert not (tmp_path / "run").exists()
@@ -1142,6 +1151,11 @@ def test_one_label_alone_is_nothing_to_learn(refusal, tmp_path):
     line = refusal("train", *source, "--out", tmp_path / "run")
     assert "two labels" in line and "'bark' of all 10 clips of training" in line
     assert not (tmp_path / "run").exists()
+    # Nor do labels that no clip has make a difference.
+    order = tmp_path / "labels.csv"
+    order.write_text("bark\nmeow\n")
+    line = refusal("train", *source, "--vocabulary", order)
+    assert "'bark' of all 10 clips of training" in line
     # Where a clip lacks it, it can be told.
     corpus = Corpus(["a.wav", "b.wav"], [["bark"], []], ["bark"])
     settings = TrainSettings(model_kwargs=json.loads(TINY_MEL))
