@@ -19,18 +19,15 @@ def execute(path):
     """Executes a config, and remembers it for `environment`.
 
     Args:
-        path: path of a Python file.
+        path: path of a Python file, `*.py`.
 
     Returns:
         The module that it makes.
 
     Raises:
-        ValueError: if it is no Python file.
         OSError: if there is no such file.
     """
     spec = importlib.util.spec_from_file_location("audio_tf_config", path)
-    if spec is None:
-        raise ValueError(f"A config must be a Python file. Received: {path}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     executed[os.path.abspath(path)] = None

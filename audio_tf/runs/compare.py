@@ -121,7 +121,7 @@ class CompareSettings(Settings):
         """
         from audio_tf.runs.train_settings import TrainSettings
 
-        config = read_config(self.train_config, TrainSettings)
+        config = read_config(self.train_config, TrainSettings, "train_config")
         for name in OWN:
             if name in config:
                 raise ValueError(

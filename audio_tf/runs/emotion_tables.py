@@ -103,7 +103,9 @@ class TableSettings(Settings):
 
         config = {}
         if self.emotion_config is not None:
-            config = read_config(self.emotion_config, EmotionSettings)
+            config = read_config(
+                self.emotion_config, EmotionSettings, "emotion_config"
+            )
         for name in self.own:
             if name in config:
                 raise ValueError(

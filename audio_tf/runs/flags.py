@@ -22,21 +22,26 @@ from audio_tf.runs.settings import choices_of, flag, kind_of
 MOST_CHOICES = 8
 
 
-def read_config(path, settings_class):
+def read_config(path, settings_class, name="config"):
     """Reads a config file.
 
     Args:
         path: a Python file with a function `get_config()`.
         settings_class: the class of `Settings` that it is for.
+        name: str, the setting that names the file.
 
     Returns:
         The dict that `get_config()` returns.
 
     Raises:
-        ValueError: if it has no such function, that returns no dict, or the
-            dict has a key that the settings lack.
+        ValueError: if it is no Python file, has no such function, that returns
+            no dict, or the dict has a key that the settings lack.
         OSError: if there is no such file.
     """
+    if pathlib.Path(path).suffix != ".py":
+        raise ValueError(
+            f"{flag(name)} must be a Python file, *.py. Received: {path!r}"
+        )
     get_config = getattr(configs.execute(path), "get_config", None)
     if not callable(get_config):
         raise ValueError(

@@ -20,11 +20,19 @@ def make_optimizer(settings, steps_per_epoch, head=()):
 
     Returns:
         `keras.optimizers.Optimizer`.
+
+    Raises:
+        ValueError: if the rate would rise in all steps.
     """
     learning_rate = settings.learning_rate
     if settings.schedule == "cosine":
         steps = settings.epochs * steps_per_epoch
         warmup_steps = round(settings.warmup_share * steps)
+        if warmup_steps == steps:
+            raise ValueError(
+                "--warmup-share must leave a step in which the rate falls. "
+                f"Received: {settings.warmup_share} of {steps} steps"
+            )
         learning_rate = keras.optimizers.schedules.CosineDecay(
             initial_learning_rate=learning_rate / max(1, warmup_steps),
             decay_steps=steps - warmup_steps,

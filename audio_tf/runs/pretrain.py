@@ -98,6 +98,11 @@ class PretrainSettings(ModelSettings, HostSettings, SpeechSettings):
                     f"{flag(divisor)} must divide {flag(whole)}. "
                     f"Received: {sizes[0]} and {sizes[1]}"
                 )
+        if self.warmup_steps == self.steps:
+            raise ValueError(
+                "--warmup must leave a step in which the rate falls. "
+                f"Received: {self.warmup} of --steps {self.steps}"
+            )
         backend = keras.backend.backend()
         if not self.feature_cache and backend != "tensorflow":
             raise ValueError(
@@ -112,6 +117,11 @@ class PretrainSettings(ModelSettings, HostSettings, SpeechSettings):
                 f"Received: --accumulate {self.accumulate}, "
                 f"--distribution {self.distribution}"
             )
+
+    @property
+    def warmup_steps(self):
+        """The steps in which the rate rises."""
+        return round(self.warmup * self.steps)
 
     def target_layer(self):
         """Makes the layer `SpeechFeatures` of the target.
@@ -197,7 +207,7 @@ def build(settings):
             settings.optimizer,
             optimizers.WarmupLinearDecay(
                 settings.learning_rate,
-                warmup_steps=round(settings.warmup * settings.steps),
+                warmup_steps=settings.warmup_steps,
                 total_steps=settings.steps,
                 gradient_accumulation_steps=parts,
             ),

@@ -96,7 +96,8 @@ SHARED = {
     "model": {
         "help": "name of a size or of a released preset, or folder or "
         "address of a preset; where "
-        "nothing is trained, a folder of a SavedModel too"
+        "nothing is trained, a folder of a SavedModel too",
+        "check": NAME,
     },
     "batch_size": {
         "help": "chunks or utterances in a batch",
@@ -123,20 +124,24 @@ SHARED = {
     "out": {"help": "folder of the run"},
     "data_dir": {
         "help": "folder of the corpus, or file for csv",
+        "check": NAME,
         "unless_given": "the corpus' own, for synthetic alone",
     },
     "cache_dir": {
         "help": "folder of decoded audio and of features",
+        "check": NAME,
         "unless_given": "$AUDIO_TF_CACHE, or audio_tf in the user's cache",
     },
     "alignment": {
         "help": "file of the phones of the utterances, such as CPC's",
+        "check": NAME,
         "unless_given": "no phones; for fsdd those of its own file",
         "option": "alignment",
     },
     **{
         f"{split}_list": {
             "help": f"list of the utterances for {purpose}, such as CPC's",
+            "check": NAME,
             "unless_given": "the subsets' utterances",
             "option": "lists",
         }

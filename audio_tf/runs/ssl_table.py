@@ -84,8 +84,10 @@ class SslSettings(Settings):
         from audio_tf.runs.probe import ProbeSettings
 
         places = self.those_given(("data_dir", "cache_dir"))
-        pretraining = read_config(self.pretrain_config, PretrainSettings)
-        probing = read_config(self.probe_config, ProbeSettings)
+        pretraining = read_config(
+            self.pretrain_config, PretrainSettings, "pretrain_config"
+        )
+        probing = read_config(self.probe_config, ProbeSettings, "probe_config")
         return (
             PretrainSettings(**{**pretraining, **places}),
             ProbeSettings(

@@ -190,6 +190,13 @@ MISTAKES = {
         (["--save-every", 7], "must divide --steps"),
         (["--accumulate", 3], "must divide --batch-size"),
         (["--warmup", 1.5], "must be in [0, 1)"),
+        (
+            ["--warmup", 0.99, "--steps", 10, "--save-every", 5],
+            "a step in which the rate falls. Received: 0.99 of --steps 10",
+        ),
+        (["--cache-dir", ""], "must be a name that is not empty"),
+        (["--data-dir", " "], "must be a name that is not empty"),
+        (["--model", ""], "must be a name that is not empty"),
         (["--clip-norm", 0], "must be positive"),
         (["--masking", "papr"], "did you mean 'paper'"),
         (["--optimizer", "lamp"], "did you mean 'lamb'"),
@@ -279,6 +286,10 @@ def test_a_config_is_checked_as_flags_are(classes, capsys, tmp_path):
         path.write_text(f"def get_config():\n    return {content}\n")
         line = refusal(classes["train"], ["--config", path], capsys)
         assert message in line, content
+    line = refusal(classes["train"], ["--config", "no.json"], capsys)
+    assert "--config must be a Python file, *.py. Received: 'no.json'" in line
+    with pytest.raises(ValueError, match="^--train-config must be a Python"):
+        flags_of.read_config("no", classes["train"], "train_config")
     line = refusal(classes["train"], ["--config", tmp_path / "no.py"], capsys)
     assert "no.py" in line
     # Of different sizes: bytecode of one is used for the next of its second.

@@ -31,6 +31,7 @@ from audio_tf.runs import (
     heard,
     history,
     noise,
+    optimizing,
     provenance,
     recipes,
     results,
@@ -1160,6 +1161,16 @@ def test_one_label_alone_is_nothing_to_learn(refusal, tmp_path):
     corpus = Corpus(["a.wav", "b.wav"], [["bark"], []], ["bark"])
     settings = TrainSettings(model_kwargs=json.loads(TINY_MEL))
     assert train_model.build(settings, corpus).labels == ["bark"]
+
+
+def test_a_rate_that_never_falls_is_named_as_it_was_given():
+    """Keras has a step of the fall at least."""
+    settings = TrainSettings(warmup_share=0.99, epochs=2)
+    message = "^--warmup-share must leave.*Received: 0.99 of 10 steps"
+    with pytest.raises(ValueError, match=message):
+        optimizing.make_optimizer(settings, 5)
+    rate = optimizing.make_optimizer(settings, 50)._learning_rate
+    assert float(rate(99)) == pytest.approx(settings.learning_rate)
 
 
 def test_every_config_of_the_repository_is_known():
