@@ -11,8 +11,10 @@ import logging
 import os
 import pathlib
 import re
+import signal
 import sys
 import tempfile
+import threading
 
 from audio_tf.ops.checks import closest
 from audio_tf.terminal import printable
@@ -32,6 +34,7 @@ MOST_LINES = 10  # Of one error.
 LEFT_OUT = 1  # Something was left out, or differs.
 FAILED = 2  # Nothing could be done.
 INTERRUPTED = 130  # As a shell says of what Ctrl-C has ended.
+TERMINATED = 143  # As a shell says of what SIGTERM has ended.
 READER_GONE = 141  # As a shell says of what a closed pipe has ended.
 
 
@@ -84,6 +87,10 @@ class Parser(argparse.ArgumentParser):
         """Ends the process with one line on the standard error."""
         line = f"{self.prog}: {one_line(message)}; see --help\n"
         self.exit(FAILED, line)
+
+
+class Terminated(KeyboardInterrupt):
+    """The end of a command by SIGTERM: what Ctrl-C cleans up, it does too."""
 
 
 class Failed(SystemExit):
@@ -144,13 +151,49 @@ def print_error(prog, error, kept="", flags=()):
         text = f"{type(error).__name__}: {text}"
     line = f"{prog}: " + "; ".join(filter(None, [text, kept]))
     print(line, file=sys.stderr)
-    interrupted = isinstance(error, KeyboardInterrupt)
-    return line, INTERRUPTED if interrupted else FAILED
+    return line, next(
+        (code for kind, code in STATUSES if isinstance(error, kind)), FAILED
+    )
+
+
+# Of errors that are no failures, the particular one first.
+STATUSES = ((Terminated, TERMINATED), (KeyboardInterrupt, INTERRUPTED))
+
+
+@contextlib.contextmanager
+def terminable():
+    """Makes a context that SIGTERM ends by an exception, as Ctrl-C does.
+
+    A process that the signal killed at once would leave its temporary files
+    behind, and its children running. It is the first signal that raises; a
+    second one kills, should the exception be lost in what cannot be ended.
+    A program that has a handler of its own keeps it, and a thread that cannot
+    have one goes without.
+
+    Raises:
+        Terminated: where the signal meets the main thread.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
+        yield
+        return
+
+    def end(number, frame):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Terminated("terminated")
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
 def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
-    """Ends a script with one line if its block raises.
+    """Ends a script with one line if its block raises, or SIGTERM ends it.
 
     With `--debug` among the flags the error is raised as it is.
 
@@ -167,7 +210,8 @@ def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
     """
     show_any_name()
     try:
-        yield
+        with terminable():
+            yield
     except (Exception, KeyboardInterrupt) as error:
         if "--debug" in (sys.argv if argv is None else argv):
             raise

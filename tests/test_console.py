@@ -1,8 +1,10 @@
 """What commands and scripts share: flags, errors of one line, a quiet start."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -53,6 +55,7 @@ def test_errors_end_a_script_with_one_line(capsys, monkeypatch):
         (ImportError("no such thing"), "script.py: no such thing; kept"),
         (KeyError("x"), "script.py: KeyError: 'x'; kept"),
         (KeyboardInterrupt(), "script.py: interrupted; kept"),
+        (console.Terminated("terminated"), "script.py: terminated; kept"),
         (ValueError("\n".join("abcdefghijklm")), "j; 3 lines more; kept"),
         (ValueError("a\x1b[31m"), r"script.py: a\x1b[31m; kept"),
     ):
@@ -64,8 +67,8 @@ def test_errors_end_a_script_with_one_line(capsys, monkeypatch):
         assert capsys.readouterr().err == f"{stopped.value}\n"
         assert line in str(stopped.value)
         assert "\n" not in str(stopped.value)
-        status = 130 if isinstance(error, KeyboardInterrupt) else 2
-        assert stopped.value.code == status
+        statuses = {KeyboardInterrupt: 130, console.Terminated: 143}
+        assert stopped.value.code == statuses.get(type(error), 2)
         with (
             pytest.raises(type(error)),
             console.errors_in_one_line(["--debug"]),
@@ -77,6 +80,30 @@ def test_errors_end_a_script_with_one_line(capsys, monkeypatch):
         ):
             raise error
         capsys.readouterr()
+
+
+def test_sigterm_raises_once_and_leaves_other_handlers_alone():
+    with pytest.raises(console.Terminated):
+        with console.terminable():
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                # A second one kills.
+                assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    with console.terminable(), console.terminable():
+        assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with console.terminable():
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    thread = threading.Thread(target=console.terminable().__enter__)
+    thread.start()
+    thread.join()
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_arguments_are_named_by_their_flags(capsys):

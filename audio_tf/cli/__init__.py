@@ -49,6 +49,7 @@ RUNS = {
 PROG = "audio-tf"
 
 
+@console.terminable()
 def main(argv=None):
     """Runs the command line.
 
@@ -57,8 +58,8 @@ def main(argv=None):
 
     Returns:
         The exit status: 0, 1 if something was left out or differs, 2 if
-        nothing could be done, 130 after Ctrl-C. Trainings and results count
-        the bad files that they leave out, and end with 0.
+        nothing could be done, 130 after Ctrl-C, 143 after SIGTERM. Trainings
+        and results count the bad files that they leave out, and end with 0.
 
     Raises:
         SystemExit: after a help text, or one line on a wrong flag.

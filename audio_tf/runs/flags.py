@@ -314,8 +314,8 @@ def run_by_flags(
 def held(out):
     """Holds the folder of a run, which no other process may write meanwhile.
 
-    A training that a table has started may go on when the table was killed:
-    two of them in one folder would overwrite each other's epochs.
+    A training that a table has started goes on when the table was killed by
+    SIGKILL: two of them in one folder would overwrite each other's epochs.
 
     Args:
         out: `pathlib.Path`; a run that does not begin leaves no new folder.

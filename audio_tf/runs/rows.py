@@ -20,6 +20,11 @@ from audio_tf.runs.settings import flag
 
 # `audio-tf`, wherever it is installed.
 AUDIO_TF = (sys.executable, "-m", "audio_tf.cli")
+# Seconds that a row which is told to end has to clean up.
+ENDS_WITHIN_S = 10.0
+
+# Processes that run for a table now, several where there are several GPUs.
+running = set()
 
 
 def run(command, *flags, device=None):
@@ -40,11 +45,46 @@ def run(command, *flags, device=None):
 
 
 def start(arguments, device=None):
-    """Runs `audio-tf` in a new process; the arguments are those of `run`."""
+    """Runs `audio-tf` in a new process; the arguments are those of `run`.
+
+    The process ends with the call: an interrupt ends it, too.
+    """
     environment = configs.environment()
     if device is not None:
         environment["CUDA_VISIBLE_DEVICES"] = device
-    subprocess.run([*AUDIO_TF, *arguments], check=True, env=environment)
+    command = [*AUDIO_TF, *arguments]
+    process = subprocess.Popen(command, env=environment)
+    running.add(process)
+    try:
+        status = process.wait()
+    except BaseException as error:
+        end_running(error)
+        raise
+    finally:
+        running.discard(process)
+    if status:
+        raise subprocess.CalledProcessError(status, command)
+
+
+def end_running(error):
+    """Ends the processes of this table, which have a while to clean up.
+
+    Args:
+        error: the exception that ends the table.
+    """
+    ending = list(running)
+    # The terminal has told them of Ctrl-C, too.
+    told = type(error) is KeyboardInterrupt
+    for end, seconds in (
+        (lambda process: None, ENDS_WITHIN_S if told else 0.0),
+        (subprocess.Popen.terminate, ENDS_WITHIN_S),
+        (subprocess.Popen.kill, None),
+    ):
+        for process in ending:
+            end(process)
+        for process in ending:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
 
 
 def over_devices(function, items):
@@ -84,8 +124,13 @@ def over_devices(function, items):
         calls = [pool.submit(call, item) for item in items]
         for done in concurrent.futures.as_completed(calls):
             yield done.result()
+    except (KeyboardInterrupt, GeneratorExit) as error:
+        # It has met this thread, and others wait for their processes.
+        pool.shutdown(wait=False, cancel_futures=True)
+        end_running(error)
+        raise
     finally:
-        # An error or an interrupt begins no further item.
+        # An error begins no further item.
         pool.shutdown(cancel_futures=True)
 
 

@@ -1,7 +1,10 @@
 """Rows of tables: commands, their flags, and functions that take turns."""
 
+import contextlib
 import os
+import signal
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -135,14 +138,71 @@ def test_an_error_begins_nothing_more(monkeypatch):
     assert len(ran) < 50
 
 
+# A table of two rows on as many GPUs as are named, each of which says that it
+# is there, and that it was ended in order.
+ROW = """
+import os, time
+from audio_tf import console
+with console.errors_in_one_line(prog="row"):
+    os.write(1, b"begun\\n")  # In one piece.
+    while True:
+        time.sleep(0.05)
+"""
+TABLE = """
+import contextlib, sys
+from audio_tf import console
+from audio_tf.runs import distribution, rows
+row, *devices = sys.argv[1:]
+rows.AUDIO_TF = (sys.executable, "-c", row)
+rows.ENDS_WITHIN_S = 20.0
+distribution.gpus = lambda: devices
+with console.errors_in_one_line(prog="table"):
+    ran = rows.over_devices(
+        lambda name, device: rows.start([name], device), ["a", "b"]
+    )
+    with contextlib.closing(ran) as done:
+        list(done)
+"""
+
+
+@pytest.mark.parametrize("devices", [[], ["0", "1"]])
+def test_sigterm_ends_a_table_with_its_rows(devices):
+    """A row that went on would train beside the next start of the table."""
+    table = subprocess.Popen(
+        [sys.executable, "-c", TABLE, ROW, *devices],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        for _ in devices or ["0"]:
+            assert table.stdout.readline() == "begun\n"
+        table.terminate()
+        # To the end of what the rows hold open, too.
+        said = table.communicate(timeout=60)[1].splitlines()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(table.pid, signal.SIGKILL)
+    ended = ["row: terminated"] * max(1, len(devices))
+    assert said == [*ended, "table: terminated"]
+    assert table.returncode == 143
+
+
 def test_a_process_sees_the_gpu_that_it_is_given(monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        subprocess, "run", lambda command, **own: asked.append(own)
-    )
+
+    class Ended(subprocess.Popen):
+        def __init__(self, command, env):
+            asked.append(env)
+
+        def wait(self, timeout=None):
+            return 0
+
+    monkeypatch.setattr(subprocess, "Popen", Ended)
     rows.run("train", device="3")
     rows.run("train")
-    own, all_of_them = (each["env"] for each in asked)
+    own, all_of_them = asked
     assert own["CUDA_VISIBLE_DEVICES"] == "3" and len(own) > 1
     name = "CUDA_VISIBLE_DEVICES"
     assert all_of_them.get(name) == os.environ.get(name)
