@@ -20,6 +20,9 @@ STREAMING_SIZES = {
     0xFFFFF000,
 }
 
+# Where RF64, a WAV of more than 4 GiB, has the chunk of its true sizes.
+WIDE_SIZES = 12
+
 # Integers of 32 bits that were stored as floats, without being scaled, are
 # still let through. The square of anything larger, which spectra and power
 # take, or a sum of such squares, leaves float32.
@@ -269,12 +272,15 @@ def inspect_container(path, file):
     magic = file.read(4)
     if magic == b"OggS":
         return ogg_has_its_end(file), None
-    if magic != b"RIFF":
+    if magic not in (b"RIFF", b"RF64"):
         return True, None
     data = find_wav_data(file)
     if data is None:
         return True, None
     start, promised, there = data
+    wide = find_wide_size(file) if magic == b"RF64" else None
+    if wide is not None:
+        return wide <= there, None
     if promised == 0 and there > 0 and not is_chunks(file, start):
         if there >= 2**32:
             raise AudioError(path, "longer than a RIFF file can be")
@@ -322,6 +328,14 @@ def find_wav_data(file):
         if name == b"data":
             return start, size, end - start
     return None
+
+
+def find_wide_size(file):
+    """Returns the bytes of data that an open RF64 file promises, or `None`."""
+    file.seek(WIDE_SIZES)
+    chunk = file.read(24)
+    is_wide = chunk[:4] == b"ds64" and len(chunk) == 24
+    return int.from_bytes(chunk[16:], "little") if is_wide else None
 
 
 def is_chunks(file, place):

@@ -1,7 +1,7 @@
 """WAV decoded in a graph of TensorFlow's core ops, for TensorFlow Serving.
 
 Files of 8 to 32-bit integers, floats, A-law and mu-law, EXTENSIBLE or not,
-streamed or not, are read as `decode.read_audio` reads them. A file that
+streamed or not, RIFF or RF64, are read as `decode.read_audio` reads them. A file that
 cannot be used gives an error code, never an exception, which would fail the
 batch it is in. The bytes may come from anybody: no number in them is trusted.
 """
@@ -15,6 +15,7 @@ from audio_tf.audio.decode import (
     MAX_RATE_HZ,
     MIN_RATE_HZ,
     STREAMING_SIZES,
+    WIDE_SIZES,
 )
 from audio_tf.audio.wav import (
     A_LAW,
@@ -46,8 +47,15 @@ def decode_wav(contents):
     """
     size = tf.strings.length(contents)
     magic = words(contents, 0, 3, tf.int32)
-    is_wave = (magic[0] == number(b"RIFF")) & (magic[2] == number(b"WAVE"))
+    # The first chunk of RF64 has the sizes that 32 bits do not hold.
+    place = tf.minimum(WIDE_SIZES, size)
+    is_wide = words(contents, place, 1, tf.int32)[0] == number(b"ds64")
+    is_wide &= magic[0] == number(b"RF64")
+    wide = words(contents, tf.minimum(place + 16, size), 1, tf.int64)[0]
+    is_wave = is_wide | (magic[0] == number(b"RIFF"))
+    is_wave &= magic[2] == number(b"WAVE")
     fmt, data, promised = find_chunks(contents, tf.where(is_wave, size, 0))
+    promised = tf.where(is_wide, wide, promised)
     found = (fmt > 0) & (data > 0)
 
     # From the size of the chunk on; `fmt` is -1 where there is none.
@@ -88,8 +96,9 @@ def decode_wav(contents):
     streamed = tf.reduce_any(
         promised == tf.constant(sorted(STREAMING_SIZES), tf.int64)
     )
+    streamed &= ~is_wide
     available = tf.cond(
-        promised == 0,
+        (promised == 0) & ~is_wide,
         lambda: tf.where(~is_chunks(contents, size, data), there, 0),
         lambda: tf.minimum(promised, there),
     )

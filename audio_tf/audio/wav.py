@@ -29,9 +29,10 @@ class WavError(enum.IntEnum):
 
 ERRORS = {
     WavError.NONE: "",
-    WavError.NOT_WAVE: "not a RIFF/WAVE file",
+    WavError.NOT_WAVE: "not a WAV file, RIFF or RF64",
     WavError.NO_CHUNKS: "no fmt chunk and data chunk behind it",
-    WavError.ENCODING: "unsupported encoding or number of channels",
+    WavError.ENCODING: "an encoding that is none of integers of 8 to 32 bits, "
+    "float, A-law and mu-law, such as ADPCM, or too many channels",
     WavError.RATE: f"a rate not from {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz",
     WavError.NO_SAMPLES: "holds no samples",
     WavError.NOT_FINITE: "samples are NaN or infinite",

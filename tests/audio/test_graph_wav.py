@@ -104,6 +104,53 @@ def test_files_of_libsndfile(channels, rng, tmp_path):
     assert_equal_to_file(paths)
 
 
+@pytest.mark.parametrize("subtype", SUBTYPES)
+def test_files_of_64_bit_sizes(subtype, rng, tmp_path):
+    path = tmp_path / "long.wav"
+    audio = rng.uniform(-0.9, 0.9, (797, 2))
+    soundfile.write(path, audio, 11_025, format="RF64", subtype=subtype)
+    assert_equal_to_file([path])
+    content = path.read_bytes()
+    expected, _, _ = decoded(content)
+    # What follows the samples is none of them.
+    path.write_bytes(content + chunk(b"LIST", bytes(range(64))))
+    assert_equal_to_file([path])
+    np.testing.assert_array_equal(decoded(path.read_bytes())[0], expected)
+
+
+def test_broken_files_of_64_bit_sizes(rng, tmp_path):
+    path = tmp_path / "long.wav"
+    soundfile.write(path, rng.uniform(-0.9, 0.9, 797), 11_025, format="RF64")
+    content = path.read_bytes()
+
+    def with_size(size):
+        return content[:28] + struct.pack("<Q", size) + content[36:]
+
+    for broken, code in (
+        (content[:-2], WavError.CUT_OFF),
+        (with_size(1596), WavError.CUT_OFF),
+        (with_size(2**31 - 1), WavError.CUT_OFF),
+        (with_size(2**63 - 1), WavError.CUT_OFF),
+        (with_size(2**64 - 1), WavError.NO_SAMPLES),
+        (with_size(0), WavError.NO_SAMPLES),
+        (content[:34], WavError.NO_CHUNKS),
+    ):
+        assert decoded(broken)[2] == code
+        assert read(broken, tmp_path) is None
+    audio, _, _ = decoded(with_size(12))
+    np.testing.assert_array_equal(audio, read(with_size(12), tmp_path)[0])
+
+
+@pytest.mark.parametrize("subtype", ["MS_ADPCM", "IMA_ADPCM", "GSM610"])
+def test_the_error_names_the_encodings_that_are_taken(subtype, rng, tmp_path):
+    path = tmp_path / "packed.wav"
+    soundfile.write(path, rng.uniform(-0.9, 0.9, 797), 8_000, subtype=subtype)
+    error = decoded(path.read_bytes())[2]
+    said = wav.ERRORS[WavError(error)]
+    for name in ("8 to 32 bits", "float", "A-law", "mu-law", "ADPCM"):
+        assert name in said
+
+
 @pytest.mark.skipif(not shutil.which("ffmpeg"), reason="NO ffmpeg: NOT TESTED")
 def test_files_of_ffmpeg(tmp_path):
     source = ["-f", "lavfi", "-i", "anoisesrc=d=0.05:r=48000:a=0.8:s=7"]
@@ -299,7 +346,7 @@ def is_24_bit_in_4_bytes(content):
 
 # Which files only one of the two accepts: a code of ours, and the reason.
 DIFFERENCES = {
-    # Of 64 bits, for files of gigabytes.
+    # Without the chunk that makes RF64 of RIFF; the highest byte first.
     WavError.NOT_WAVE: lambda content: content[:4] in (b"RF64", b"RIFX"),
     WavError.NO_CHUNKS: has_many_chunks,
     WavError.NO_SAMPLES: has_many_chunks,
