@@ -1,9 +1,10 @@
 """WAV decoded in a graph of TensorFlow's core ops, for TensorFlow Serving.
 
 Files of 8 to 32-bit integers, floats, A-law and mu-law, EXTENSIBLE or not,
-streamed or not, RIFF or RF64, are read as `decode.read_audio` reads them. A file that
-cannot be used gives an error code, never an exception, which would fail the
-batch it is in. The bytes may come from anybody: no number in them is trusted.
+streamed or not, RIFF or RF64, are read as `decode.read_audio` reads them. A
+file that cannot be used gives an error code, never an exception, which would
+fail the batch it is in. The bytes may come from anybody: no number in them is
+trusted.
 """
 
 import numpy as np

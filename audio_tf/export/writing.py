@@ -68,10 +68,10 @@ def export(
 
     `audio_bytes` are the contents of WAV files, string `(batch,)`: integers
     of 8 to 32 bits, float32 and float64, A-law and mu-law, any rate and
-    number of channels, RIFF or RF64; no ADPCM. They are decoded, resampled, cut into chunks of the
-    model's `chunk_s` and scored as `audio_tf.data.score_clips` does. A clip
-    that cannot be scored has zero scores, `valid` False, and in `error` its
-    place in `audio_tf.audio.wav.ERRORS`; it leaves the others alone.
+    number of channels, RIFF or RF64; no ADPCM. They are decoded, resampled,
+    cut into chunks of the model's `chunk_s` and scored as
+    `audio_tf.data.score_clips` does. A clip that cannot be scored has zero
+    scores, `valid` False, and in `error` its place in `audio_tf.audio.wav.ERRORS`; it leaves the others alone.
 
     `stream`, if asked for, continues a stream: `streaming.Stream` says how.
 
