@@ -71,7 +71,8 @@ def export(
     number of channels, RIFF or RF64; no ADPCM. They are decoded, resampled,
     cut into chunks of the model's `chunk_s` and scored as
     `audio_tf.data.score_clips` does. A clip that cannot be scored has zero
-    scores, `valid` False, and in `error` its place in `audio_tf.audio.wav.ERRORS`; it leaves the others alone.
+    scores, `valid` False, and in `error` its place in
+    `audio_tf.audio.wav.ERRORS`; it leaves the others alone.
 
     `stream`, if asked for, continues a stream: `streaming.Stream` says how.
 
