@@ -247,8 +247,8 @@ def gradients(layer, x, mask, scale=1.0):
     return loss, [None if g is None else ops.convert_to_numpy(g) for g in found]
 
 
-def compiled(layer, signature=False):
-    """`(x, mask) -> y` as XLA compiles it."""
+def compiled(layer, signature=False, by_xla=True):
+    """`(x, mask) -> y` as XLA compiles it, or on TensorFlow a graph alone."""
     backend = keras.backend.backend()
     if backend == "jax":
         import jax
@@ -260,7 +260,7 @@ def compiled(layer, signature=False):
 
     return tf.function(
         lambda x, mask: layer(x, mask=mask),
-        jit_compile=True,
+        jit_compile=by_xla,
         input_signature=[
             tf.TensorSpec([None, None, F]),
             tf.TensorSpec([None, None], "bool"),

@@ -77,6 +77,7 @@ class Attention(Layer):
 
     Returns:
         Tensor `(batch, time, dim)`; with `return_attention_scores`, a pair.
+        An empty batch, and inputs of no frames, have outputs that are empty.
 
     Raises:
         TypeError: if there is an unknown argument.
@@ -164,10 +165,25 @@ class Attention(Layer):
         if mask is not None:
             mask = ops.cast(mask, "bool")
             inputs = masks.zero_padding(inputs, mask)
+        # What is computed of no frame at all is one of zeros, left out again.
         outputs, weights = self.transform(
-            inputs, mask, training, return_attention_scores
+            blocks.fill_up(inputs),
+            None if mask is None else blocks.fill_up(mask),
+            training,
+            return_attention_scores,
         )
+        if not inputs.shape[1]:
+            length = ops.shape(inputs)[1]
+            outputs = outputs[:, :length]
+            if weights is not None:
+                weights = self.cut_map(weights, length)
         return (outputs, weights) if return_attention_scores else outputs
+
+    def cut_map(self, weights, length):
+        """Cuts a map to the pairs, or features, of `length` frames."""
+        if self.map_kind == "features":
+            return weights[:, :length]
+        return weights[:, :, :length, :length]
 
     def call_last(self, inputs, count):
         """Computes the outputs of the last frames alone, for streams.

@@ -117,7 +117,8 @@ def mix_with_rest(scores, value, mask, rest, count):
     chosen = ops.cast(mask, scores.dtype) * ops.ones_like(scores)
     count = ops.cast(count, scores.dtype)
     others = count - ops.sum(chosen, axis=-1, keepdims=True)
-    top = ops.max(scores, axis=-1, keepdims=True)
+    # Without an initial value an empty batch has no largest score.
+    top = ops.max(scores, axis=-1, keepdims=True, initial=EXCLUDED)
     top = ops.where(others > 0, ops.maximum(top, 0.0), top)
     top = ops.stop_gradient(top)
     # Of a row that sees nothing, `top` is so low that the rest overflows.

@@ -181,9 +181,11 @@ class GaussianAdaptiveAttention(GaussianAttention):
         )
         if real is not None:
             logits = ops.where(real, logits, functional.EXCLUDED)
-        top = ops.max(logits, axis=self.moment_axis, keepdims=True)
+        top = ops.max(
+            logits, axis=self.moment_axis, keepdims=True, initial=LOWEST_PEAK
+        )
         # Scales both sides of the quotient alike, so it has no gradient.
-        top = ops.stop_gradient(ops.maximum(top, LOWEST_PEAK))
+        top = ops.stop_gradient(top)
         weights = ops.exp(logits - top)
         total = ops.sum(weights, axis=self.moment_axis, keepdims=True)
         return weights / ops.maximum(total, self.epsilon * ops.exp(-top))

@@ -129,7 +129,10 @@ class HashedAttention(SelfAttention):
         x = ops.cast(ops.stop_gradient(x), "float32")
         squared_norm = ops.sum(ops.square(x), axis=-1)
         squared_limit = ops.max(
-            ops.where(real, squared_norm, 0.0), axis=-1, keepdims=True
+            ops.where(real, squared_norm, 0.0),
+            axis=-1,
+            keepdims=True,
+            initial=0.0,  # For an empty batch.
         )
         scale = self.scale(ops.sqrt(squared_limit))
         direction = ops.expand_dims(vectors[:, : self.key_dim], 1)  # (H, 1, D)

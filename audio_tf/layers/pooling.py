@@ -320,7 +320,7 @@ class MaxMeanPooling(HalvesPooling):
     def pool(self, first, second, mask):
         real = ops.expand_dims(mask, -1)
         # Finite, or a clip without a real frame would have NaN for gradients.
-        highest = ops.max(ops.where(real, first, -1e30), axis=1)
+        highest = ops.max(ops.where(real, first, -1e30), axis=1, initial=-1e30)
         some = ops.any(mask, axis=1, keepdims=True)
         count = ops.sum(masks.factors(second, mask), axis=1)
         mean = ops.sum(second, axis=1) / ops.maximum(count, 1.0)

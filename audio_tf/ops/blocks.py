@@ -64,6 +64,19 @@ def whole_windows(length, size, stride, last):
     return ops.where(last, count(length, stride), filled)
 
 
+def fill_up(x):
+    """Fills time of `(batch, time, ...)` up to one position, where it has none.
+
+    Returns:
+        `(batch, max(time, 1), ...)`, what is new being zero (False).
+    """
+    if x.shape[1]:
+        return x
+    padding = [[0, 0]] * len(x.shape)
+    padding[1] = [0, at_least(1 - ops.shape(x)[1], 0)]
+    return ops.pad(x, padding)
+
+
 def cut(x, size):
     """Cuts `(B, H, T, V)` into blocks `(B, H, N, size, V)`."""
     return windows(x, size, 0, 0)
@@ -145,4 +158,6 @@ def gather(x, indices):
     batch, heads, length, dim = ops.shape(x)
     rows = ops.arange(batch * heads, dtype="int32")
     rows = ops.reshape(rows, (batch, heads, 1))
-    return ops.take(ops.reshape(x, (-1, dim)), indices + rows * length, axis=0)
+    taken = ops.take(ops.reshape(x, (-1, dim)), indices + rows * length, axis=0)
+    # Of an empty batch JAX takes nothing, in another shape.
+    return ops.reshape(taken, (batch, heads, ops.shape(indices)[2], dim))

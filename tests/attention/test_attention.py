@@ -261,6 +261,41 @@ def test_empty_clip_attends_to_nothing(name, rng):
         assert np.all(numpy(y)[1] == numpy(y)[1, 0])
 
 
+EMPTY = ((0, T), (2, 0), (0, 0))
+
+
+@every
+def test_nothing_gives_nothing(name, rng):
+    """No clips, as the last batch of a filtered dataset, and no frames."""
+    for causal in causal_choices(name):
+        layer = make(name, causal=causal)
+        for batch, length in EMPTY:
+            x = inputs(rng, length, batch)
+            expected = layer.compute_output_spec(
+                keras.KerasTensor(x.shape), return_attention_scores=True
+            )
+            for mask in (None, np.ones((batch, length), bool)):
+                found = layer(x, mask=mask, return_attention_scores=True)
+                assert [tuple(each.shape) for each in found] == [
+                    each.shape for each in expected
+                ]
+            for gradient in gradients(layer, x, mask)[1]:
+                assert gradient is None or np.all(np.isfinite(gradient))
+
+
+@in_one_graph
+def test_nothing_gives_nothing_in_a_graph(names, rng):
+    """Where neither size is known before run time."""
+    for name in names:
+        layer = make(name, causal=causal_choices(name)[-1])
+        call = compiled(layer, signature=True, by_xla=False)
+        for batch, length in EMPTY:
+            x = inputs(rng, length, batch)
+            found = call(x, np.ones((batch, length), bool))
+            expected = layer.compute_output_spec(keras.KerasTensor(x.shape))
+            assert tuple(found.shape) == expected.shape, name
+
+
 @every
 def test_causality_is_as_declared(name, rng):
     """Declared against behaviour, also where a mechanism says it cannot."""
