@@ -10,6 +10,11 @@ import os
 
 # The variable by which a process is told of the configs of its parent.
 VARIABLE = "AUDIO_TF_CONFIGS"
+# For errors of what may be the user's own, and was not found.
+HINT = (
+    "; what is your own is known once its module is imported, to a command by "
+    f"""{VARIABLE}='["mine.py"]' in its environment"""
+)
 
 # Absolute paths of what this process has executed, in their order.
 executed = {}

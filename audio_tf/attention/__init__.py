@@ -7,6 +7,7 @@ models whose blocks differ in their attention.
 
 import keras
 
+from audio_tf import configs
 from audio_tf.attention.base import Attention, SelfAttention
 from audio_tf.attention.dot_product import (
     FullAttention,
@@ -109,7 +110,7 @@ def find(mechanism):
         raise ValueError(
             f"`attention` must be one of {sorted(ATTENTIONS)}, or a subclass "
             "of audio_tf.attention.Attention or its registered name"
-            f"{closest(mechanism, ATTENTIONS)}. "
+            f"{closest(mechanism, ATTENTIONS) or configs.HINT}. "
             f"Received: attention={mechanism!r}"
         )
     return found

@@ -6,6 +6,7 @@ help text waits for nothing that the command itself needs.
 
 import argparse
 import importlib
+import os
 import sys
 
 from audio_tf import configs, console
@@ -71,7 +72,9 @@ def main(argv=None):
     name = argv[0] if argv else None
     flags = ()
     try:
-        configs.execute_again()
+        if configs.VARIABLE in os.environ:
+            with console.quiet_tensorflow():
+                configs.execute_again()
         if name in RUNS:
             run = importlib.import_module(f"audio_tf.runs.{name}")
             run.main(argv[1:], prog=f"{PROG} {name}")

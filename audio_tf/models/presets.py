@@ -7,7 +7,7 @@ import warnings
 
 import keras
 
-from audio_tf import compat, released
+from audio_tf import compat, configs, released
 from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.ops import checks
 
@@ -176,8 +176,16 @@ def family_of(loader, base):
         base: the class that it must be, or be derived from.
 
     Raises:
-        ValueError: if it is another.
+        ValueError: if it is another, or one that is not known.
     """
+    if has_file(loader, compat.CONFIG_FILE):
+        saved = compat.read_json(loader.preset, compat.CONFIG_FILE)
+        # What others have published has no such name.
+        if "registered_name" in saved and class_of(saved) is None:
+            raise ValueError(
+                f"The preset {loader.preset!r} is of a class that is not "
+                f"known{configs.HINT}. Received: {saved['registered_name']}"
+            )
     family = loader.check_backbone_class()
     if not issubclass(family, base):
         raise ValueError(

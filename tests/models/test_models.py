@@ -2,6 +2,8 @@
 
 import functools
 import json
+import pathlib
+import shutil
 import warnings
 
 import keras
@@ -453,6 +455,25 @@ def test_chunks_fit_what_the_backbone_is_made_for():
             attention="random_synthesizer",
             made_for_frames=39,
         )
+
+
+STORED = pathlib.Path(__file__).parents[1] / "compatibility" / "preset"
+HINTS = r"AUDIO_TF_CONFIGS='\[\"mine.py\"\]'.*Received: .*own"
+
+
+def test_a_class_of_ones_own_is_told_where_to_be_named(tmp_path):
+    folder = tmp_path / "preset"
+    shutil.copytree(STORED, folder)
+    config = folder / "config.json"
+    saved = json.loads(config.read_text())
+    named = {**saved, "registered_name": "mine>OwnBackbone"}
+    config.write_text(json.dumps(named))
+    with pytest.raises(ValueError, match=HINTS.replace("own", "mine>Own")):
+        models.AudioClassifier.from_preset(str(folder))
+    saved["config"]["attention"] = "own"
+    config.write_text(json.dumps(saved))
+    with pytest.raises(ValueError, match=HINTS):
+        models.AudioClassifier.from_preset(str(folder))
 
 
 def test_the_folder_of_a_run_names_its_preset(tmp_path, monkeypatch):
