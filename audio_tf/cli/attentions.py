@@ -16,7 +16,7 @@ does, else of one layer of --length, --dim and --num-heads, as the title says.
 
 import json
 
-from audio_tf import console
+from audio_tf import configs, console
 from audio_tf.cli import flags
 from audio_tf.ops.checks import closest
 
@@ -144,7 +144,7 @@ def with_results(rows, reached):
         if row["attention"] not in known:
             raise ValueError(
                 "Results must be of known attentions"
-                f"{closest(row['attention'], known)}. "
+                f"{closest(row['attention'], known) or configs.HINT}. "
                 f"Received: {row['attention']!r}"
             )
     return [

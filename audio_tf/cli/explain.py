@@ -76,7 +76,8 @@ def run(arguments):
     """Explains the files and returns the exit status."""
     named = sources.find_sources(arguments.files)
     with console.quiet_tensorflow():
-        # It loads TensorFlow, here where it is quiet.
+        # They load TensorFlow, here where it is quiet.
+        import audio_tf.models  # noqa: F401
         from audio_tf.export import classifiers
     classifier = classifiers.load_trained(arguments.model)
     draw = None

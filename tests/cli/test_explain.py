@@ -1,6 +1,9 @@
 """`audio-tf explain` as a user types it, on a model of a few weights."""
 
 import json
+import os
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -96,3 +99,20 @@ def test_what_is_wrong_is_one_line(command, capsys):
 
 def test_the_flag_has_all_methods():
     assert explain.METHODS == tuple(explaining.METHODS)
+
+
+def test_tensorflow_is_loaded_in_silence(tmp_path):
+    """Whatever it logs would stand above the line that matters."""
+    clip = tmp_path / "clip.wav"
+    soundfile.write(clip, np.zeros(800), 8_000)
+    environment = {**os.environ}
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    done = subprocess.run(
+        [sys.executable, "-m", "audio_tf.cli", "explain"]
+        + [str(clip), "--model", "nowhere"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("audio-tf explain: --model is no preset")
