@@ -189,6 +189,21 @@ def test_several_models_in_a_run_are_no_warning(runs):
     assert "something else" in done.stderr
 
 
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_runs_load_tensorflow_in_silence(backend):
+    pytest.importorskip(backend)
+    environment = {**os.environ, "KERAS_BACKEND": backend}
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    code = "import audio_tf.runs, audio_tf.data, tensorflow"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_crash_while_tensorflow_is_loaded_is_seen():
     code = (
         "import os\nfrom audio_tf import console\n"

@@ -9,4 +9,7 @@ from audio_tf import console
 with console.quiet_tensorflow():
     import keras  # noqa: F401
 
+    # Which Keras on another backend has not loaded.
+    import tensorflow  # noqa: F401
+
 console.hide_retracing()
