@@ -47,6 +47,23 @@ def environment():
 
 
 def execute_again():
-    """Executes what the process that has started this one had executed."""
-    for path in json.loads(os.environ.get(VARIABLE, "[]")):
+    """Executes what the process that has started this one had executed.
+
+    Raises:
+        ValueError: if the variable holds no list of Python files.
+        OSError: if there is no such file.
+    """
+    text = os.environ.get(VARIABLE, "[]")
+    try:
+        paths = json.loads(text)
+    except ValueError:
+        paths = None
+    if not isinstance(paths, list) or not all(
+        isinstance(path, str) and path.endswith(".py") for path in paths
+    ):
+        raise ValueError(
+            f"{VARIABLE} must be a list of Python files in JSON, such as "
+            f"""'["mine.py"]'. Received: {text!r}"""
+        )
+    for path in paths:
         execute(path)

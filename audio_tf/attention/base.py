@@ -77,7 +77,8 @@ class Attention(Layer):
 
     Returns:
         Tensor `(batch, time, dim)`; with `return_attention_scores`, a pair.
-        An empty batch, and inputs of no frames, have outputs that are empty.
+        An empty batch has empty outputs; so have inputs of no frames, where
+        that is known before run time, as it is outside of a graph.
 
     Raises:
         TypeError: if there is an unknown argument.
@@ -165,18 +166,18 @@ class Attention(Layer):
         if mask is not None:
             mask = ops.cast(mask, "bool")
             inputs = masks.zero_padding(inputs, mask)
-        # What is computed of no frame at all is one of zeros, left out again.
+        # Known to have no frames, they are computed of one that is left out
+        # again; where the length is not known, none is guarded against.
+        length = inputs.shape[1]
+        if length == 0:
+            inputs = blocks.fill_up(inputs)
+            mask = None if mask is None else blocks.fill_up(mask)
         outputs, weights = self.transform(
-            blocks.fill_up(inputs),
-            None if mask is None else blocks.fill_up(mask),
-            training,
-            return_attention_scores,
+            inputs, mask, training, return_attention_scores
         )
-        if not inputs.shape[1]:
-            length = ops.shape(inputs)[1]
-            outputs = outputs[:, :length]
-            if weights is not None:
-                weights = self.cut_map(weights, length)
+        if length == 0:
+            outputs = outputs[:, :0]
+            weights = None if weights is None else self.cut_map(weights, 0)
         return (outputs, weights) if return_attention_scores else outputs
 
     def cut_map(self, weights, length):

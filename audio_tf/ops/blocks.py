@@ -65,15 +65,13 @@ def whole_windows(length, size, stride, last):
 
 
 def fill_up(x):
-    """Fills time of `(batch, time, ...)` up to one position, where it has none.
+    """Fills `(batch, 0, ...)` up to one position in time, of zeros (False).
 
     Returns:
-        `(batch, max(time, 1), ...)`, what is new being zero (False).
+        `(batch, 1, ...)`.
     """
-    if x.shape[1]:
-        return x
     padding = [[0, 0]] * len(x.shape)
-    padding[1] = [0, at_least(1 - ops.shape(x)[1], 0)]
+    padding[1] = [0, 1]
     return ops.pad(x, padding)
 
 

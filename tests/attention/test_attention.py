@@ -285,15 +285,14 @@ def test_nothing_gives_nothing(name, rng):
 
 @in_one_graph
 def test_nothing_gives_nothing_in_a_graph(names, rng):
-    """Where neither size is known before run time."""
+    """An empty batch, where neither size is known before run time."""
     for name in names:
         layer = make(name, causal=causal_choices(name)[-1])
         call = compiled(layer, signature=True, by_xla=False)
-        for batch, length in EMPTY:
-            x = inputs(rng, length, batch)
-            found = call(x, np.ones((batch, length), bool))
-            expected = layer.compute_output_spec(keras.KerasTensor(x.shape))
-            assert tuple(found.shape) == expected.shape, name
+        x = inputs(rng, batch=0)
+        found = call(x, np.ones(x.shape[:2], bool))
+        expected = layer.compute_output_spec(keras.KerasTensor(x.shape))
+        assert tuple(found.shape) == expected.shape, name
 
 
 @every

@@ -20,7 +20,7 @@ if keras.backend.backend() != "tensorflow":
     )
 
 import audio_tf
-from audio_tf import attention, cli, compat, data, export
+from audio_tf import attention, cli, compat, configs, data, export
 from audio_tf.corpora import Corpus, audio_below
 from audio_tf.export import classifiers
 from audio_tf.models import (
@@ -420,6 +420,15 @@ def test_the_exit_status_says_how_it_ended(
     monkeypatch.setattr("audio_tf.console.drop_output", lambda: None)
     assert cli.main(["presets"]) == status
     assert capsys.readouterr().err.splitlines() == ([line] if line else [])
+
+
+@pytest.mark.parametrize("text", ["mine.py", '"mine.py"', '["mine.txt"]'])
+def test_a_wrong_list_of_configs_names_the_variable(text, capsys, monkeypatch):
+    monkeypatch.setenv(configs.VARIABLE, text)
+    assert cli.main(["presets"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "AUDIO_TF_CONFIGS must be a list" in error and repr(text) in error
 
 
 def test_the_version_is_told(capsys):
