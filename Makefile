@@ -97,6 +97,7 @@ test-app:
 # ours on it: what TensorFlow has stored, and the contracts.
 TORCH_TESTS = tests/test_compatibility.py tests/models/test_backbones.py \
     tests/models/test_explaining.py tests/attention/test_attention.py \
+    tests/attention/test_flash.py \
     tests/attention/test_synthesizers.py tests/layers/test_augment.py \
     tests/runs/test_callbacks.py tests/test_optimizers.py tests/ops
 test-peers:
