@@ -48,11 +48,12 @@ class DotProductAttention(SelfAttention):
     @property
     def scores_are_products(self):
         """Whether no subclass scores otherwise, which no kernel would heed."""
+        return self.has_of(SelfAttention, "scores", "score_mask", "mix")
+
+    def has_of(self, base, *names):
+        """Returns whether methods are those of a base, by their names."""
         own = type(self)
-        return (own.scores, own.score_mask) == (
-            SelfAttention.scores,
-            SelfAttention.score_mask,
-        )
+        return all(getattr(own, name) is getattr(base, name) for name in names)
 
     def uses_flash(self, query, key, value, training):
         # Values of other sizes are the identity, by which the map is read.
@@ -152,8 +153,8 @@ class SharedQKAttention(DotProductAttention):
     @property
     def scores_are_products(self):
         """Whether a frame's own score is one as all others."""
-        own = type(self).scores is not SharedQKAttention.scores
-        return not (own or self.mask_self)
+        kept = self.has_of(SharedQKAttention, "scores", "score_mask", "mix")
+        return kept and not self.mask_self
 
     def project(self, inputs):
         query, key = super().project(inputs)

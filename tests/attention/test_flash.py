@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from attention_cases import (
     D,
+    F,
     T,
     any_padding,
     assert_equals_naive,
@@ -69,6 +70,18 @@ def test_the_kernel_gives_what_the_map_gives(name, kwargs, kernel, rng):
             kernel.clear()
 
 
+@each
+def test_a_row_that_sees_nothing_is_the_bias(name, kwargs, kernel, rng):
+    """An empty clip, and what comes before the first frame of a causal one."""
+    layer = make(name, causal=True, **kwargs)
+    layer.output_dense.bias.assign(rng.standard_normal(F))
+    mask = np.arange(T) >= np.array([[T], [3]])
+    found = ops.convert_to_numpy(layer(inputs(rng), mask=mask))[~mask]
+    bias = ops.convert_to_numpy(layer.output_dense.bias)
+    np.testing.assert_array_equal(found, np.broadcast_to(bias, found.shape))
+    assert len(kernel) == 1
+
+
 def test_an_even_number_of_frames_is_not_padded(kernel, rng):
     layer = make("full")
     mask = np.ones((2, T + 1), bool)
@@ -102,12 +115,19 @@ def test_what_a_subclass_scores_is_heeded(kernel, rng):
         def score_mask(self, length):
             return ops.eye(length, dtype="bool")
 
+    class Doubled(attention.GroupedQueryAttention):
+        def mix(self, scores, value, mask, training):
+            return 2 * super().mix(scores, value, mask, training)
+
     class Halves(attention.SharedQKAttention):
         def scores(self, query, key):
             return super().scores(query, key) / 2
 
     for layer in (
-        *(own(num_heads=2, key_dim=D) for own in (Halved, Banded, Halves)),
+        *(
+            own(num_heads=2, key_dim=D)
+            for own in (Halved, Banded, Doubled, Halves)
+        ),
         make("shared_qk", mask_self=True),
     ):
         layer(inputs(rng))
