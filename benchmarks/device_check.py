@@ -66,7 +66,13 @@ def stateless(model):
     return call, variables
 
 
-def check_attention(name, causal):
+def make_case(name, causal, dtype="float32", frames=FRAMES):
+    """Builds an attention, from one seed, of clips of `frames` and fewer.
+
+    Returns:
+        A function of weights, other variables, clips and mask to gradients of
+        a loss and the output, and these arguments of it.
+    """
     import jax
     import keras
     from jax import numpy as jnp
@@ -79,77 +85,59 @@ def check_attention(name, causal):
         num_heads=HEADS,
         key_dim=DIM // HEADS,
         causal=causal,
-        max_length=FRAMES,
+        max_length=frames,
+        dtype=dtype,
     )
-    x = keras.random.normal((2, FRAMES, DIM))
-    mask = jnp.arange(FRAMES) < jnp.array([[FRAMES], [FRAMES - 61]])
+    x = keras.random.normal((2, frames, DIM))
+    mask = jnp.arange(frames) < jnp.array([[frames], [frames - 61]])
     layer.build(x.shape)
     call, (trainable, others) = stateless(layer)
 
-    def both(trainable, x, mask):
+    def both(trainable, others, x, mask):
         def loss(trainable, x):
-            found = call(trainable, others_there, x, mask=mask)
+            found = call(trainable, others, x, mask=mask).astype("float32")
             return jnp.mean(jnp.square(found)), found
 
         return jax.grad(loss, argnums=(0, 1), has_aux=True)(trainable, x)
 
-    others_there = jax.device_get(others)
-    (gradients, found), (their_gradients, theirs) = on_both(
-        both, (trainable, x, mask)
-    )
+    return both, (trainable, others, x, mask)
+
+
+def show(title, found, expected):
+    """Prints how far pairs of gradients and an output are apart."""
+    (gradients, found), (their_gradients, theirs) = found, expected
     print(
-        f"{name:32} {'causal' if causal else '':7} output "
-        f"{apart(found, theirs):.1e} gradients "
+        f"{title} output {apart(found, theirs):.1e} gradients "
         f"{apart(gradients, their_gradients):.1e}",
         flush=True,
     )
+
+
+def check_attention(name, causal):
+    title = f"{name:32} {'causal' if causal else '':7}"
+    show(title, *on_both(*make_case(name, causal)))
 
 
 def check_flash(name, causal, frames):
     import jax
-    import keras
     from jax import numpy as jnp
 
-    from audio_tf import attention, compat
+    from audio_tf import compat
 
-    mask = jnp.arange(frames) < jnp.array([[frames], [frames - 61]])
     found = []
-    for dtype, device in zip(
-        ("mixed_bfloat16", "float32"),
-        (jax.devices()[0], jax.devices("cpu")[0]),
-        strict=True,
+    for dtype, device in (
+        ("mixed_bfloat16", jax.devices()[0]),
+        ("float32", jax.devices("cpu")[0]),
     ):
-        keras.utils.set_random_seed(0)
-        layer = attention.create(
-            name,
-            num_heads=HEADS,
-            key_dim=DIM // HEADS,
-            causal=causal,
-            dtype=dtype,
-        )
-        x = keras.random.normal((2, frames, DIM))
-        layer.build(x.shape)
-        call, (trainable, others) = stateless(layer)
-
-        def both(trainable, others, x, mask, call=call):
-            def loss(trainable, x):
-                y = call(trainable, others, x, mask=mask).astype("float32")
-                return jnp.mean(jnp.square(y)), y
-
-            return jax.grad(loss, argnums=(0, 1), has_aux=True)(trainable, x)
-
-        arguments = jax.device_put((trainable, others, x, mask), device)
-        gradients, y = jax.device_get(jax.jit(both)(*arguments))
-        found.append((y, gradients))
+        function, arguments = make_case(name, causal, dtype, frames)
+        arguments = jax.device_put(arguments, device)
+        found.append(jax.device_get(jax.jit(function)(*arguments)))
     query = jnp.zeros((2, HEADS, frames, DIM // HEADS), "bfloat16")
-    has = compat.has_flash_attention(query, query, query)
-    (y, gradients), (their_y, their_gradients) = found
-    print(
+    flash = compat.has_flash_attention(query, query, query)
+    show(
         f"{name:14} {'causal' if causal else '':7} {frames} frames, "
-        f"{'flash' if has else 'no flash here'}: output "
-        f"{apart(y, their_y):.1e} gradients "
-        f"{apart(gradients, their_gradients):.1e}",
-        flush=True,
+        f"{'flash' if flash else 'no flash here'}:",
+        *found,
     )
 
 
