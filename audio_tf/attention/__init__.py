@@ -8,7 +8,7 @@ models whose blocks differ in their attention.
 import keras
 
 from audio_tf import configs
-from audio_tf.attention.base import Attention, SelfAttention
+from audio_tf.attention.base import Attention
 from audio_tf.attention.dot_product import (
     FullAttention,
     GroupedQueryAttention,
@@ -32,6 +32,7 @@ from audio_tf.attention.hashing import (
 )
 from audio_tf.attention.local_synthesizer import LocalDenseSynthesizerAttention
 from audio_tf.attention.relative import GatedRelativeAttention
+from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.attention.sparse import (
     FixedSparseAttention,
     StridedSparseAttention,

@@ -5,7 +5,7 @@ from keras import ops
 
 from audio_tf import compat
 from audio_tf.attention import functional
-from audio_tf.attention.base import SelfAttention
+from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.ops import statistics
 from audio_tf.ops.checks import check_flags, check_sizes
 

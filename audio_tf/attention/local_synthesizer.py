@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from audio_tf.attention import functional
-from audio_tf.attention.base import SelfAttention
+from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_sizes
 

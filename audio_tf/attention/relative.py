@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.attention.base import SelfAttention
+from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.ops.checks import check_sizes
 from audio_tf.ops.layer import Layer
 

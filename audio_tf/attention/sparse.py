@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.attention import functional
-from audio_tf.attention.base import SelfAttention
+from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_flags, check_sizes
 

@@ -9,7 +9,8 @@ from keras import ops
 from audio_tf import compat
 from audio_tf.attention import functional
 from audio_tf.attention import patterns as crafted
-from audio_tf.attention.base import Attention, SelfAttention
+from audio_tf.attention.base import Attention
+from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_flags, check_sizes
 from audio_tf.ops.weights import declare_parts

@@ -25,7 +25,7 @@ from attention_cases import (
 )
 
 from audio_tf import attention
-from audio_tf.attention import base
+from audio_tf.attention import self_attention
 from audio_tf.layers import TransformerBlock
 
 sparse = pytest.mark.parametrize("name", ["sparse_strided", "sparse_fixed"])
@@ -103,8 +103,8 @@ def test_options_equal_naive(case, rng):
 @pytest.mark.one_backend
 def test_long_inputs_by_rows_equal_naive(name, monkeypatch, rng):
     """A few rows of the map at a time, the last ones a shorter lot."""
-    monkeypatch.setattr(base, "LONG_INPUT", T - 1)
-    monkeypatch.setattr(base, "ROWS_AT_A_TIME", 3)
+    monkeypatch.setattr(self_attention, "LONG_INPUT", T - 1)
+    monkeypatch.setattr(self_attention, "ROWS_AT_A_TIME", 3)
     options = {"mask_self": True} if name == "shared_qk" else {}
     for causal in causal_choices(name):
         layer = make(name, causal=causal, dropout=0.5, **options)
