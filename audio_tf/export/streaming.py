@@ -12,9 +12,10 @@ class Stream:
     """Scores a stream piece by piece, for the signature `stream`.
 
     The state is opaque, float32 `(batch, n)`, and grows with the stream: it
-    holds the samples that are no whole frame yet and, for each layer, the
-    past frames that it still looks at. All rows of a batch are equally long
-    and end together: a server must not batch the pieces of several streams.
+    holds the samples that are no whole frame yet and, for each layer up to
+    the highest that is scored, the past frames that it still looks at. All
+    rows of a batch are equally long and end together: a server must not batch
+    the pieces of several streams.
 
     Args:
         model: an `AudioClassifier`.
@@ -63,7 +64,7 @@ class Stream:
         rest = samples[:, used * size :]
 
         kept, frames, outputs = [rest], past, [x]
-        for stage in self.backbone.stages:
+        for stage in self.model.frame_stages:
             history = reader.take(stage.stream_memory(frames), x.shape[-1])
             seen = tf.concat([tf.cast(history, x.dtype), x], 1)
             new = tf.shape(x)[1]
@@ -76,8 +77,13 @@ class Stream:
         counts = tf.stack([tf.shape(rest)[1], past + used])
         counts = tf.tile(tf.cast(counts, tf.float32)[None], (batch, 1))
         kept = [tf.cast(part, tf.float32) for part in kept]
+        # TensorFlow's fused convolutions give no rows the wrong channels: of
+        # a piece that completes no frame, one of zeros is scored and dropped.
+        picked = tf.pad(
+            self.model.pick_frames(outputs), [[0, 0], [0, 1], [0, 0]]
+        )
         return {
-            "scores": self.model.score_frames(self.model.pick_frames(outputs)),
+            "scores": self.model.score_frames(picked)[:, :-1],
             "state": tf.concat([counts, *kept], 1),
         }
 

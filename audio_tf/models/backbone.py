@@ -328,18 +328,35 @@ class AudioBackbone(
             outputs.append((after, stage.compute_mask(before, mask)))
         return self.pick_hidden_states(outputs)
 
-    def pick_hidden_states(self, outputs):
-        """Picks the hidden states among what comes out of all stages.
+    def stages_below(self, state):
+        """Returns the list of the stages that a hidden state comes out of.
 
         Args:
-            outputs: list of the first stage's input and, by stage, its output.
+            state: int, its place among the `hidden_states`. All stages belong
+                to the last.
+        """
+        blocks = {id(block) for block in self.attention_blocks()}
+        ends = [0]
+        for number, stage in enumerate(self.stages, start=1):
+            if id(stage) in blocks:
+                ends.append(number)
+        ends[-1] = len(self.stages)
+        return list(self.stages[: ends[state]])
+
+    def pick_hidden_states(self, outputs):
+        """Picks the hidden states among what comes out of the stages.
+
+        Args:
+            outputs: list of the first stage's input and, by stage, its output;
+                that of the first stages alone gives the first states.
 
         Returns:
             List of those that `hidden_states` are made of, in its order.
         """
         blocks = {id(block) for block in self.attention_blocks()}
         states = [outputs[0]]
-        for stage, output in zip(self.stages, outputs[1:], strict=True):
+        stages = self.stages[: len(outputs) - 1]
+        for stage, output in zip(stages, outputs[1:], strict=True):
             if id(stage) in blocks:
                 states.append(output)
             elif len(states) > len(self.blocks):

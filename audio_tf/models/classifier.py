@@ -200,8 +200,13 @@ class AudioClassifier(
         """The model of waveforms whose frames are pooled, the backbone."""
         return self.backbone
 
+    @property
+    def frame_stages(self):
+        """The stages of the backbone that `frame_model` is made of, a list."""
+        return self.backbone.stages
+
     def pick_frames(self, outputs):
-        """Picks the frames of `frame_model` among those of all stages.
+        """Picks the frames of `frame_model` among those of `frame_stages`.
 
         Args:
             outputs: list of tensors `(batch, frames, dim)`, as the backbone's

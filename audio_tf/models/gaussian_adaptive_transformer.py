@@ -157,6 +157,10 @@ class GaussianAdaptiveTransformer(AudioClassifier):
     def frame_model(self):
         return self.layer_frames
 
+    @property
+    def frame_stages(self):
+        return self.backbone.stages_below(self.layer_numbers[-1])
+
     def pick_frames(self, outputs):
         states = self.backbone.pick_hidden_states(outputs)
         return keras.ops.concatenate(

@@ -116,6 +116,38 @@ def test_a_stream_scores_the_layers_that_are_decoded(layers, kwargs, rng):
     )
 
 
+@pytest.mark.parametrize(
+    "layers, called", [([0], 0), ([0, 1], 1), ([2], 2), (None, 3)]
+)
+def test_no_layer_above_those_that_are_decoded_is_streamed(
+    layers, called, rng, monkeypatch
+):
+    made = models.GaussianAdaptiveTransformer(
+        transformer(causal=True, num_layers=3, norm_first=True),
+        labels=list("abc"),
+        layers=layers,
+        filters=2,
+    )
+    calls = []
+    kind = type(made.backbone.blocks[0])
+    compute = kind.stream_piece
+
+    def counted(self, seen, count, last):
+        calls.append(self.name)
+        return compute(self, seen, count, last)
+
+    monkeypatch.setattr(kind, "stream_piece", counted)
+    waveform = rng.standard_normal((2, 44)).astype("float32")
+    step = streaming.Stream(made)
+    outputs = step(
+        tf.constant(waveform), tf.constant([False]), tf.zeros((1, 0))
+    )
+    assert calls == [block.name for block in made.backbone.blocks[:called]]
+    # Nor do their past frames, four of twelve numbers each, grow the state.
+    states = streaming.COUNTS + called * 4 * 12
+    assert outputs["state"].shape[1] == states
+
+
 def test_the_stream_of_a_lower_layer_is_exported(rng, tmp_path):
     """The block above it has weights that no signature uses."""
     small = models.GaussianAdaptiveTransformer(

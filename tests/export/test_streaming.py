@@ -76,6 +76,22 @@ def test_every_causal_attention_streams(rng):
         assert_streams(mechanism, lambda model: streaming.Stream(model), rng)
 
 
+def test_a_head_is_never_given_no_frames(monkeypatch):
+    """Convolutions of some builds of TensorFlow fail at none."""
+    model, given = classifier(), []
+    score = model.score_frames
+
+    def noted(frames):
+        given.append(frames.shape[1])
+        return score(frames)
+
+    monkeypatch.setattr(model, "score_frames", noted)
+    waveform = np.ones((2, 15), "float32")
+    pieces = streamed(streaming.Stream(model), waveform, [3, 3, 12])
+    assert [piece.shape[1] for piece in pieces] == [0, 0, 1, 1]
+    assert min(given) > 0
+
+
 @pytest.mark.parametrize("mechanism", KINDS_OF_GRAPH)
 def test_attentions_stream_in_a_graph(mechanism, rng):
     assert_streams(mechanism, in_graph, rng)
