@@ -6,6 +6,7 @@ import math
 from audio_tf.ops.checks import closest
 
 MAX_SEED = 2**32 - 1  # Of numpy and scikit-learn.
+MAX_COUNT = 2**32 - 1  # As of the settings of a run.
 MAX_VERSION = 2**63 - 1  # Of TensorFlow Serving.
 MAX_PORT = 2**16 - 1
 
@@ -23,7 +24,8 @@ def checked(kind, text, fits, wanted):
 
 def positive_int(text):
     """Converts a flag's number that is at least 1."""
-    return checked(int, text, lambda n: n >= 1, "a positive integer")
+    wanted = f"a positive integer, at most {MAX_COUNT}"
+    return checked(int, text, lambda n: 1 <= n <= MAX_COUNT, wanted)
 
 
 def whole(text):

@@ -35,7 +35,7 @@ from audio_tf.ops import masks
 from audio_tf.runs import provenance, results
 from audio_tf.runs.corpus_settings import ReportSettings
 from audio_tf.runs.flags import run_by_flags
-from audio_tf.runs.settings import POSITIVE, SEED, setting
+from audio_tf.runs.settings import POSITIVE, SEED, Check, setting
 from audio_tf.terminal import describe_failures
 
 FEATURE_BATCH = 16
@@ -67,6 +67,9 @@ STATISTICS = {
     "moments": Statistics((), None, False),
 }
 
+# They are held in memory, each of them some kilobytes and more.
+TREES = Check("from 1 to 100000", lambda value: 1 <= value <= 100_000)
+
 
 @dataclasses.dataclass
 class BaselineSettings(ReportSettings):
@@ -82,7 +85,7 @@ class BaselineSettings(ReportSettings):
         "the moments alone, of all frames",
         STATISTICS,
     )
-    trees: int = setting(500, "trees of the forest", check=POSITIVE)
+    trees: int = setting(500, "trees of the forest", check=TREES)
     seeds: list[int] = setting([0, 1, 2], "seeds whose mean counts", check=SEED)
 
     def check(self):

@@ -28,7 +28,9 @@ def listed(given, vocabulary):
         FileNotFoundError: if there is no such file or folder, a folder holds
             no audio, or a pattern matches none.
     """
-    found = list(dict.fromkeys(map(str, list_files(given))))
+    # A file may be named, and be in a folder that is named from elsewhere.
+    once = {os.path.abspath(file): str(file) for file in list_files(given)}
+    found = list(once.values())
     for file in found:
         if provenance.size_of(file) == provenance.MISSING:
             raise FileNotFoundError(f"{file}: no such file or folder")

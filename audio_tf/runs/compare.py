@@ -107,7 +107,7 @@ class CompareSettings(Settings):
         names = self.attentions
         if names is None:
             names = attention_names()
-        return sorted(dict.fromkeys(names), key=lambda name: name != BASELINE)
+        return sorted(names, key=lambda name: name != BASELINE)
 
     def training(self):
         """Reads the settings of the training, and checks them as it does.
@@ -191,7 +191,7 @@ def table_rows(settings):
     from audio_tf import attention
 
     found, out = [], pathlib.Path(settings.out)
-    for causal in dict.fromkeys(settings.causality):
+    for causal in settings.causality:
         for name in settings.names():
             parts = map(attention.find, attention.parts_of(name))
             can = all(part.supports_causal for part in parts)

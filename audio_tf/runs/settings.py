@@ -16,6 +16,9 @@ import typing
 
 from audio_tf.ops.checks import closest
 
+# No count of anything is more, and libraries convert whole numbers to 64 bits.
+MOST = 2**32 - 1
+
 
 class Check(typing.NamedTuple):
     """A condition on a value, beyond its type.
@@ -318,7 +321,7 @@ def checked(field, value):
 
     Raises:
         ValueError: if it is of another type, not among the choices, out of
-            range, or a list of choices or numbers that has one of them twice.
+            range, or a list of texts or whole numbers with one of them twice.
     """
     kind = kind_of(field)
     if value is None and kind is not field.type:
@@ -338,7 +341,12 @@ def checked(field, value):
                 f"{flag(field.name)} must be {check.meaning}. "
                 f"Received: {each!r}"
             )
-    if kind in (list[int], list[str]) and (choices or check):
+        if kind in (int, list[int]) and abs(each) > MOST:
+            raise ValueError(
+                f"{flag(field.name)} must be at most {MOST} = 2^32 - 1. "
+                f"Received: {each}"
+            )
+    if kind in (list[int], list[str]):
         # A seed that came twice would count twice in a mean.
         again = next((each for each in value if value.count(each) > 1), None)
         if again is not None:

@@ -588,3 +588,5 @@ def test_attentions_names_a_wrong_size(capsys):
     assert cli.main(["attentions", "--dim", "25"]) == 2
     assert "--num-heads must divide --dim" in capsys.readouterr().err
     assert "positive integer" in wrong("attentions --length 0", capsys)
+    line = wrong(f"attentions --length {2**32}", capsys)
+    assert "at most 4294967295. Received: 4294967296" in line

@@ -260,7 +260,7 @@ def test_baselines_have_the_seeds_of_the_rows(config, tmp_path, monkeypatch):
 def test_what_cannot_be_causal_has_no_row(config, tmp_path, capsys):
     settings = compare.CompareSettings(
         train_config=config.path,
-        attentions=["xbox", "shared_qk", "full", "xbox", "hybrid_local"],
+        attentions=["xbox", "shared_qk", "full", "hybrid_local"],
         causality=["yes", "no"],
         out=tmp_path / "out",
     )

@@ -89,6 +89,7 @@ MISTAKES = {
         (["--batch-size", -1], "must be positive"),
         (["--out", ""], "can be written to. Received: an empty name"),
         (["--epochs", 0], "must be positive"),
+        (["--batch-size", 10**21], "at most 4294967295 = 2^32 - 1. Received:"),
         (["--epochs", "ten"], "invalid int value"),
         (["--monitor", "val_map"], "did you mean 'val_mAP'"),
         (["--dropout", 2], "must be in [0, 1)"),
@@ -165,6 +166,12 @@ MISTAKES = {
             ["--teachers", "a", "b", "a"],
             "each value once. Received: 'a' 2 time",
         ),
+        (["--noise", "a", "a"], "value once. Received: 'a' 2 times in ['a',"),
+        (["--unlabelled", "a", "a"], "must have each value once"),
+        (
+            ["--val-speakers", "03", "08", "03", "--dataset", "emodb"],
+            "each value once. Received: '03' 2 times",
+        ),
         (["--loss", "ctc"], "--loss must be one of"),
         (["--loss", "sparse_categorical_crossentropy"], "categorical_cross"),
         (["--augmentation", "voices"], "did you mean 'voice'"),
@@ -207,6 +214,7 @@ MISTAKES = {
             ["--train-subsets", "dev-clean", "mine"],
             "Received: dev-clean is of dev, not of train (--train-subsets",
         ),
+        (["--train-subsets", "a", "a"], "must have each value once"),
         (["--max-length", 5], "there is no flag --max-length"),
     ],
     "probe": [
@@ -217,6 +225,13 @@ MISTAKES = {
         (["--val-share", 1], "must be in [0, 1)"),
         (["--hidden-dim", 0], "must be positive"),
         (["--alignment", "x", "--dataset", "fsdd"], "--dataset librispeech"),
+    ],
+    "baseline": [
+        (["--trees", 10_000_000], "must be from 1 to 100000"),
+        (["--coefficients", 2**32], "must be at most 4294967295"),
+    ],
+    "compare": [
+        (["--attentions", "full", "full"], "must have each value once"),
     ],
     "reproduce ssl": [
         (["--rows", "fulll"], "did you mean 'full'"),

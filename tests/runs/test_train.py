@@ -27,6 +27,7 @@ from audio_tf.corpora import Corpus, read_fsd50k
 from audio_tf.models import AudioClassifier
 from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import (
+    beside,
     callbacks,
     heard,
     history,
@@ -702,6 +703,16 @@ def test_clips_without_labels_are_trained_on(
     (tmp_path / "there" / "more" / "a.wav").unlink()
     line = refusal(*again, tmp_path / "there" / "more")
     assert "The corpus is not the one" in line and "../more/a.wav" in line
+
+
+def test_audio_by_two_paths_is_listed_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.wav", "b.wav"):
+        (tmp_path / "more").mkdir(exist_ok=True)
+        (tmp_path / "more" / name).write_bytes(b"audio")
+    given = ["more/b.wav", str(tmp_path / "more")]
+    found = beside.listed(given, ["low"]).files
+    assert [os.path.basename(file) for file in found] == ["b.wav", "a.wav"]
 
 
 @pytest.mark.parametrize("split", ["val", "test"])
