@@ -1,5 +1,7 @@
 """Thresholds of classes, and F1 at them."""
 
+import fractions
+
 import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
@@ -63,3 +65,30 @@ def test_classes_that_are_nowhere_do_not_count(clips):
     assert found["f1_macro"] is None and found["f1_micro"] == 0.0
     nothing = thresholds.evaluate(targets, scores, dict.fromkeys(LABELS))
     assert nothing["f1_macro"] is None and nothing["per_class"] == {}
+
+
+def test_of_thresholds_as_good_the_highest_is_exactly_that():
+    """F1 of 0.5 and of 0.1 is 2/3 each, but for rounding."""
+    targets = [1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 0, 1, 0, 0, 1, 1, 0]
+    tenths = [8, 3, 1, 5, 8, 9, 5, 1, 9, 8, 4, 5, 0, 5, 2, 6, 2]
+    found = thresholds.calibrate(
+        np.array(targets)[:, None], np.array(tenths)[:, None] / 10, ["a"]
+    )
+    assert found == {"a": 0.5}
+
+
+def test_thresholds_are_the_best_by_fractions(rng):
+    for _ in range(50):
+        targets = rng.integers(0, 2, 17)
+        targets[0] = 1
+        scores = rng.integers(0, 9, 17)
+        f1 = {
+            int(each): fractions.Fraction(
+                2 * int(targets[scores >= each].sum()),
+                int((scores >= each).sum() + targets.sum()),
+            )
+            for each in scores
+        }
+        best = max(each for each in f1 if f1[each] == max(f1.values()))
+        found = thresholds.calibrate(targets[:, None], scores[:, None], ["a"])
+        assert found == {"a": best}

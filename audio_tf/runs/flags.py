@@ -35,7 +35,8 @@ def read_config(path, settings_class, name="config"):
 
     Raises:
         ValueError: if it is no Python file, has no such function, that returns
-            no dict, or the dict has a key that the settings lack.
+            no dict, the dict has a key that the settings lack, or its code
+            raises an error.
         OSError: if there is no such file.
     """
     if pathlib.Path(path).suffix != ".py":
@@ -47,7 +48,8 @@ def read_config(path, settings_class, name="config"):
         raise ValueError(
             f"{path} must have a function get_config(). Received: {get_config}"
         )
-    config = get_config()
+    with configs.naming_the_line(path):
+        config = get_config()
     if not isinstance(config, dict):
         raise ValueError(
             f"{path}: get_config() must return a dict of settings by name. "

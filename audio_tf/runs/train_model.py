@@ -1,5 +1,7 @@
 """The classifier that a training begins with, and the one that it keeps."""
 
+import sys
+
 import keras
 
 from audio_tf.models import (
@@ -75,8 +77,9 @@ def build(settings, corpus):
         `AudioClassifier`, not compiled.
 
     Raises:
-        ValueError: if the head alone is to be trained, on random weights, or
-            every clip has the same label and no other.
+        ValueError: if the head alone is to be trained, on random weights,
+            every clip has the same label and no other, or a class could not
+            be loaded again.
     """
     labels = corpus.vocabulary
     corpus.check_teaches()
@@ -110,10 +113,37 @@ def build(settings, corpus):
     if head_alone:
         classifier.backbone.trainable = False
     settings.pooling = classifier.pooling
+    check_found_again(classifier)
     classifier.summary()
     whose = "the preset's head" if kept else "a new head"
     print(f"{whose} for {len(labels)} labels: {provenance.shown(labels)}")
     return classifier
+
+
+def check_found_again(model):
+    """Checks that Keras will find the classes of a model once it is saved.
+
+    Args:
+        model: the Keras model.
+
+    Raises:
+        ValueError: if it will not, as of a class of a config that is not
+            registered; it names the class.
+    """
+
+    def check(part):
+        if not isinstance(part, dict) or not part.get("registered_name"):
+            return
+        known = keras.saving.get_registered_object(part["registered_name"])
+        # Keras imports the module of a class; a config is none.
+        if known is None and part["module"] not in {*sys.modules, "builtins"}:
+            raise ValueError(
+                "A class of one's own is saved with the model, and needs "
+                "@keras.saving.register_keras_serializable(). "
+                f"Received: {part['class_name']} without it"
+            )
+
+    keras.tree.traverse(check, keras.saving.serialize_keras_object(model))
 
 
 def kept_model(settings, out):

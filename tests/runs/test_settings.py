@@ -318,6 +318,15 @@ def test_a_config_is_checked_as_flags_are(classes, capsys, tmp_path):
         path.write_text(f"{content}\n")
         line = refusal(classes["train"], ["--config", path], capsys)
         assert message in line and str(path) in line, content
+    for content, line_number, message in (
+        ("import os\n\nimport nosuch", 3, "ModuleNotFoundError: No module n"),
+        ("\ndef get_config():\n    return x", 3, "NameError: name 'x' is not"),
+        ("\ndef get_config(:", 2, "SyntaxError: "),
+        ("import json\n\n\njson.loads('{')", 4, "JSONDecodeError: Expecting"),
+    ):
+        path.write_text(f"{content}\n")
+        line = refusal(classes["train"], ["--config", path], capsys)
+        assert f"{path}, line {line_number}: {message}" in line
     # A flag is stronger, and what is of the right kind is taken.
     path.write_text(
         "import pathlib\n"

@@ -705,6 +705,25 @@ def test_clips_without_labels_are_trained_on(
     assert "The corpus is not the one" in line and "../more/a.wav" in line
 
 
+def test_a_class_that_could_not_be_loaded_is_refused_before_training(
+    refusal, corpus, tmp_path, monkeypatch
+):
+    class Unregistered(models.AudioTransformerBackbone):
+        # As of a config, which is no module that Keras can import.
+        __module__ = "audio_tf_config"
+
+    made = AudioClassifier(
+        Unregistered(**tiny.SIZES, sample_rate_hz=8_000), labels=["low", "high"]
+    )
+    monkeypatch.setattr(AudioClassifier, "from_preset", lambda *_, **__: made)
+    out = tmp_path / "run"
+    line = refusal(
+        *["train", "--dataset", "csv", "--data-dir", corpus, "--out", out]
+    )
+    assert "register_keras_serializable(). Received: Unregistered" in line
+    assert not out.exists()
+
+
 def test_audio_by_two_paths_is_listed_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("a.wav", "b.wav"):
