@@ -133,6 +133,8 @@ class StreamedFiles:
         ValueError: if files do not come in batches.
     """
 
+    targets = None  # They come with each batch alone.
+
     def __init__(self, stream, preprocessor):
         names, _, _ = keras.utils.unpack_x_y_sample_weight(stream.element_spec)
         if len(names.shape) != 1:

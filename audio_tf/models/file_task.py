@@ -12,6 +12,7 @@ from audio_tf import compat, compiling
 from audio_tf.audio.kept import KeptAudio
 from audio_tf.audio.scoring import compute, longest_clip
 from audio_tf.audio.sources import Source
+from audio_tf.models.class_weights import check_one_class, weights_by_class
 from audio_tf.models.file_batches import (
     BadFiles,
     ListedFiles,
@@ -83,7 +84,8 @@ class FileTask:
                 paths or a `tf.data.Dataset` of batches of paths and labels;
                 `y` may be labels as `AudioClassifierPreprocessor` takes them;
                 so may those of `validation_data`, whose figures are by clip,
-                as those of `evaluate`.
+                as those of `evaluate`. `class_weight` is a dict by label or
+                by number, in which a class that is left out has the weight 1.
             **kwargs: as well.
 
         Returns:
@@ -91,13 +93,17 @@ class FileTask:
 
         Raises:
             ValueError: if a label is unknown, it names the closest; if there
-                are not as many labels as files; if no file can be used; or if
-                a waveform is of integers or has an axis for channels.
+                are not as many labels as files; if no file can be used; if a
+                waveform is of integers or has an axis for channels; or if
+                `class_weight` has an unknown class, or clips of several.
         """
         given = bound(keras.Model.fit, args, kwargs)
         batch_size = given.get("batch_size")
         clips = self.find_files(given)
         self.replace_names(given)
+        self.replace_class_weight(
+            given, given.get("y") if clips is None else clips.targets
+        )
         if clips is not None and given.get("validation_data") is None:
             share = given.pop("validation_split", None)
             if share:
@@ -212,6 +218,7 @@ class FileTask:
             data = keras.utils.unpack_x_y_sample_weight(data)
             given.update(zip(names, data, strict=True))
         self.replace_names(given)
+        self.replace_class_weight(given, given.get("y"))
         return keras.Model.train_on_batch(self, **given)
 
     def test_on_batch(self, *args, **kwargs):
@@ -301,6 +308,21 @@ class FileTask:
         elif label_rows(given.get("y")) is not None:
             self.require_preprocessor()
             given["y"] = self.preprocessor.targets(given["y"])
+
+    def replace_class_weight(self, given, targets):
+        """Replaces the weights of some classes by those of all, by number.
+
+        Args:
+            given: dict of arguments; changed.
+            targets: array or tensor `(clips, ...)`, or `None` if it is not
+                known before training.
+        """
+        if given.get("class_weight") is None:
+            return
+        given["class_weight"] = weights_by_class(
+            given["class_weight"], self.labels, self.num_classes
+        )
+        check_one_class(targets)
 
     def prepare_validation(self, given, batch_size):
         """Replaces validation data of files by what `evaluate` takes of them.

@@ -92,6 +92,7 @@ def given(monkeypatch):
     ):
         seen.update(x=x, y=y, sample_weight=sample_weight, epochs=epochs)
         seen.update(validation_data=validation_data, batch_size=batch_size)
+        seen.update(class_weight=class_weight)
         if not seen["read"]:
             return None
         seen["passes"] = [[*x] for _ in range(epochs)]

@@ -1,0 +1,78 @@
+"""Weights of classes in training, by the names of labels or by numbers."""
+
+import collections.abc
+import numbers
+
+import keras
+import numpy as np
+
+from audio_tf.ops.checks import check_not_negative, closest
+
+
+def weights_by_class(class_weight, labels, num_classes):
+    """Returns the weight of every class, as Keras takes it on each backend.
+
+    Args:
+        class_weight: dict of weights by the number or the label of a class; a
+            class that is not in it has the weight 1.
+        labels: list of str, the labels, or `None`.
+        num_classes: int.
+
+    Returns:
+        Dict of float by int, from 0 to `num_classes - 1`.
+
+    Raises:
+        ValueError: if it is no dict, has another class or a class twice, or
+            if a weight is no number of at least 0.
+    """
+    if not isinstance(class_weight, collections.abc.Mapping):
+        raise ValueError(
+            "`class_weight` must be a dict of the weights of classes, by "
+            f"label or number. Received: class_weight={class_weight!r}"
+        )
+    columns = {label: column for column, label in enumerate(labels or ())}
+    found = {}
+    for key, weight in class_weight.items():
+        column = columns.get(key, key)
+        if not (
+            isinstance(column, numbers.Integral) and 0 <= column < num_classes
+        ):
+            raise ValueError(
+                f"`class_weight` must have numbers from 0 to {num_classes - 1}"
+                f" or labels of the model{closest(key, columns)}. "
+                f"Received: class {key!r}"
+            )
+        if column in found:
+            raise ValueError(
+                "`class_weight` must have a class once. Received: class "
+                f"{key!r}, which is the class {int(column)}, too"
+            )
+        check_not_negative(class_weight=weight)
+        found[int(column)] = float(weight)
+    return {column: found.get(column, 1.0) for column in range(num_classes)}
+
+
+def check_one_class(targets):
+    """Checks that each clip is of one class, whose weight it can have.
+
+    Keras gives a clip the weight of the first of its highest targets.
+
+    Args:
+        targets: array or tensor `(clips, classes)`; of other shapes there is
+            nothing to check. `None` if they are not known.
+
+    Raises:
+        ValueError: if a clip has several classes, or none.
+    """
+    if targets is None or len(np.shape(targets)) != 2:
+        return
+    targets = keras.ops.convert_to_numpy(targets)
+    highest = (targets == targets.max(1, keepdims=True)).sum(1)
+    several = np.flatnonzero((highest > 1) & (targets.shape[1] > 1))
+    if several.size:
+        raise ValueError(
+            "`class_weight` needs clips of one label each; where they have "
+            "several or none, `sample_weight` gives every clip its weight. "
+            f"Received: targets {targets[several[0]].tolist()[:9]} of clip "
+            f"{several[0]}"
+        )
