@@ -24,6 +24,7 @@ from audio_tf.models.named_files import (
     is_one_name,
     is_text,
     label_rows,
+    without_names,
 )
 from audio_tf.models.preprocessor import AudioClassifierPreprocessor
 from audio_tf.ops.checks import check_sizes
@@ -272,6 +273,8 @@ class FileTask:
         if names is None:
             if isinstance(x, (np.ndarray, dict)) or keras.ops.is_tensor(x):
                 check_waveform(x)
+            elif x is not None:
+                given["x"] = without_names(x)
             return None
         if is_one_name(x):
             raise ValueError(

@@ -1,7 +1,9 @@
 """Names of files and of labels, as they may be given, read and checked."""
 
 import os
+import types
 
+import keras
 import numpy as np
 
 from audio_tf import compat
@@ -65,7 +67,7 @@ def file_names(x):
     # Strings of numpy are of Python's class, too; those of TensorFlow are not.
     x = [
         each.numpy()
-        if is_text(each) and not isinstance(each, (str, bytes))
+        if is_text(each) and not isinstance(each, (str, bytes, np.ndarray))
         else each
         for each in x
     ]
@@ -86,6 +88,58 @@ def file_names(x):
             "of a file, too. Received: bytes that are no name"
         )
     return names
+
+
+def without_names(x):
+    """Returns batches that Keras reads itself, in which there are no names.
+
+    Args:
+        x: anything that a model could be given. Of a
+            `keras.utils.PyDataset` and of a generator the first batch is
+            looked at.
+
+    Returns:
+        `x`, or a generator of the same batches.
+
+    Raises:
+        ValueError: if there are names of files or of labels in them.
+    """
+    generated = isinstance(x, types.GeneratorType)
+    if not generated and not isinstance(x, keras.utils.PyDataset):
+        return x
+    for batch in x:
+        refuse_names(batch, type(x).__name__)
+        # Keras asks for a generator's own class, and this one has begun.
+        return begun_again(batch, x) if generated else x
+    return x
+
+
+def begun_again(first, others):
+    """Yields a batch that was taken from a generator, and the other ones."""
+    yield first
+    yield from others
+
+
+def refuse_names(batch, source):
+    """Raises a `ValueError` if there are names in a batch.
+
+    Args:
+        batch: what a source of batches gives.
+        source: str, the class of the source.
+    """
+    names = file_names(batch)
+    if names is None:
+        x, y, _ = keras.utils.unpack_x_y_sample_weight(batch)
+        names = file_names(x)
+        if names is None and y is not None:
+            names = label_rows(y)
+    if names is not None:
+        raise ValueError(
+            "Names of files and of labels must be in lists or in a "
+            f"`tf.data.Dataset`; in training, a batch of a {source} may be "
+            "what `classifier.preprocessor(files, names)` returns. "
+            f"Received: {names[:3]} in the first batch"
+        )
 
 
 def label_rows(y):

@@ -824,3 +824,56 @@ def test_shuffled_chunks_are_bounded(monkeypatch, files, classifier, given):
     monkeypatch.setattr(graph_rows, "SHUFFLED_SAMPLES", 1)
     classifier.fit(files, NAMES, batch_size=2)
     assert len(rows_of(given["x"])[0]) == 13
+
+
+class Batches(keras.utils.PyDataset):
+    def __init__(self, batch):
+        super().__init__()
+        self.batch = batch
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self.batch
+
+
+def test_names_in_batches_of_others_are_refused(files, classifier):
+    waveform = np.zeros((5, 275), "float32")
+    paths = [str(file) for file in files]
+    for batch in (
+        (files, NAMES),
+        (np.array(paths), TARGETS),
+        paths,
+        (waveform, NAMES),
+    ):
+        for x in (Batches(batch), (each for each in [batch])):
+            message = r"preprocessor.*Received: .* in the first batch"
+            with pytest.raises(ValueError, match=message):
+                classifier.fit(x, verbose=0)
+    with pytest.raises(ValueError, match="of a Batches"):
+        classifier.predict(Batches(paths), verbose=0)
+    with pytest.raises(ValueError, match="of a Batches"):
+        classifier.fit(
+            waveform,
+            TARGETS,
+            validation_data=Batches((files, NAMES)),
+            verbose=0,
+        )
+
+
+def test_batches_of_others_are_read_whole(files, classifier):
+    batch = classifier.preprocessor(files, NAMES)
+    expected = classifier.evaluate(*batch, verbose=0)
+    given = (Batches(batch), (batch for _ in range(2)))
+    for x in given:
+        found = classifier.evaluate(x, verbose=0)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    before = int(classifier.optimizer.iterations)
+    batches = (batch for _ in range(3))
+    classifier.fit(batches, verbose=0, validation_data=Batches(batch))
+    assert int(classifier.optimizer.iterations) == before + 3
+    scores = classifier.predict(Batches(batch[0]), verbose=0)
+    assert scores.shape == (2 * sum(CHUNKS), 3)
