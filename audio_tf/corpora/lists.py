@@ -48,7 +48,11 @@ def read_list(path):
     """
     try:
         return packed.read_bytes(path)
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+    except IsADirectoryError:
+        raise FileNotFoundError(
+            f"{path}: no such file, it is a folder"
+        ) from None
+    except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"{path}: no such file") from None
 
 

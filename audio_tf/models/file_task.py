@@ -110,6 +110,10 @@ class FileTask:
             if share:
                 clips, given["validation_data"] = clips.split(share)
         self.prepare_validation(given, batch_size)
+        if compat.is_tf_dataset(given.get("x")):
+            # Keras would warn of its own default, that a dataset is not
+            # shuffled, even of one that is.
+            given.setdefault("shuffle", False)
         with self.keeping_audio():
             if clips is None:
                 return keras.Model.fit(self, **given)

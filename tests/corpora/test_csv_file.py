@@ -102,6 +102,9 @@ def test_missing_vocabulary_file(tmp_path):
 def test_missing_csv(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.csv: no such file"):
         corpora.read_csv(tmp_path / "none.csv")
+    (tmp_path / "sounds").mkdir()
+    with pytest.raises(FileNotFoundError, match="sounds: .* it is a folder"):
+        corpora.read_csv(tmp_path / "sounds")
 
 
 def test_csv_row_that_is_too_short(tmp_path):

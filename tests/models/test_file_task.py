@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import re
+import warnings
 
 import keras
 import numpy as np
@@ -877,3 +878,13 @@ def test_batches_of_others_are_read_whole(files, classifier):
     assert int(classifier.optimizer.iterations) == before + 3
     scores = classifier.predict(Batches(batch[0]), verbose=0)
     assert scores.shape == (2 * sum(CHUNKS), 3)
+
+
+def test_a_dataset_is_no_reason_for_a_warning(files, classifier):
+    batch = classifier.preprocessor(files, NAMES)
+    shuffled = tf.data.Dataset.from_tensors(batch).shuffle(2)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*shuffle.*")
+        classifier.fit(shuffled, verbose=0)
+        with pytest.raises(UserWarning, match="will be ignored"):
+            classifier.fit(shuffled, shuffle=True, verbose=0)
