@@ -24,6 +24,7 @@ from audio_tf.models.named_files import (
     is_one_name,
     is_text,
     label_rows,
+    stacked,
     without_names,
 )
 from audio_tf.models.preprocessor import AudioClassifierPreprocessor
@@ -275,6 +276,8 @@ class FileTask:
             )
         names = file_names(x)
         if names is None:
+            if isinstance(x, (list, tuple)):
+                given["x"] = x = stacked(x)
             if isinstance(x, (np.ndarray, dict)) or keras.ops.is_tensor(x):
                 check_waveform(x)
             elif x is not None:

@@ -221,6 +221,28 @@ def take_rows(x, clips):
     return np.asarray(x)[clips]
 
 
+def stacked(clips):
+    """Returns a list of waveforms as one array, as a model is called with.
+
+    Keras would take them for several inputs of one clip.
+
+    Args:
+        clips: list of arrays, tensors or lists `(samples,)`.
+
+    Raises:
+        ValueError: if they are not of one length.
+    """
+    shapes = {np.shape(clip) for clip in clips}
+    if len(shapes) > 1:
+        raise ValueError(
+            "Waveforms of several lengths must be padded, as a dict of "
+            "`waveform` (batch, samples) and `lengths` (batch,); `classify` "
+            "takes a list of (samples, rate). Received: a list of "
+            f"{len(clips)}, of shapes {sorted(shapes)[:3]}"
+        )
+    return np.stack([keras.ops.convert_to_numpy(clip) for clip in clips])
+
+
 def check_waveform(x):
     """Checks a waveform before Keras cuts it into batches.
 

@@ -888,3 +888,21 @@ def test_a_dataset_is_no_reason_for_a_warning(files, classifier):
         classifier.fit(shuffled, verbose=0)
         with pytest.raises(UserWarning, match="will be ignored"):
             classifier.fit(shuffled, shuffle=True, verbose=0)
+
+
+def test_a_list_of_waveforms_is_a_batch_of_them(classifier):
+    x = np.random.default_rng(7).normal(0.0, 0.1, (3, 275)).astype("float32")
+    expected = classifier.predict(x, verbose=0)
+    for given in ([*x], x.tolist(), [tf.constant(clip) for clip in x]):
+        found = classifier.predict(given, verbose=0)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    loss = classifier.evaluate(x, TARGETS[:3], verbose=0)
+    found = classifier.evaluate([*x], NAMES[:3], verbose=0)
+    np.testing.assert_allclose(found, loss, rtol=1e-5)
+    found = classifier.fit([*x], TARGETS[:3], verbose=0).history["loss"]
+    np.testing.assert_allclose(found, loss[:1], rtol=1e-5)
+    for given in ([x[0], x[1, :7]], [x, np.array([275, 7, 7])]):
+        with pytest.raises(ValueError, match="padded.*a list of 2, of shapes"):
+            classifier.predict(given, verbose=0)
+    with pytest.raises(ValueError, match=r"shape=\(1, 3, 275\)"):
+        classifier.predict([x], verbose=0)
