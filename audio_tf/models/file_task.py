@@ -73,12 +73,13 @@ class FileTask:
         the weight of the clip, as by `audio_tf.data.Chunks`; `batch_size` is
         a number of chunks, of whole clips where `chunk_s` is `None`. Files of
         a list are shuffled unless `shuffle=False`, and their chunks too, as
-        many as 64 MiB hold. A dataset keeps its order, and its batches say
-        how many chunks are a batch. Files are decoded once, those of
-        `validation_data` as well, and stay in memory until training ends, a
-        GiB of samples at most; what is beyond that is decoded in each pass,
-        and `audio_tf.data` keeps it on disk. Bad files, and clips longer than
-        a model of whole clips takes, are left out, with one warning after
+        many as 64 MiB hold. With `steps_per_epoch` an epoch has so many
+        batches, and what ends begins anew. A dataset keeps its order, and its
+        batches say how many chunks are a batch. Files are decoded once, those
+        of `validation_data` as well, and stay in memory until training ends, a
+        GiB of samples at most; what is beyond that is decoded in each pass, and
+        `audio_tf.data` keeps it on disk. Bad files, and clips longer than a
+        model of whole clips takes, are left out, with one warning after
         training.
 
         Args:
@@ -152,6 +153,10 @@ class FileTask:
         )
         quiet = kwargs.get("steps_per_epoch") is None
         silencer = compat.quiet_end_of_data if quiet else contextlib.nullcontext
+        if not quiet:
+            # Or Keras, which cannot count batches of chunks ahead, cuts the
+            # epoch short in which the files end.
+            batches = batches.repeat()
         try:
             with silencer():
                 return keras.Model.fit(self, batches, shuffle=False, **kwargs)

@@ -906,3 +906,12 @@ def test_a_list_of_waveforms_is_a_batch_of_them(classifier):
             classifier.predict(given, verbose=0)
     with pytest.raises(ValueError, match=r"shape=\(1, 3, 275\)"):
         classifier.predict([x], verbose=0)
+
+
+def test_steps_of_an_epoch_go_on_where_files_end(files, classifier):
+    before = int(classifier.optimizer.iterations)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*ran out of data")
+        # There are 13 chunks.
+        classifier.fit(files, NAMES, 4, epochs=3, steps_per_epoch=3, verbose=0)
+    assert int(classifier.optimizer.iterations) == before + 9
