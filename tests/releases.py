@@ -46,7 +46,7 @@ def write_fsdd(folder):
             ("theo", 19),
         ]
     ):
-        name = f"{number % 3}_{who}_{index}.wav"
+        name = f"{number % 4}_{who}_{index}.wav"
         write_clip(folder / "recordings" / name, number)
     return folder
 

@@ -3,7 +3,6 @@
 import csv
 import json
 import shutil
-import subprocess
 
 import keras
 import numpy as np
@@ -131,7 +130,7 @@ def board(out):
 def test_a_table_is_trained_measured_drawn_and_goes_on(
     config, tmp_path, main, monkeypatch, capfd, eager_models, no_pictures
 ):
-    monkeypatch.setattr(subprocess, "run", in_this_process)
+    monkeypatch.setattr("audio_tf.runs.rows.start", in_this_process)
     out = tmp_path / "table"
     arguments = ["compare", "--train-config", config.path, "--out", out]
     arguments += ["--attentions", "xbox", "full", "--seeds", 3]

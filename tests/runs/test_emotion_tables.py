@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import subprocess
 
 import keras
 import numpy as np
@@ -181,7 +180,7 @@ def test_rows_are_run_once_and_layers_selected(
     config = tmp_path / "config.py"
     values = {"filters": 1, "epochs": 1, "leave_out": ["1"], "num_heads": 1}
     config.write_text(f"def get_config():\n    return {values!r}\n")
-    monkeypatch.setattr(subprocess, "run", in_this_process)
+    monkeypatch.setattr("audio_tf.runs.rows.start", in_this_process)
     common = ["--emotion-config", config, "--embeddings", file, "--seeds", 0]
     out = tmp_path / "table"
     with pytest.raises(SystemExit):

@@ -1,7 +1,6 @@
 """Tables of the papers: rows that are run, kept, and shown."""
 
 import json
-import subprocess
 
 import keras
 import numpy as np
@@ -123,7 +122,7 @@ def test_rows_are_run_once_and_failures_named(
     tmp_path, main, monkeypatch, capfd, eager_models
 ):
     """Two rows and mel, on noises of two speakers; one attention fails."""
-    monkeypatch.setattr(subprocess, "run", in_this_process)
+    monkeypatch.setattr("audio_tf.runs.rows.start", in_this_process)
     rng = np.random.default_rng(0)
     corpus = tmp_path / "corpus" / "recordings"
     corpus.mkdir(parents=True)
@@ -222,7 +221,7 @@ def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
     """Of each attention, once asked; the first call, which compiles, is not."""
     rows = {name: ssl_table.TABLE_2[name] for name in ("features", "full")}
     monkeypatch.setattr(ssl_table, "TABLE_2", rows)
-    monkeypatch.setattr(subprocess, "run", in_this_process)
+    monkeypatch.setattr("audio_tf.runs.rows.start", in_this_process)
     monkeypatch.setattr(
         models.AudioAlbertBackbone,
         "from_preset",
@@ -245,7 +244,7 @@ def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
     asked = json.loads((tmp_path / "inference.json").read_text())["asked"]
     assert asked["frames"] == 7 and asked["repeats"] == 2
     # It is not timed again.
-    monkeypatch.setattr(subprocess, "run", None)
+    monkeypatch.setattr("audio_tf.runs.rows.start", None)
     assert ssl_table.inference_s(settings) == seconds
 
 
