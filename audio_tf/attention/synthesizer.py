@@ -409,7 +409,8 @@ def end_of(mask):
     """Frames up to and with the last real one, `(B, T)` to `(B,)`."""
     length = ops.shape(mask)[1]
     ends = ops.where(mask, ops.arange(1, length + 1, dtype="int32"), 0)
-    return ops.max(ends, axis=1, initial=0)  # Of an empty batch, too.
+    # With its axis kept, it is one of an empty batch on Torch, too.
+    return ops.squeeze(ops.max(ends, axis=1, keepdims=True, initial=0), 1)
 
 
 def delay(x, frames):
