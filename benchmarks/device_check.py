@@ -185,10 +185,11 @@ def main():
     for kind in (models.AudioClassifier, models.SpeechEncoder):
         for name in kind.presets:
             check_model(name, kind.from_preset(name))
-    for name in ("full", "shared_qk", "grouped_query"):
-        for causal in (False, True):
-            for frames in (FRAMES, FRAMES - 1):
-                check_flash(name, causal, frames)
+    for name in attention.ATTENTIONS:
+        if attention.find(name).takes_flash_attention:
+            for causal in (False, True):
+                for frames in (FRAMES, FRAMES - 1):
+                    check_flash(name, causal, frames)
     for name in attention.ATTENTIONS:
         for causal in (False, True):
             if not causal or attention.find(name).supports_causal:

@@ -35,6 +35,7 @@ class Attention(Layer):
     narrow, and which `audio_tf.attention.create` asks for all others:
 
     - `supports_causal`: bool, whether it can be made to see no later frame;
+    - `takes_flash_attention`: bool, whether a kernel of a GPU may do its work;
     - `takes_key_dim`: bool, whether its heads have a size of their own;
     - `takes_kernel_initializer`: bool, whether it has projections;
     - `complexity`: str, time and memory in terms of length `L`, heads `H`,
@@ -85,6 +86,7 @@ class Attention(Layer):
     """
 
     supports_causal = True
+    takes_flash_attention = False
     takes_key_dim = True
     takes_kernel_initializer = False
     complexity = ""
@@ -169,14 +171,10 @@ class Attention(Layer):
         )
         if length == 0:
             outputs = outputs[:, :0]
-            weights = None if weights is None else self.cut_map(weights, 0)
+            if weights is not None:
+                of_pairs = self.map_kind == "frames"
+                weights = weights[:, :, :0, :0] if of_pairs else weights[:, :0]
         return (outputs, weights) if return_attention_scores else outputs
-
-    def cut_map(self, weights, length):
-        """Cuts a map to the pairs, or features, of `length` frames."""
-        if self.map_kind == "features":
-            return weights[:, :length]
-        return weights[:, :, :length, :length]
 
     def call_last(self, inputs, count):
         """Computes the outputs of the last frames alone, for streams.

@@ -34,6 +34,8 @@ class DotProductAttention(SelfAttention):
     too if `flash_attention=True` is asked for with dropout.
     """
 
+    takes_flash_attention = True
+
     def __init__(self, num_heads, key_dim, flash_attention=None, **kwargs):
         super().__init__(num_heads, key_dim, **kwargs)
         if flash_attention is not None:

@@ -3,10 +3,9 @@
 import argparse
 import math
 
-from audio_tf.ops.checks import closest
+from audio_tf.ops.checks import MAX_COUNT, closest
 
 MAX_SEED = 2**32 - 1  # Of numpy and scikit-learn.
-MAX_COUNT = 2**32 - 1  # As of the settings of a run.
 MAX_VERSION = 2**63 - 1  # Of TensorFlow Serving.
 MAX_PORT = 2**16 - 1
 

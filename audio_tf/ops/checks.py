@@ -5,6 +5,9 @@ import inspect
 import math
 import numbers
 
+# No count of anything is more, and libraries convert whole numbers to 64 bits.
+MAX_COUNT = 2**32 - 1
+
 
 def closest(name, known):
     """Returns `"; did you mean 'attention'"` for a near name, or `""`.

@@ -14,10 +14,7 @@ import os
 import types
 import typing
 
-from audio_tf.ops.checks import closest
-
-# No count of anything is more, and libraries convert whole numbers to 64 bits.
-MOST = 2**32 - 1
+from audio_tf.ops.checks import MAX_COUNT, closest
 
 
 class Check(typing.NamedTuple):
@@ -341,9 +338,9 @@ def checked(field, value):
                 f"{flag(field.name)} must be {check.meaning}. "
                 f"Received: {each!r}"
             )
-        if kind in (int, list[int]) and abs(each) > MOST:
+        if kind in (int, list[int]) and abs(each) > MAX_COUNT:
             raise ValueError(
-                f"{flag(field.name)} must be at most {MOST} = 2^32 - 1. "
+                f"{flag(field.name)} must be at most {MAX_COUNT} = 2^32 - 1. "
                 f"Received: {each}"
             )
     if kind in (list[int], list[str]):
