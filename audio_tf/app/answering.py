@@ -11,6 +11,7 @@ import numpy as np
 from audio_tf.audio.decode import AudioError, read_audio
 from audio_tf.audio.sources import Source
 from audio_tf.ops.answers import refusal
+from audio_tf.ops.checks import closest
 from audio_tf.terminal import printable
 
 MAX_BYTES = 25 * 2**20  # Of one file.
@@ -144,7 +145,8 @@ class Models:
         """
         if name not in self.names:
             raise ValueError(
-                f"`model` must be one of {', '.join(self.names)}. "
+                f"`model` must be one of {', '.join(self.names)}"
+                f"{closest(name, self.names)}. "
                 f"Received: model={printable(name, 200)}"
             )
         if name not in self.loaded:

@@ -15,12 +15,14 @@ from audio_tf import console
 from audio_tf.app import answering, samples, texts
 from audio_tf.app.uploads import Uploads
 from audio_tf.ops.checks import reject_unknown
+from audio_tf.terminal import printable
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")
 # A form around a file.
 MAX_BODY = answering.MAX_BYTES + 2**16
 SWEEP_S = 20.0
+FORM = "`file` must be the one file of a form, as by curl -F 'file=@dog.wav'"
 STORED = "/gradio_api/file="  # Where Gradio gives files back.
 # The browser refuses what is from elsewhere, whatever a page may ask for.
 POLICY = "; ".join(
@@ -158,6 +160,40 @@ async def refuse(send, status, reason):
     await send({"type": "http.response.body", "body": body})
 
 
+def read_query(pairs):
+    """Reads what an address says behind its question mark.
+
+    Args:
+        pairs: list of pairs of str, names and values in their order.
+
+    Returns:
+        Dict of `model`, a str, and `top`, an int, of those that are said.
+
+    Raises:
+        TypeError: if there is an unknown name.
+        ValueError: if a name is there twice, or `top` is no integer.
+    """
+    query = dict(pairs)
+    reject_unknown("The address", query, ("model", "top"))
+    for name in query:
+        values = [value for each, value in pairs if each == name]
+        if len(values) > 1:
+            received = ", ".join(f"{name}={each}" for each in values)
+            raise ValueError(
+                f"The address takes {name!r} once. "
+                f"Received: {printable(received, 200)}"
+            )
+    if "top" in query:
+        try:
+            query["top"] = int(query["top"])
+        except ValueError:
+            raise ValueError(
+                "`top` must be an integer. "
+                f"Received: top={printable(query['top'], 200)}"
+            ) from None
+    return query
+
+
 def application(models, address, uploads):
     """Makes the page and its routes for commands as one application.
 
@@ -178,6 +214,7 @@ def application(models, address, uploads):
     try:
         import fastapi
         import gradio
+        import starlette.exceptions
     except ImportError as error:
         raise ImportError(
             "The page needs Gradio: pip install 'audio_tf[app]'"
@@ -195,26 +232,39 @@ def application(models, address, uploads):
 
     @app.post("/classify")
     async def classify(request: fastapi.Request):
-        async with request.form(max_files=1, max_fields=1) as form:
-            file = form.get("file")
-            if isinstance(file, str) or file is None:
-                return as_text(400, error="`file` must be a file of the form")
-            name, content = file.filename, await file.read()
+        try:
+            async with request.form(max_files=1, max_fields=1) as form:
+                file = form.get("file")
+                if isinstance(file, str) or file is None:
+                    fields = ", ".join(printable(name, 200) for name in form)
+                    return refuse_form(f"the fields {fields or 'none'}")
+                name, content = file.filename, await file.read()
+        except starlette.exceptions.HTTPException as error:
+            return refuse_form(error.detail)
         return await fastapi.concurrency.run_in_threadpool(
-            answer_request, models, dict(request.query_params), name, content
+            answer_request,
+            models,
+            request.query_params.multi_items(),
+            name,
+            content,
         )
+
+    def refuse_form(received):
+        return as_text(400, error=f"{FORM}. Received: {received}")
 
     def as_text(status, **found):
         content = json.dumps(found, allow_nan=False) + "\n"
         return fastapi.Response(content, status, media_type="application/json")
 
-    def answer_request(models, query, name, content):
+    def answer_request(models, pairs, name, content):
         try:
-            reject_unknown("The address", query, ("model", "top"))
-            top = int(query.get("top", texts.TOP))
-            model = query.get("model", models.names[0])
+            query = read_query(pairs)
             clip = answering.read_clip(name, content)
-            found = models.classify(model, clip, top)
+            found = models.classify(
+                query.get("model", models.names[0]),
+                clip,
+                query.get("top", texts.TOP),
+            )
         except (TypeError, ValueError) as error:
             return as_text(400, error=console.one_line(error))
         return as_text(422 if "error" in found else 200, **found)

@@ -94,6 +94,8 @@ def test_a_model_that_is_not_offered_is_not_loaded():
     models = answering.Models(["one"], asked.append)
     with pytest.raises(ValueError, match="`model` must be one of one. Rec"):
         models.classify("../secrets", answering.Clip("x", None, None, "bad"))
+    with pytest.raises(ValueError, match="; did you mean 'one'. Received"):
+        models.classifier("onne")
     assert asked == []
 
 

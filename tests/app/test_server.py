@@ -1,0 +1,30 @@
+"""What an address of the page's route for commands may say."""
+
+import pytest
+
+from audio_tf.app import server
+
+
+def test_an_address_gives_model_and_top():
+    assert server.read_query([]) == {}
+    assert server.read_query([("top", "2"), ("model", "a")]) == {
+        "top": 2,
+        "model": "a",
+    }
+
+
+def test_an_address_says_each_thing_once():
+    with pytest.raises(ValueError, match="'top' once. Received: top=2, top=3"):
+        server.read_query([("top", "2"), ("model", "a"), ("top", "3")])
+
+
+@pytest.mark.parametrize("top", ["x", "1.5", "", "9" * 5_000])
+def test_a_top_that_is_no_number_is_named(top):
+    with pytest.raises(ValueError, match="`top` must be an integer") as caught:
+        server.read_query([("top", top)])
+    assert len(str(caught.value)) < 300
+
+
+def test_an_argument_that_is_not_known_is_named():
+    with pytest.raises(TypeError, match="did you mean 'top'"):
+        server.read_query([("topp", "2")])
