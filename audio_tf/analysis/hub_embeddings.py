@@ -176,8 +176,9 @@ class HubEncoder:
         image = len(self.names) == 1 and len(self.backbone.inputs[0].shape) == 4
         if not {"text": text, "image": image}[kind]:
             raise ValueError(
-                f"--encoder must take {kind}s; `audio-tf emotion --model` "
-                f"embeds sound. Received: {preset}, a "
+                f"--encoder must take {kind}s; sound is embedded by "
+                "`AudioClassifier.embed`, and every layer's by `audio-tf "
+                f"emotion --model`. Received: {preset}, a "
                 f"{type(self.backbone).__name__} of "
                 f"{[each.name for each in self.backbone.inputs]}"
             )

@@ -239,7 +239,9 @@ def test_bad_images_are_left_out_and_named(vit, rng, tmp_path, capsys):
 
 
 def test_what_does_not_fit_is_refused(bert, vit, news, tmp_path):
-    with pytest.raises(ValueError, match="must take images.*BertBackbone"):
+    with pytest.raises(
+        ValueError, match="images.*Classifier.embed.*BertBackbone"
+    ):
         hub_embeddings.HubEncoder(str(bert), "image")
     with pytest.raises(ValueError, match="must take texts.*ViTBackbone"):
         hub_embeddings.HubEncoder(str(vit), "text", TOKENS)
