@@ -2,6 +2,8 @@
 
 import copy
 
+import keras_hub
+
 from audio_tf import compat
 from audio_tf.models import presets
 from audio_tf.ops import checks
@@ -16,9 +18,12 @@ def describe(preset):
     Returns:
         Pair of the class and the dict of its constructor arguments, complete
         with their defaults.
+
+    Raises:
+        ValueError: if there is no such preset, or its class is not known.
     """
     loader = presets.find(preset)
-    family = loader.check_backbone_class()
+    family = presets.family_of(loader, keras_hub.models.Backbone)
     return family, {**family.defaults(), **loader.config["config"]}
 
 
@@ -47,7 +52,7 @@ def accepted(family, config):
     names = list(family.arguments())
     for part in family.parts:
         inner = config[part]
-        names += accepted(presets.class_of(inner), inner["config"])
+        names += accepted(presets.known_class(inner), inner["config"])
     return list(dict.fromkeys(names))
 
 
@@ -70,7 +75,7 @@ def override(family, config, arguments):
     config = {k: v for k, v in config.items() if k in takes}
     for part in family.parts:
         inner = config[part]
-        changed = override(presets.class_of(inner), inner["config"], rest)
+        changed = override(presets.known_class(inner), inner["config"], rest)
         config[part] = {**inner, "config": changed}
     return config
 

@@ -181,11 +181,8 @@ def family_of(loader, base):
     if has_file(loader, compat.CONFIG_FILE):
         saved = compat.read_json(loader.preset, compat.CONFIG_FILE)
         # What others have published has no such name.
-        if "registered_name" in saved and class_of(saved) is None:
-            raise ValueError(
-                f"The preset {loader.preset!r} is of a class that is not "
-                f"known{configs.HINT}. Received: {saved['registered_name']}"
-            )
+        if "registered_name" in saved:
+            known_class(saved)
     family = loader.check_backbone_class()
     if not issubclass(family, base):
         raise ValueError(
@@ -198,6 +195,50 @@ def family_of(loader, base):
 def class_of(serialized):
     """Returns the class of a serialized object."""
     return keras.saving.get_registered_object(serialized["registered_name"])
+
+
+def known_class(serialized):
+    """Returns the class of an object in a preset, which must be known.
+
+    Args:
+        serialized: dict, as Keras serializes an object.
+
+    Raises:
+        ValueError: if it is not; it names the class.
+    """
+    found = class_of(serialized)
+    if found is None:
+        raise ValueError(
+            f"The preset is of a class that is not known{configs.HINT}. "
+            f"Received: {serialized['registered_name']}"
+        )
+    return found
+
+
+def check_found_again(model):
+    """Checks that Keras will find the classes of a model once it is saved.
+
+    Args:
+        model: the Keras model.
+
+    Raises:
+        ValueError: if it will not, as of a class that is not registered; it
+            names the class.
+    """
+
+    def check(part):
+        if not isinstance(part, dict) or not part.get("registered_name"):
+            return
+        # Keras has its own functions under that name; of all other modules it
+        # imports none, whether they can be imported or not.
+        if class_of(part) is None and part["module"] != "builtins":
+            raise ValueError(
+                "A class of one's own is saved with the model, and needs "
+                "@keras.saving.register_keras_serializable(). "
+                f"Received: {part['class_name']} without it"
+            )
+
+    keras.tree.traverse(check, keras.saving.serialize_keras_object(model))
 
 
 def record_resampler(folder):

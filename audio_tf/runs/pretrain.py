@@ -23,7 +23,7 @@ import keras
 from audio_tf import files, layers, models, optimizers
 from audio_tf.audio import RESAMPLER
 from audio_tf.data.shares import WHOLE
-from audio_tf.models import preset_backbones
+from audio_tf.models import preset_backbones, presets
 from audio_tf.runs import (
     callbacks,
     history,
@@ -190,10 +190,15 @@ def build(settings):
 
     Returns:
         `MaskedAcousticModel`.
+
+    Raises:
+        ValueError: if the settings do not fit, or a class could not be loaded
+            again.
     """
     features, target = settings.feature_layer(), settings.target_layer()
     with settings.naming_flags():
         backbone = load_backbone(settings, features)
+    presets.check_found_again(backbone)
     model = models.MaskedAcousticModel(
         backbone,
         target_dim=target and target.dim,

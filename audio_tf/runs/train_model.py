@@ -1,7 +1,5 @@
 """The classifier that a training begins with, and the one that it keeps."""
 
-import sys
-
 import keras
 
 from audio_tf.models import (
@@ -113,37 +111,11 @@ def build(settings, corpus):
     if head_alone:
         classifier.backbone.trainable = False
     settings.pooling = classifier.pooling
-    check_found_again(classifier)
+    presets.check_found_again(classifier)
     classifier.summary()
     whose = "the preset's head" if kept else "a new head"
     print(f"{whose} for {len(labels)} labels: {provenance.shown(labels)}")
     return classifier
-
-
-def check_found_again(model):
-    """Checks that Keras will find the classes of a model once it is saved.
-
-    Args:
-        model: the Keras model.
-
-    Raises:
-        ValueError: if it will not, as of a class of a config that is not
-            registered; it names the class.
-    """
-
-    def check(part):
-        if not isinstance(part, dict) or not part.get("registered_name"):
-            return
-        known = keras.saving.get_registered_object(part["registered_name"])
-        # Keras imports the module of a class; a config is none.
-        if known is None and part["module"] not in {*sys.modules, "builtins"}:
-            raise ValueError(
-                "A class of one's own is saved with the model, and needs "
-                "@keras.saving.register_keras_serializable(). "
-                f"Received: {part['class_name']} without it"
-            )
-
-    keras.tree.traverse(check, keras.saving.serialize_keras_object(model))
 
 
 def kept_model(settings, out):

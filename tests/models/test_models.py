@@ -15,7 +15,11 @@ from attention_cases import SIBLINGS, alike_are_slow
 
 from audio_tf import attention, layers, models
 from audio_tf.audio.resampling import RESAMPLER
-from audio_tf.models import AudioClassifier, AudioTransformerBackbone
+from audio_tf.models import (
+    AudioClassifier,
+    AudioTransformerBackbone,
+    preset_backbones,
+)
 
 SIZES = AudioTransformerBackbone.sizes
 VARIANTS = {
@@ -470,10 +474,26 @@ def test_a_class_of_ones_own_is_told_where_to_be_named(tmp_path):
     config.write_text(json.dumps(named))
     with pytest.raises(ValueError, match=HINTS.replace("own", "mine>Own")):
         models.AudioClassifier.from_preset(str(folder))
+    with pytest.raises(ValueError, match=HINTS.replace("own", "mine>Own")):
+        preset_backbones.describe(folder)
     saved["config"]["attention"] = "own"
     config.write_text(json.dumps(saved))
     with pytest.raises(ValueError, match=HINTS):
         models.AudioClassifier.from_preset(str(folder))
+
+
+def test_a_class_of_ones_own_within_another_is_told_where_to_be_named(
+    tmp_path,
+):
+    features = layers.SpeechFeatures("s3prl", sample_rate_hz=8_000)
+    encoder = models.AudioAlbertBackbone(feature_dim=features.dim, **tiny.SIZES)
+    models.SpeechEncoder(encoder, features).save_to_preset(str(tmp_path))
+    config = tmp_path / "config.json"
+    saved = json.loads(config.read_text())
+    saved["config"]["encoder"]["registered_name"] = "mine>OwnEncoder"
+    config.write_text(json.dumps(saved))
+    with pytest.raises(ValueError, match=HINTS.replace("own", "mine>Own")):
+        models.AudioBackbone.from_preset(str(tmp_path))
 
 
 def test_the_folder_of_a_run_names_its_preset(tmp_path, monkeypatch):

@@ -215,6 +215,20 @@ def test_an_encoder_that_was_pretrained_goes_on(corpus, tmp_path):
         )
 
 
+def test_an_encoder_that_could_not_be_loaded_is_refused_before_training(
+    corpus, tmp_path, monkeypatch
+):
+    class Unregistered(models.AudioAlbertBackbone):
+        __module__ = "audio_tf_config"
+
+    made = Unregistered(**TINY, feature_dim=13)
+    monkeypatch.setattr(
+        models.AudioBackbone, "from_preset", lambda *_, **__: made
+    )
+    with pytest.raises(ValueError, match="Received: Unregistered without it"):
+        pretrain.build(settings_of(corpus, tmp_path))
+
+
 def test_the_schedule_ends_with_the_steps(corpus, tmp_path):
     """The parts that a batch is computed in have one rate."""
     settings = settings_of(

@@ -705,12 +705,13 @@ def test_clips_without_labels_are_trained_on(
     assert "The corpus is not the one" in line and "../more/a.wav" in line
 
 
+# As of a config, and of a module that can be imported, which Keras does not.
+@pytest.mark.parametrize("module", ["audio_tf_config", __name__])
 def test_a_class_that_could_not_be_loaded_is_refused_before_training(
-    refusal, corpus, tmp_path, monkeypatch
+    module, refusal, corpus, tmp_path, monkeypatch
 ):
     class Unregistered(models.AudioTransformerBackbone):
-        # As of a config, which is no module that Keras can import.
-        __module__ = "audio_tf_config"
+        __module__ = module
 
     made = AudioClassifier(
         Unregistered(**tiny.SIZES, sample_rate_hz=8_000), labels=["low", "high"]
