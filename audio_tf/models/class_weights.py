@@ -3,9 +3,6 @@
 import collections.abc
 import numbers
 
-import keras
-import numpy as np
-
 from audio_tf.ops.checks import check_not_negative, closest
 
 
@@ -50,29 +47,3 @@ def weights_by_class(class_weight, labels, num_classes):
         check_not_negative(class_weight=weight)
         found[int(column)] = float(weight)
     return {column: found.get(column, 1.0) for column in range(num_classes)}
-
-
-def check_one_class(targets):
-    """Checks that each clip is of one class, whose weight it can have.
-
-    Keras gives a clip the weight of the first of its highest targets.
-
-    Args:
-        targets: array or tensor `(clips, classes)`; of other shapes there is
-            nothing to check. `None` if they are not known.
-
-    Raises:
-        ValueError: if a clip has several classes, or none.
-    """
-    if targets is None or len(np.shape(targets)) != 2:
-        return
-    targets = keras.ops.convert_to_numpy(targets)
-    highest = (targets == targets.max(1, keepdims=True)).sum(1)
-    several = np.flatnonzero((highest > 1) & (targets.shape[1] > 1))
-    if several.size:
-        raise ValueError(
-            "`class_weight` needs clips of one label each; where they have "
-            "several or none, `sample_weight` gives every clip its weight. "
-            f"Received: targets {targets[several[0]].tolist()[:9]} of clip "
-            f"{several[0]}"
-        )

@@ -17,11 +17,11 @@ from audio_tf.models.backbone import AudioBackbone, freeze_layers
 from audio_tf.models.classifier_checks import (
     check_backbone,
     check_labels,
-    check_targets,
 )
 from audio_tf.models.explaining import Explainer
 from audio_tf.models.file_task import FileTask
 from audio_tf.models.inputs import InputDoor
+from audio_tf.models.targets import check_targets
 from audio_tf.models.timeline import FrameClassifier
 from audio_tf.ops import checks
 

@@ -1,40 +1,7 @@
-"""Checks of labels, backbone and targets of a classifier."""
-
-import keras
+"""Checks of the labels and the backbone of a classifier."""
 
 from audio_tf.audio.chunking import in_samples
 from audio_tf.ops import checks
-
-
-def check_targets(loss, targets, scores):
-    """Checks that targets have the shape that their loss is meant for.
-
-    Raises:
-        ValueError: if the shapes differ and the loss is no sparse one, or if
-            a sparse one of Keras' is given a target for each class.
-    """
-    if targets is None or loss is None or isinstance(loss, (dict, list)):
-        return
-    loss = keras.losses.get(loss)
-    name = getattr(loss, "__name__", type(loss).__name__)
-    if not loss.__module__.startswith("keras."):
-        return
-    classes, shape = scores.shape[-1], tuple(targets.shape)
-    if "sparse" in name.lower():
-        if len(shape) == 2 and shape[1] == classes > 1:
-            raise ValueError(
-                f"The loss {name} takes the ids of classes, of shape "
-                "(batch,); names of labels become multi-hot targets, for "
-                "`categorical_crossentropy` or `binary_crossentropy`. "
-                f"Received: targets of shape {shape}"
-            )
-        return
-    if len(shape) != 2 or shape[1] not in (None, classes):
-        raise ValueError(
-            f"The loss {name} takes one target for each class, multi-hot of "
-            f"shape (batch, {classes}); class ids need a sparse loss or "
-            f"`keras.utils.to_categorical`. Received: targets of shape {shape}"
-        )
 
 
 def check_labels(labels, num_classes):

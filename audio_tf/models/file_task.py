@@ -62,8 +62,10 @@ class FileTask(GivenClips):
         Raises:
             ValueError: if a label is unknown, it names the closest; if there
                 are not as many labels as files; if no file can be used; if a
-                waveform is of integers or has an axis for channels; or if
-                `class_weight` has an unknown class, or clips of several.
+                waveform is of integers or has an axis for channels; if clips
+                have several labels or none, and the loss is a categorical
+                cross entropy; or if `class_weight` has an unknown class, or
+                clips of several.
         """
         given = bound(keras.Model.fit, args, kwargs)
         batch_size = given.get("batch_size")

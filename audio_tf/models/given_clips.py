@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from audio_tf import compat
-from audio_tf.models.class_weights import check_one_class, weights_by_class
+from audio_tf.models.class_weights import weights_by_class
 from audio_tf.models.file_batches import ListedFiles, StreamedFiles
 from audio_tf.models.named_files import (
     check_waveform,
@@ -18,6 +18,7 @@ from audio_tf.models.named_files import (
     without_names,
 )
 from audio_tf.models.preprocessor import AudioClassifierPreprocessor
+from audio_tf.models.targets import check_one_class, check_one_label
 
 
 class GivenClips:
@@ -95,6 +96,7 @@ class GivenClips:
             )
         self.require_preprocessor()
         targets = self.preprocessor.targets(given.pop("y", None))
+        check_one_label(self.loss, targets)
         del given["x"]
         return ListedFiles(names, targets, given.pop("sample_weight", None))
 
@@ -113,6 +115,10 @@ class GivenClips:
 
         Args:
             given: dict of arguments; changed.
+
+        Raises:
+            ValueError: if there are clips of several labels or of none, and
+                the loss takes no such targets.
         """
         x = given.get("x")
         if compat.is_tf_dataset(x):
@@ -123,6 +129,7 @@ class GivenClips:
         elif label_rows(given.get("y")) is not None:
             self.require_preprocessor()
             given["y"] = self.preprocessor.targets(given["y"])
+        check_one_label(self.loss, given.get("y"))
 
     def replace_class_weight(self, given, targets):
         """Replaces the weights of some classes by those of all, by number.

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 from audio_tf.layers.mixing import mix_targets, mix_weights
-from audio_tf.models.classifier_checks import check_targets
+from audio_tf.models.targets import check_targets
 
 
 class ClassifierTraining(keras.Model):

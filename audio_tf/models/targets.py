@@ -1,0 +1,113 @@
+"""Targets of clips, held against their loss and the weights of classes."""
+
+import keras
+import numpy as np
+
+# Losses of Keras of which the targets of a clip are shares that add up to 1.
+OF_SHARES = ("categoricalcrossentropy", "categoricalfocalcrossentropy")
+
+
+def name_of_loss(loss):
+    """Returns the name of a loss, `None` if it is not one of Keras' own.
+
+    Args:
+        loss: as `compile` takes it, for one output.
+    """
+    loss = keras.losses.get(loss)
+    if not loss.__module__.startswith("keras."):
+        return None
+    return getattr(loss, "__name__", type(loss).__name__)
+
+
+def check_targets(loss, targets, scores):
+    """Checks that targets have the shape that their loss is meant for.
+
+    Raises:
+        ValueError: if the shapes differ and the loss is no sparse one, or if
+            a sparse one of Keras' is given a target for each class.
+    """
+    if targets is None or loss is None or isinstance(loss, (dict, list)):
+        return
+    name = name_of_loss(loss)
+    if name is None:
+        return
+    classes, shape = scores.shape[-1], tuple(targets.shape)
+    if "sparse" in name.lower():
+        if len(shape) == 2 and shape[1] == classes > 1:
+            raise ValueError(
+                f"The loss {name} takes the ids of classes, of shape "
+                "(batch,); names of labels become multi-hot targets, for "
+                "`categorical_crossentropy` or `binary_crossentropy`. "
+                f"Received: targets of shape {shape}"
+            )
+        return
+    if len(shape) != 2 or shape[1] not in (None, classes):
+        raise ValueError(
+            f"The loss {name} takes one target for each class, multi-hot of "
+            f"shape (batch, {classes}); class ids need a sparse loss or "
+            f"`keras.utils.to_categorical`. Received: targets of shape {shape}"
+        )
+
+
+def check_one_label(loss, targets):
+    """Checks that clips have one label each where their loss takes no others.
+
+    Of a clip with several ones, a model of shares can reach none; the loss of
+    a clip without any is 0, so that nothing is learned of it. Shares, as of
+    smoothed or mixed labels or of another model's scores, are taken as they
+    are.
+
+    Args:
+        loss: as `compile` takes it, or `None`.
+        targets: array or tensor `(clips, classes)`; of anything else there is
+            nothing to check.
+
+    Raises:
+        ValueError: if targets of zeros and ones have several ones, or none.
+    """
+    if loss is None or isinstance(loss, (dict, list)):
+        return
+    if not isinstance(targets, np.ndarray) and not keras.ops.is_tensor(targets):
+        return
+    name = name_of_loss(loss)
+    if name is None or name.replace("_", "").lower() not in OF_SHARES:
+        return
+    targets = keras.ops.convert_to_numpy(targets)
+    if targets.ndim != 2 or targets.shape[1] < 2:
+        return
+    hard = ((targets == 0) | (targets == 1)).all(axis=1)
+    wrong = np.flatnonzero(hard & (targets.sum(axis=1) != 1))
+    if wrong.size:
+        count = int(targets[wrong[0]].sum())
+        raise ValueError(
+            f"The loss {name} takes clips of one label each; where they have "
+            "several or none, a model with activation='sigmoid' learns by "
+            f"`binary_crossentropy`. Received: {count} labels for clip "
+            f"{wrong[0]}"
+        )
+
+
+def check_one_class(targets):
+    """Checks that each clip is of one class, whose weight it can have.
+
+    Keras gives a clip the weight of the first of its highest targets.
+
+    Args:
+        targets: array or tensor `(clips, classes)`; of other shapes there is
+            nothing to check. `None` if they are not known.
+
+    Raises:
+        ValueError: if a clip has several classes, or none.
+    """
+    if targets is None or len(np.shape(targets)) != 2:
+        return
+    targets = keras.ops.convert_to_numpy(targets)
+    highest = (targets == targets.max(1, keepdims=True)).sum(1)
+    several = np.flatnonzero((highest > 1) & (targets.shape[1] > 1))
+    if several.size:
+        raise ValueError(
+            "`class_weight` needs clips of one label each; where they have "
+            "several or none, `sample_weight` gives every clip its weight. "
+            f"Received: targets {targets[several[0]].tolist()[:9]} of clip "
+            f"{several[0]}"
+        )
