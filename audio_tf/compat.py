@@ -237,6 +237,15 @@ def get_preset_loader(preset):
         return SIZE_LOADERS[preset]
     if preset in released.RELEASED:
         released.RELEASED[preset].verify()
+    try:
+        get_file(preset, CONFIG_FILE)
+    except FileNotFoundError as error:
+        # KerasHub would ask a hub again, and not say what it answered.
+        reason = " ".join(str(error.__cause__ or error).split())
+        raise ValueError(
+            f"The preset has no {CONFIG_FILE}: {reason} "
+            f"Received: preset={preset!r}"
+        ) from error
     loader = converted_loader(preset)
     return loader or preset_utils.get_preset_loader(preset)
 

@@ -94,8 +94,9 @@ def find(mechanism):
             subclass of `Attention`.
 
     Raises:
-        ValueError: if there is no such mechanism, or its class is no
-            `Attention` and so does not say what it is capable of.
+        ValueError: if there is no such mechanism, it is one of `MIXTURES`, or
+            its class is no `Attention` and so does not say what it is capable
+            of.
 
     Examples:
         >>> from audio_tf import attention
@@ -107,6 +108,12 @@ def find(mechanism):
         found = ATTENTIONS.get(mechanism)
         if found is None:
             found = keras.saving.get_registered_object(mechanism)
+    if isinstance(mechanism, str) and mechanism in MIXTURES:
+        raise ValueError(
+            "One layer has one attention; a mixture is for the blocks of a "
+            f"model, which have in turn {list(MIXTURES[mechanism])}. "
+            f"Received: attention={mechanism!r}"
+        )
     if not isinstance(found, type) or not issubclass(found, Attention):
         raise ValueError(
             f"`attention` must be one of {sorted(ATTENTIONS)}, or a subclass "
@@ -126,6 +133,10 @@ def name_of(mechanism):
     Returns:
         str, the key of `ATTENTIONS` or the registered name.
 
+    Raises:
+        ValueError: if there is no such mechanism, or its class is not
+            registered.
+
     Examples:
         >>> from audio_tf import attention
         >>> attention.name_of(attention.XBOXAttention)
@@ -137,7 +148,14 @@ def name_of(mechanism):
     for name, known in ATTENTIONS.items():
         if known is found and name not in ARGUMENTS:
             return name
-    return keras.saving.get_registered_name(found)
+    name = keras.saving.get_registered_name(found)
+    if keras.saving.get_registered_object(name) is not found:
+        raise ValueError(
+            "A model saves the name of its attention, which a class of one's "
+            "own has by @keras.saving.register_keras_serializable(). "
+            f"Received: attention={name} without it"
+        )
+    return name
 
 
 def parts_of(mechanism):
@@ -299,7 +317,9 @@ def create(
         >>> tuple(output.shape), tuple(weights.shape)
         ((1, 12, 16), (1, 2, 12, 12))
     """
-    attention, name = find(mechanism), name_of(mechanism)
+    attention = find(mechanism)
+    # A layer by itself needs no name that is found again.
+    name = mechanism if isinstance(mechanism, str) else attention.__name__
     meant = ARGUMENTS.get(name, {})
     for argument, value in meant.items():
         if own.get(argument, value) != value:

@@ -403,7 +403,12 @@ class AudioBackbone(
             preset_dir: folder of the preset; made if missing.
             max_shard_size: float, GB of the largest file of weights, or
                 `None` for one file.
+
+        Raises:
+            ValueError: if a class of the model is not registered with Keras,
+                so that the preset could not be loaded.
         """
+        presets.check_found_again(self)
         super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
         presets.record_resampler(preset_dir)
 

@@ -12,7 +12,7 @@ from audio_tf.layers import (
     MaxMeanPooling,
     StatisticsPooling,
 )
-from audio_tf.models import preset_tasks
+from audio_tf.models import preset_tasks, presets
 from audio_tf.models.backbone import AudioBackbone, freeze_layers
 from audio_tf.models.classifier_checks import (
     check_backbone,
@@ -368,6 +368,21 @@ class AudioClassifier(
         return preset_tasks.load_classifier(
             cls, AudioBackbone, preset, load_weights, kwargs, backbone_kwargs
         )
+
+    def save_to_preset(self, preset_dir, max_shard_size=10):
+        """Writes a preset as `AudioBackbone.save_to_preset` does, with a head.
+
+        Args:
+            preset_dir: folder of the preset; made if missing.
+            max_shard_size: float, GB of the largest file of weights, or
+                `None` for one file.
+
+        Raises:
+            ValueError: if a class of the model is not registered with Keras,
+                so that the preset could not be loaded.
+        """
+        presets.check_found_again(self)
+        super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
 
     def save_task_weights(self, filepath):
         """Saves the weights of the head, without the backbone's."""

@@ -104,7 +104,20 @@ def zero_padding(x, mask):
 
     Returns:
         Tensor like `x`; no gradient passes to padding.
+
+    Raises:
+        ValueError: if the mask is of another shape, as far as that is known.
+            It would be repeated over clips that it does not speak of.
     """
+    known = zip(mask.shape, x.shape[:2], strict=False)
+    if len(mask.shape) != 2 or any(
+        None not in pair and pair[0] != pair[1] for pair in known
+    ):
+        raise ValueError(
+            "A mask must have the shape (batch, time) of its inputs. Received: "
+            f"a mask of shape {tuple(mask.shape)} for inputs of shape "
+            f"{tuple(x.shape)}"
+        )
     for _ in range(len(x.shape) - 2):
         mask = ops.expand_dims(mask, -1)
     return ops.where(mask, x, ops.zeros((), x.dtype))

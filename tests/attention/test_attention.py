@@ -746,6 +746,30 @@ def test_what_cannot_be_causal_is_this():
     assert cannot == {*naive.HASHES, *over_time}
 
 
+@every
+def test_a_mask_of_other_clips_is_refused(name):
+    layer, x = make(name), np.zeros((1, 6, F), "float32")
+    for shape in (2, 6), (1, 5):
+        with pytest.raises(ValueError, match="a mask of shape"):
+            layer(x, mask=np.ones(shape, bool))
+
+
+def test_a_mixture_is_for_models():
+    with pytest.raises(ValueError, match="blocks of a model.*'hybrid_local'"):
+        attention.create("hybrid_local", num_heads=H, key_dim=3)
+
+
+def test_a_class_without_a_name_is_for_layers_alone():
+    class Unregistered(attention.FullAttention):
+        pass
+
+    attention.create(Unregistered, num_heads=H, key_dim=3)
+    with pytest.raises(ValueError, match="register.*=Unregistered without it"):
+        attention.name_of(Unregistered)
+    with pytest.raises(ValueError, match="register.*=Unregistered without it"):
+        TransformerBlock(H, D, attention=Unregistered)
+
+
 def test_unknown_name_lists_the_known():
     with pytest.raises(ValueError, match="'full'.*Received: .*'fulll'"):
         attention.create("fulll", num_heads=1, key_dim=1)

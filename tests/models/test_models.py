@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tiny
 from attention_cases import SIBLINGS, alike_are_slow
+from keras_hub.src.utils import preset_utils
 
 from audio_tf import attention, layers, models
 from audio_tf.audio.resampling import RESAMPLER
@@ -480,6 +481,37 @@ def test_a_class_of_ones_own_is_told_where_to_be_named(tmp_path):
     config.write_text(json.dumps(saved))
     with pytest.raises(ValueError, match=HINTS):
         models.AudioClassifier.from_preset(str(folder))
+
+
+def test_a_preset_that_could_not_be_loaded_is_not_written(tmp_path):
+    class Unregistered(AudioTransformerBackbone):
+        pass
+
+    class UnregisteredHead(AudioClassifier):
+        pass
+
+    backbone = Unregistered(**tiny.SIZES, sample_rate_hz=8_000)
+    for model, name in (
+        (backbone, "Unregistered"),
+        (AudioClassifier(backbone, 2), "Unregistered"),
+        (UnregisteredHead(tiny.backbone(), 2), "UnregisteredHead"),
+    ):
+        with pytest.raises(ValueError, match=f"Received: {name} without it"):
+            model.save_to_preset(str(tmp_path / "preset"))
+    assert not (tmp_path / "preset").exists()
+
+
+def test_a_hub_that_is_not_reached_says_why(monkeypatch):
+    asked = []
+
+    def refuse(preset, name):
+        asked.append(name)
+        raise FileNotFoundError("no such file") from OSError("no network")
+
+    monkeypatch.setattr(preset_utils, "get_file", refuse)
+    with pytest.raises(ValueError, match="no network Received.*hf://no/such"):
+        AudioClassifier.from_preset("hf://no/such")
+    assert asked == ["config.json"]
 
 
 def test_a_class_of_ones_own_within_another_is_told_where_to_be_named(

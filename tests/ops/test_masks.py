@@ -55,6 +55,14 @@ def test_padding_becomes_zero_whatever_it_holds(shape, rng):
     np.testing.assert_array_equal(masks.zero_padding(x, mask), expected)
 
 
+@pytest.mark.parametrize("shape", [(1, 4), (2, 5), (1, 1), (5,), (1, 5, 1)])
+def test_a_mask_of_other_frames_is_refused(shape):
+    """Broadcast, it would speak of clips and frames that it does not know."""
+    x = np.zeros((1, 5, 3), "float32")
+    with pytest.raises(ValueError, match="shape .batch, time.*Received"):
+        masks.zero_padding(x, np.ones(shape, bool))
+
+
 def test_factors_are_the_mask_as_numbers():
     x = np.zeros((1, 3, 7), "float16")
     mask = np.array([[True, True, False]])
