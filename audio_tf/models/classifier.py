@@ -370,16 +370,10 @@ class AudioClassifier(
         )
 
     def save_to_preset(self, preset_dir, max_shard_size=10):
-        """Writes a preset as `AudioBackbone.save_to_preset` does, with a head.
-
-        Args:
-            preset_dir: folder of the preset; made if missing.
-            max_shard_size: float, GB of the largest file of weights, or
-                `None` for one file.
+        """Writes a preset with the head; all else `AudioBackbone` says.
 
         Raises:
-            ValueError: if a class of the model is not registered with Keras,
-                so that the preset could not be loaded.
+            ValueError: as there, of the classes of the head, too.
         """
         presets.check_found_again(self)
         super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
