@@ -243,7 +243,7 @@ def get_preset_loader(preset):
         # KerasHub would ask a hub again, and not say what it answered.
         reason = " ".join(str(error.__cause__ or error).split())
         raise ValueError(
-            f"The preset has no {CONFIG_FILE}: {reason} "
+            f"The preset has no {CONFIG_FILE} ({reason}). "
             f"Received: preset={preset!r}"
         ) from error
     loader = converted_loader(preset)

@@ -3,6 +3,7 @@
 import collections
 import concurrent.futures
 import os
+import sys
 import threading
 
 import keras
@@ -17,6 +18,11 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from serving import grpc_server, kit, served
+
+# Those that this process may use, which Linux alone tells.
+CORES = (
+    len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+)
 
 
 def parameters(**values):
@@ -57,7 +63,7 @@ def test_each_version_answers_for_itself():
 
 
 @pytest.mark.skipif(
-    len(os.sched_getaffinity(0)) < 2,
+    CORES < 2,
     reason="on one core TensorFlow has one thread, which the batch blocks",
 )
 def test_a_full_queue_refuses_and_the_others_are_answered_rightly():
