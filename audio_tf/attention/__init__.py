@@ -271,7 +271,7 @@ def create(
     mechanism,
     /,
     *,
-    num_heads,
+    num_heads=None,
     key_dim=None,
     causal=None,
     dropout=0.0,
@@ -288,7 +288,7 @@ def create(
     Args:
         mechanism: as `find` takes it. Positional only, since `name` is the
             Keras name of the layer.
-        num_heads: int, the number of heads.
+        num_heads: int, the number of heads; never left out.
         key_dim: int, the size of each head, where heads have one.
         causal: bool. If True, no position sees a later one; `None` means
             True where the mechanism can be causal.
@@ -304,7 +304,7 @@ def create(
         A new `Attention`.
 
     Raises:
-        TypeError: if an argument is unknown, or `key_dim` is missing.
+        TypeError: if an argument is unknown, or one that it needs is missing.
         ValueError: if there is no such mechanism, an argument is out of
             range, or contradicts the name.
 
@@ -327,6 +327,11 @@ def create(
                 f"`{argument}` must be {value!r}, for which {name!r} stands. "
                 f"Received: {argument}={own[argument]!r}"
             )
+    # First the unknown: it may be the missing one, with a wrong letter.
+    known = [*parameters_of(attention), "max_length"]
+    reject_unknown(attention.__name__, own, known)
+    if num_heads is None:
+        raise TypeError(f"{name!r} needs `num_heads`, the number of heads")
     arguments = {"num_heads": num_heads, "causal": causal, "dropout": dropout}
     if attention.takes_key_dim:
         if key_dim is None:

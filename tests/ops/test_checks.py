@@ -32,6 +32,10 @@ def test_the_nearest_argument_of_a_class_is_named():
         TypeError, match="XBOXAttention .*'candidates'; did .*'num_candidates'"
     ):
         attention.create("xbox", num_heads=2, key_dim=3, candidates=3)
+    with pytest.raises(TypeError, match="'num_head'; did you mean 'num_heads'"):
+        attention.create("xbox", num_head=2, key_dim=3)
+    with pytest.raises(TypeError, match="'xbox' needs `num_heads`"):
+        attention.create("xbox", key_dim=3)
 
 
 def test_parameters_end_where_nothing_is_handed_up():
