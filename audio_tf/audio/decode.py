@@ -240,9 +240,10 @@ def check_samples(path, audio):
 
     Args:
         path: path of the file, for the message.
-        audio: float32 array of any shape.
+        audio: float array of any shape.
     """
-    peak = max(audio.max(initial=0.0), -audio.min(initial=0.0))
+    # As a number of Python: `MAX_PEAK` is beyond float16.
+    peak = float(max(audio.max(initial=0.0), -audio.min(initial=0.0)))
     if peak <= MAX_PEAK:  # False for NaN, too.
         return
     bad = np.count_nonzero(~np.isfinite(audio))

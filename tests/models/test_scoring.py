@@ -325,6 +325,16 @@ def test_samples_are_checked_as_files_are(classifier):
         assert reason in each["error"]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4"])
+@pytest.mark.filterwarnings("error")
+def test_samples_of_every_width_score_alike(dtype, classifier):
+    # Multiples of 1/128, which half precision holds exactly.
+    audio = np.sin(np.arange(1_511)).round(2) // (1 / 128) / 128
+    found = classifier.classify((audio.astype(dtype), RATE_HZ), top=None)
+    known = classifier.classify((audio, RATE_HZ), top=None)
+    assert found["scores"] == known["scores"]
+
+
 @pytest.mark.parametrize("top", [0, -1, 2.0, True])
 def test_top_is_a_count(top, classifier):
     for call in (classifier.classify, classifier.timeline):
