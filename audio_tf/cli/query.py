@@ -4,6 +4,7 @@ Any file that can be decoded here is sent as WAV. Files that get no scores are
 named at the end; the exit status is 1 then.
 """
 
+from audio_tf import console
 from audio_tf.cli import flags, sources
 from audio_tf.cli.output import print_scores, report
 from audio_tf.ops.answers import answer
@@ -71,15 +72,18 @@ def run(arguments):
     labels, errors = None, None
     if arguments.labels:
         labels, errors = client.read_labels(arguments.labels)
+    with console.quiet_tensorflow():
+        # It loads TensorFlow for gRPC, here where it is quiet.
+        asked = client.Client(
+            arguments.url,
+            arguments.model_name,
+            timeout_s=arguments.timeout,
+            retries=arguments.retries,
+            errors=errors,
+            num_classes=labels and len(labels),
+        )
     failures = {}
-    with client.Client(
-        arguments.url,
-        arguments.model_name,
-        timeout_s=arguments.timeout,
-        retries=arguments.retries,
-        errors=errors,
-        num_classes=labels and len(labels),
-    ) as asked:
+    with asked:
         for result in asked.query(
             files,
             arguments.signature,

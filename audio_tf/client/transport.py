@@ -1,6 +1,7 @@
 """The ways to send a request, REST and gRPC of TensorFlow Serving."""
 
 import dataclasses
+import importlib
 import math
 import threading
 import urllib.parse
@@ -19,6 +20,14 @@ BUSY = {429, 503, "UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 
 # The bytes that a number may have in a proto.
 PROTO_BYTES = 10
+
+# What makes a request by gRPC.
+PACKAGES = (
+    "grpc",
+    "tensorflow",
+    "tensorflow_serving.apis.predict_pb2",
+    "tensorflow_serving.apis.prediction_service_pb2_grpc",
+)
 
 
 class Grpc:
@@ -54,6 +63,9 @@ class Grpc:
         host = address.host
         if urllib.parse.urlsplit(f"//{host}").port is None:
             host = f"{host}:8500"
+        # They take seconds, which the first request has not got.
+        for package in PACKAGES:
+            importlib.import_module(package)
         self.address = dataclasses.replace(address, host=host)
         self.limit = 0
         self.channels = []
@@ -64,7 +76,6 @@ class Grpc:
 
         Those before it stay open: requests of other threads may be under way.
         """
-        # They import TensorFlow, which takes seconds.
         import grpc
         from tensorflow_serving.apis import prediction_service_pb2_grpc
 

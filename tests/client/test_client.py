@@ -234,6 +234,18 @@ def test_files_are_scored_without_tensorflow(rest, tmp_path):
     assert lines == ["True None", "False cut off", "set()"]
 
 
+def test_the_first_request_by_grpc_need_not_load_tensorflow():
+    """That takes seconds, and its seconds may be few."""
+    code = "import sys; from audio_tf import client\n"
+    code += "print('tensorflow' in sys.modules)\n"
+    code += "client.Client('grpc://127.0.0.1:1')\n"
+    code += "print({*client.transport.PACKAGES} <= {*sys.modules})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["False", "True"], done.stderr
+
+
 def test_a_bad_file_leaves_the_others_alone(rest, tmp_path):
     good, flac = tmp_path / "good.wav", tmp_path / "cut.flac"
     good.write_bytes(wav_bytes(8_000))

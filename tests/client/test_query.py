@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import pathlib
+import subprocess
 import sys
 
 import keras
@@ -15,7 +17,7 @@ if keras.backend.backend() != "tensorflow":
 
 from audio_tf import cli
 from audio_tf.client import address
-from serving import grpc_server, rest_server, served
+from serving import grpc_server, process, rest_server, served
 
 LABELS = ["dog", "rain", "siren"]
 
@@ -184,3 +186,20 @@ def test_a_hostile_server_reaches_neither_terminal_nor_log(
 def test_a_wrong_url_is_named(clip, capsys):
     assert cli.main(["query", "127.0.0.1:8501", str(clip)]) == 2
     assert "127.0.0.1:8501" in capsys.readouterr().err
+
+
+def test_grpc_is_loaded_in_silence(clip):
+    """Whatever TensorFlow logs would stand above the line that matters."""
+    environment = {**os.environ}
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    port = process.free_port()
+    done = subprocess.run(
+        [sys.executable, "-m", "audio_tf.cli", "query", "--retries", "0"]
+        + [f"grpc://127.0.0.1:{port}", str(clip)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    title, line = done.stderr.splitlines()
+    assert done.returncode == 1 and title == "1 files left out"
+    assert line.startswith(f"  {clip}: grpc://127.0.0.1:{port}/v1/models/")
