@@ -14,6 +14,7 @@ import pytest
 from repository import ROOT
 
 from audio_tf import cli, console
+from audio_tf.cli import export
 from audio_tf.ops.checks import closest
 from audio_tf.version import __version__
 
@@ -155,6 +156,25 @@ def test_commands_have_these_flags(parsers, capsys, monkeypatch):
                     files = [each for each in arguments if "/" in each]
                     assert all((ROOT / each).exists() for each in files), where
     assert seen > 30
+
+
+def test_exports_are_not_refused():
+    """No flag of them would be ignored, and each format can be quantized."""
+    seen = 0
+    for name, page in PAGES.items():
+        for block in pages.blocks(page):
+            if block.language != "shell":
+                continue
+            for program, *arguments in pages.commands(block):
+                if [program, *arguments[:1]] != ["audio-tf", "export"]:
+                    continue
+                parser, seen = console.Parser(), seen + 1
+                export.add(parser)
+                try:
+                    export.chosen_formats(parser.parse_args(arguments[1:]))
+                except ValueError as error:
+                    pytest.fail(f"{name}: {arguments}: {error}")
+    assert seen > 3
 
 
 def test_every_extra_is_explained():

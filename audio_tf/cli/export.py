@@ -111,13 +111,11 @@ def add_verification(parser):
 
 def run(arguments):
     """Writes the formats asked for and returns the exit status."""
-    names = list(dict.fromkeys(arguments.format or ["savedmodel"]))
-    options = {
-        name: options_of(format, arguments)
-        for name, format in formats.FORMATS.items()
-    }
-    check(names, options, arguments)
+    names, options = chosen_formats(arguments)
     with console.quiet_tensorflow():
+        for name in names:
+            formats.check(name)
+            formats.FORMATS[name].check_options(**options[name])
         from audio_tf.export import classifiers, several
     model = classifiers.load_trained(arguments.model)
     # Before what takes minutes: a file may not be there.
@@ -179,18 +177,24 @@ def verify(model, written, waveforms, chunks):
     return 0 if all(row.passed for row in rows) else console.LEFT_OUT
 
 
-def check(names, options, arguments):
-    """Refuses what is out of range, and a flag that would be ignored.
+def chosen_formats(arguments):
+    """Returns the formats that are wanted, if no flag would be ignored.
 
     Args:
-        names: list of str, the formats that are wanted.
-        options: dict by format of the dict of its options.
         arguments: of the command line.
 
+    Returns:
+        Pair of a list of names, and of a dict by every format of the dict of
+        its options.
+
     Raises:
-        ImportError: if a converter is not installed.
-        ValueError: if an argument is wrong; it names the flag.
+        ValueError: if a flag means nothing beside the others; it names both.
     """
+    names = list(dict.fromkeys(arguments.format or ["savedmodel"]))
+    options = {
+        name: options_of(format, arguments)
+        for name, format in formats.FORMATS.items()
+    }
     taken = {option for name in names for option in options[name]}
     for name, values in options.items():
         for option, value in values.items():
@@ -224,10 +228,7 @@ def check(names, options, arguments):
             f"{names[0]} cannot be {quantize}: {reasons[0]}. Received: "
             f"--quantize {quantize} --format {','.join(names)}"
         )
-    with console.quiet_tensorflow():
-        for name in names:
-            formats.check(name)
-            formats.FORMATS[name].check_options(**options[name])
+    return names, options
 
 
 def options_of(format, arguments):

@@ -74,4 +74,9 @@ class LiteRT(FileFormat):
                 operation_name=qtyping.TFLOperationName.ALL_SUPPORTED,
                 algorithm_key="no_quantize",
             )
-        path.write_bytes(whole.quantize().quantized_model)
+        # Its report would stand among the paths that a command prints, and
+        # name a file that is moved when it is done.
+        done = whole.quantize(
+            enable_progress_bar=False, enable_progress_report=False
+        )
+        path.write_bytes(done.quantized_model)

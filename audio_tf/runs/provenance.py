@@ -399,9 +399,11 @@ def column_order(labels, vocabulary, num_classes):
     if set(labels) != set(vocabulary):
         missing = [label for label in vocabulary if label not in labels]
         further = [label for label in labels if label not in vocabulary]
+        parts = [f"without {shown(missing)}"] if missing else []
+        parts += [f"with {shown(further)} beyond"] if further else []
         raise ValueError(
             "The model must have the labels of the corpus. Received: a model "
-            f"without {shown(missing)}, with {shown(further)} beyond"
+            f"{', '.join(parts)}"
         )
     column = {label: index for index, label in enumerate(labels)}
     return np.array([column[label] for label in vocabulary])

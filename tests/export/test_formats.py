@@ -323,6 +323,7 @@ def test_export_reports_on_all_formats(preset, tmp_path, capsys, monkeypatch):
         assert f"{tmp_path / line}\n" in printed
     assert "openvino is not quantized by dynamic: " in captured.err
     table = [line for line in printed.splitlines() if line.startswith("| ")]
+    assert len(printed.splitlines()) == 6 + len(table)
     assert [line.split(" | ")[0].strip("| ") for line in table[2:]] == [
         "tensorflow",
         "savedmodel",

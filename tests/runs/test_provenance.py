@@ -34,3 +34,16 @@ def test_a_run_that_goes_on_keeps_its_first_command(monkeypatch, tmp_path):
         provenance.begin_run(tmp_path, settings, {"splits": {}})
         facts = provenance.run_facts(settings, tmp_path)
         assert facts["command"] == "audio-tf train"
+
+
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        (["a", "b", "c"], "a model with 'c' beyond$"),
+        (["a"], "a model without 'b'$"),
+        (["a", "c"], "a model without 'b', with 'c' beyond$"),
+    ],
+)
+def test_labels_that_differ_are_named(labels, message):
+    with pytest.raises(ValueError, match=message):
+        provenance.column_order(labels, ["a", "b"], len(labels))
