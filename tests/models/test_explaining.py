@@ -1,6 +1,9 @@
 """Explanations against naive references, on a model of a few weights."""
 
+import importlib
 import itertools
+import pathlib
+import sys
 
 import keras
 import numpy as np
@@ -13,6 +16,7 @@ from audio_tf.gradients import input_gradients
 from audio_tf.models import AudioClassifier, explaining
 from audio_tf.models.sound_patches import SoundPatches, time_edges
 
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks"
 RATE_HZ = tiny.RATE_HZ
 SIZE = round(0.1 * RATE_HZ)
 CHUNKS = Cutting(SIZE, SIZE)
@@ -249,3 +253,59 @@ def test_occlusion_of_a_repeated_clip_is_of_all_of_it(classifier):
     lost = found["score"] - float(np.asarray(scores)[0, 0])
     assert abs(lost) > 1e-4
     assert found["weights"][0, 0] == pytest.approx(lost, abs=1e-5)
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    """benchmarks/explanations.py, by which methods are measured."""
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        yield importlib.import_module("explanations")
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+
+
+def naive_mix(patches, chunk, heard):
+    """The chunk of the patches that are heard, sample by sample."""
+    samples, half = len(chunk.audio), round(0.005 * RATE_HZ)
+    spectrum = np.fft.fft(chunk.audio)
+    hz = np.abs(np.fft.fftfreq(samples, 1 / RATE_HZ))
+    mixed = np.zeros(samples)
+    for band in range(patches.shape[1]):
+        within = hz >= patches.frequency_hz[band]
+        if band + 1 < patches.shape[1]:
+            within &= hz < patches.frequency_hz[band + 1]
+        sound = np.fft.ifft(spectrum * within).real
+        for place in range(samples):
+            around = np.arange(place - half, place + half + 1)
+            times = chunk.patch[np.clip(around, 0, samples - 1)]
+            gains = [float((time, band) in heard) for time in times]
+            mixed[place] += sound[place] * np.mean(gains)
+    return mixed.astype("float32")
+
+
+# Of two chunks and one of them repeated.
+@pytest.mark.parametrize("samples", [211, 57])
+def test_curves_follow_the_score_patch_by_patch(samples, classifier, benchmark):
+    """Deletion and insertion, against loops that know no mixer."""
+    patches = SoundPatches(noise(samples, 5), RATE_HZ, CHUNKS, 0.04, 3)
+    weights = np.random.default_rng(7).standard_normal(patches.shape)
+    order = sorted(np.ndindex(patches.shape), key=lambda at: -weights[at])
+    areas = []
+    for deletes in (True, False):
+        curve = []
+        for share in benchmark.SHARES:
+            # A patch that is begun is whole.
+            count = int(np.ceil(share * len(order)))
+            heard = set(order[count:] if deletes else order[:count])
+            rows = [naive_mix(patches, each, heard) for each in patches.chunks]
+            scores = classifier(np.stack(rows), training=False)
+            scores = keras.ops.convert_to_numpy(scores)
+            curve.append(scores[:, 1].mean())
+        area = 0.0
+        for place, width in enumerate(np.diff(benchmark.SHARES)):
+            area += width * (curve[place] + curve[place + 1]) / 2
+        areas.append(area)
+    found = benchmark.Curves(classifier, patches, 1).areas(weights)
+    np.testing.assert_allclose(found, areas, atol=1e-6)
+    assert abs(areas[0] - areas[1]) > 1e-4
