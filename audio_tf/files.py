@@ -98,6 +98,42 @@ def only_one(path, doing):
             path.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def scratch(path):
+    """Yields an empty folder beside `path`, to make in it what goes there.
+
+    It is removed at the end, and so is the folder of `path` if it is new and
+    has nothing else. What a process that was killed has left of it is removed
+    by the next one that writes the same path.
+
+    Args:
+        path: the file or folder that is to be made.
+
+    Yields:
+        Path of a folder with a hidden name.
+
+    Raises:
+        BlockingIOError: if another process is writing the same path.
+    """
+    path = pathlib.Path(path)
+    new = path.with_name(f".{path.name}.new")
+    lock = path.with_name(f".{path.name}.lock")
+    is_new = not path.parent.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with only_one(lock, f"writing {path.name}"):
+            shutil.rmtree(new, ignore_errors=True)
+            try:
+                new.mkdir()
+                yield new
+            finally:
+                shutil.rmtree(new, ignore_errors=True)
+    finally:
+        if is_new:
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
+
+
 def write_text(path, text):
     """Writes a text file, whole or not at all."""
     with whole_file(path) as new:

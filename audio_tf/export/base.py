@@ -5,10 +5,10 @@ import json
 import os
 import pathlib
 import shutil
-import tempfile
 
 import numpy as np
 
+from audio_tf import files
 from audio_tf.export.runtimes import metadata_file
 from audio_tf.terminal import first_line
 
@@ -147,11 +147,7 @@ class FileFormat(Format):
         path = pathlib.Path(path)
         if path.suffix != self.suffix:
             path = path.with_name(path.name + self.suffix)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = pathlib.Path(
-            tempfile.mkdtemp(prefix=".export-", dir=path.parent)
-        )
-        try:
+        with files.scratch(path) as temporary:
             folder = temporary / "saved_model"
             signatures.write_scores(model, folder)
             target = temporary / path.name
@@ -169,13 +165,14 @@ class FileFormat(Format):
             )
             shutil.rmtree(folder)
             self.try_out(model, target, quantize)
-            # The file that names the model comes last.
+            # Stopped between two of them, it must leave no file that names
+            # the labels or weights of another: that file goes first, and the
+            # new one comes last.
+            path.unlink(missing_ok=True)
             for file in sorted(
                 temporary.iterdir(), key=lambda file: file == target
             ):
                 os.replace(file, path.with_name(file.name))
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
         return path
 
     def convert_or_name(self, folder, path, quantize):

@@ -1,14 +1,13 @@
 """Writing an `AudioClassifier` as a SavedModel for TensorFlow Serving."""
 
-import contextlib
 import json
 import math
 import os
 import pathlib
-import tempfile
 
 import tensorflow as tf
 
+from audio_tf import files
 from audio_tf.export import (
     copies,
     explanation,
@@ -127,14 +126,10 @@ def export(
     if explain:
         clips, _ = endpoints["serving_audio_bytes"]
         endpoints["explain"] = explanation.endpoint(clips)
-    is_new = not path.exists()
     try:
-        path.mkdir(parents=True, exist_ok=True)
         # Beside the target, hidden from a server by its name, then renamed.
-        with tempfile.TemporaryDirectory(
-            prefix=".export-", dir=path, ignore_cleanup_errors=True
-        ) as temporary:
-            written = pathlib.Path(temporary, "version")
+        with files.scratch(folder) as temporary:
+            written = temporary / "version"
             signatures.write(endpoints, model.weights, written)
             if check:
                 gate.check(written)
@@ -156,11 +151,6 @@ def export(
             f"{folder} was not written, and nothing of it is left; versions "
             f"that {path} keeps: {kept}. Received: {first_line(error)}"
         ) from error
-    finally:
-        # Empty if nothing was written, and then as if never made.
-        if is_new and not folder.exists():
-            with contextlib.suppress(OSError):
-                path.rmdir()
     return folder
 
 

@@ -18,7 +18,14 @@ from serving_cases import Export, classifier
 
 from audio_tf import cli
 from audio_tf import export as audio_export
-from audio_tf.export import classifiers, formats, gate, loading
+from audio_tf.export import (
+    base,
+    classifiers,
+    formats,
+    gate,
+    loading,
+    signatures,
+)
 
 
 def waveform(rng, samples, batch):
@@ -131,6 +138,50 @@ def test_a_full_disk_says_what_is_kept(head_alone, tmp_path, monkeypatch):
         assert "\n" not in message and f"keeps: {kept}. Received" in message
         assert list((tmp_path / "model").iterdir()) == [older]
         assert [file.name for file in tmp_path.iterdir()] == ["model"]
+
+
+class TwoFiles(base.FileFormat):
+    """A format whose weights are in a second file, and which is not run."""
+
+    name, suffix = "two", ".two"
+
+    def convert(self, folder, path, quantize):
+        path.write_text("model")
+        path.with_suffix(".weights").write_text("weights")
+
+    def try_out(self, model, path, quantize):
+        pass
+
+
+def test_a_format_stopped_between_its_files_leaves_no_mixture(
+    tmp_path, monkeypatch
+):
+    """No file names labels or weights that are another model's."""
+    monkeypatch.setattr(signatures, "write_scores", folder_alone)
+    place = tmp_path / "model.two"
+    TwoFiles().write(classifier(), place)
+    whole = {"model.two", "model.two.json", "model.weights"}
+    assert {file.name for file in tmp_path.iterdir()} == whole
+    replace, done = os.replace, []
+
+    def interrupted(source, target):
+        if done:
+            raise KeyboardInterrupt
+        replace(source, target)
+        done.append(target)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            TwoFiles().write(classifier(), place)
+    assert {file.name for file in tmp_path.iterdir()} == whole - {place.name}
+    TwoFiles().write(classifier(), place)
+    assert {file.name for file in tmp_path.iterdir()} == whole
+
+
+def folder_alone(model, folder):
+    """Stands for a SavedModel that nothing converts."""
+    folder.mkdir()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""What is written beside a place comes there whole, or leaves nothing."""
+
+import multiprocessing
+import os
+import signal
+
+import pytest
+
+from audio_tf import files
+
+
+def killed(path):
+    """Writes half a model, and is killed."""
+    with files.scratch(path) as folder:
+        (folder / "half").write_text("half")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_a_killed_process_has_left_goes_with_the_next(tmp_path):
+    path = tmp_path / "new" / "model.onnx"
+    process = multiprocessing.get_context("spawn").Process(
+        target=killed, args=[path]
+    )
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    (left,) = path.parent.rglob("half")
+    with files.scratch(path) as folder:
+        assert list(folder.iterdir()) == [] and left.parent == folder
+        # Beside another, which is at work.
+        with files.scratch(path.with_name("model.tflite")) as other:
+            assert folder.is_dir() and other != folder
+        path.write_text("whole")
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_path_that_is_being_written_is_refused(tmp_path):
+    path = tmp_path / "model.onnx"
+    with files.scratch(path) as folder:
+        (folder / "half").write_text("half")
+        with pytest.raises(
+            BlockingIOError, match="another process is writing model.onnx"
+        ):
+            with files.scratch(path):
+                pytest.fail("two write the same file")
+        assert [file.name for file in folder.iterdir()] == ["half"]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_folder_made_in_vain_goes(error, tmp_path):
+    for path in (tmp_path / "new" / "model.onnx", tmp_path / "model.onnx"):
+        with pytest.raises(error):
+            with files.scratch(path) as folder:
+                (folder / "half").write_text("half")
+                raise error
+    assert list(tmp_path.iterdir()) == []
