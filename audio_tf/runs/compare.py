@@ -334,8 +334,8 @@ def begin(settings):
     """Makes the folder of the table, once config and corpus stand.
 
     Raises:
-        ValueError: if the folder has rows of another setting, or the corpus
-            has no clips in the split.
+        ValueError: if the folder has rows of another setting, which is
+            named, or the corpus has no clips in the split.
     """
     training = settings.training()
     clips = {split: len(corpus) for split, corpus in training.load().items()}
@@ -352,7 +352,13 @@ def begin(settings):
     if training.data_dir is not None:
         place = pathlib.Path(training.data_dir).resolve()
         asked["training"]["data_dir"] = str(place)
-    rows.begin(settings.out, asked)
+    # What a row failed by can be put right.
+    out = pathlib.Path(settings.out)
+    runs = out.glob("causal_*/*/seed_*/config.json")
+    begun = {run.parts[-3] for run in runs}
+    names = set(settings.names()) - begun
+    unused = {f"kwargs_by_attention.{name}" for name in names}
+    rows.begin(out, asked, unused)
 
 
 def compare(settings):

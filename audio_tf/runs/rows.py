@@ -188,7 +188,8 @@ def begin(out, asked, unused=()):
     Args:
         out: path of the folder.
         asked: dict that JSON can hold: all that rows are made with.
-        unused: names in `asked` that no row in the folder was made with.
+        unused: names in `asked` that no row in the folder was made with; a
+            dot leads into a dict, as in `"kwargs_by_attention.xbox"`.
 
     Raises:
         ValueError: if the folder has rows of another setting.
@@ -198,11 +199,7 @@ def begin(out, asked, unused=()):
     asked = json.loads(json.dumps(asked))
     file = out / "config.json"
     before = json.loads(file.read_text()) if file.is_file() else asked
-    changed = sorted(
-        name
-        for name in {**before, **asked}
-        if name not in unused and before.get(name) != asked.get(name)
-    )
+    changed = list(differing(before, asked, unused))
     if changed:
         raise ValueError(
             f"{out} holds rows of other configs or data; choose another --out. "
@@ -210,6 +207,27 @@ def begin(out, asked, unused=()):
         )
     out.mkdir(parents=True, exist_ok=True)
     files.write_json(file, asked)
+
+
+def differing(before, asked, unused, within=""):
+    """Yields a text for each value that two dicts do not share.
+
+    Args:
+        before, asked: dicts, which may have dicts within.
+        unused: names whose values do not count.
+        within: str, what the names of these dicts begin with.
+
+    Yields:
+        Such as `"training.epochs (10, now 20)"`.
+    """
+    for key in sorted({**before, **asked}):
+        name, old, new = within + key, before.get(key), asked.get(key)
+        if name in unused or old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from differing(old, new, unused, f"{name}.")
+        else:
+            yield f"{name} ({old!r}, now {new!r})"
 
 
 class Failures:

@@ -144,12 +144,12 @@ def test_a_table_is_trained_measured_drawn_and_goes_on(
     names = [row["attention"] for row in board(out)]
     assert names == ["full", "baseline: forest", "baseline: logistic"]
 
-    # The folder is of other arguments than are asked for now.
-    arguments.append('{"xbox": {"num_candidates": 2}}')
+    # The folder has rows of other arguments than are asked for now.
     with pytest.raises(SystemExit):
-        main(*arguments)
-    assert "other configs" in capfd.readouterr().err
-    (out / "config.json").unlink()
+        main(*arguments, '{"full": {"dropout": 0.1}}')
+    assert "kwargs_by_attention.full (None, now" in capfd.readouterr().err
+    # What the row failed by is put right.
+    arguments.append('{"xbox": {"num_candidates": 2}}')
     # As a run that was killed before its preset was written.
     shutil.rmtree(out / "causal_no/full/seed_3/preset")
     main(*arguments)
@@ -306,6 +306,27 @@ def test_causality_is_that_of_the_attentions(
     assert len(backbone.blocks) == 2 and not backbone.frontend.causal
     found = {block.attention.causal for block in backbone.blocks}
     assert found == {causal == "yes"}
+
+
+def test_a_folder_says_what_its_rows_were_made_with(config, tmp_path):
+    """But for attentions of which no row was begun."""
+    out = tmp_path / "out"
+    given = {"train_config": config.path, "attentions": ["full", "xbox"]}
+    given["out"] = str(out)
+
+    def begin(**more):
+        compare.begin(compare.CompareSettings(**{**given, **more}))
+
+    begin(kwargs_by_attention={"xbox": {"num_cand": 2}})
+    begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
+    run = out / "causal_no" / "xbox" / "seed_0"
+    run.mkdir(parents=True)
+    (run / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"xbox\.num_candidates \(2, now 4\)"):
+        begin(kwargs_by_attention={"xbox": {"num_candidates": 4}})
+    config(epochs=77)
+    with pytest.raises(ValueError, match=r"training\.epochs \(.*, now 77\)"):
+        begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
 
 
 def test_what_does_not_fit_is_named(config, refusal, tmp_path):

@@ -230,11 +230,16 @@ def test_a_folder_is_of_the_settings_of_its_rows(tmp_path):
     asked = {"common": [1, (2, 3)], "one": {"a": 1}}
     rows.begin(tmp_path / "out", asked)
     rows.begin(tmp_path / "out", asked)
-    changed = {**asked, "one": {"a": 2}}
-    with pytest.raises(ValueError, match="other values of one$"):
+    changed = {**asked, "one": {"a": 2, "b": {"c": 3}}}
+    message = r"other values of one\.a \(1, now 2\), one\.b \(None, now \{"
+    with pytest.raises(ValueError, match=message):
         rows.begin(tmp_path / "out", changed)
+    with pytest.raises(ValueError, match=r"of one\.a \(1, now 2\)$"):
+        rows.begin(tmp_path / "out", changed, unused=["one.b", "a"])
     rows.begin(tmp_path / "out", changed, unused=["one"])
-    with pytest.raises(ValueError, match="other values of one$"):
-        rows.begin(tmp_path / "out", asked)
-    with pytest.raises(ValueError, match="other values of common, one$"):
+    again = {**asked, "one": {"a": 2, "b": {"c": 4}}}
+    with pytest.raises(ValueError, match=r"of one\.b\.c \(3, now 4\)$"):
+        rows.begin(tmp_path / "out", again)
+    rows.begin(tmp_path / "out", again, unused=["one.b.c"])
+    with pytest.raises(ValueError, match=r"other values of common \(.*one \("):
         rows.begin(tmp_path / "out", {})
