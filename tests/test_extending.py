@@ -104,6 +104,21 @@ def test_the_page_on_extending_says_what_it_takes():
         assert ast.unparse(ast.parse(entry)) in done, entry
 
 
+def test_the_page_on_extending_is_whole():
+    """It prints all that the module has, imports and all, in its order."""
+    text = (TESTS.parent / "docs" / "extending.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    imports, kinds = (
+        (ast.Import, ast.ImportFrom),
+        (ast.ClassDef, ast.FunctionDef),
+    )
+    body = ast.parse(MODULE.read_text()).body
+    module = [ast.unparse(each) for each in body if isinstance(each, imports)]
+    assert list(map(ast.unparse, ast.parse(block).body)) == module
+    printed = re.findall(r"<!-- code: tests/one_of_each.py (\w+) -->", text)
+    assert printed == [each.name for each in body if isinstance(each, kinds)]
+
+
 def waveforms():
     return np.random.default_rng(5).uniform(-0.5, 0.5, (2, 1_700))
 
