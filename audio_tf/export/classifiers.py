@@ -5,7 +5,6 @@ import os
 import pathlib
 
 from audio_tf import released
-from audio_tf.ops.checks import closest
 
 
 def load_classifier(name):
@@ -28,7 +27,12 @@ def load_classifier(name):
         ValueError: if there is neither, or the model is untrained.
     """
     from audio_tf.export import formats, saved_model_folder
-    from audio_tf.models import AudioClassifier, list_released, list_sizes
+    from audio_tf.models import (
+        AudioClassifier,
+        list_released,
+        list_sizes,
+        presets,
+    )
 
     name = os.fspath(name)
     suffixes = [each.suffix for each in formats.FORMATS.values() if each.suffix]
@@ -43,7 +47,7 @@ def load_classifier(name):
     if "://" not in name and not os.path.exists(name) and name not in known:
         raise ValueError(
             "`model` is no preset, no folder of one and no exported model"
-            f"{closest(name, [*known, *list_sizes()])}. "
+            f"{presets.meant(name, [*known, *list_sizes()])}. "
             f"Received: model={name}"
         )
     return AudioClassifier.from_preset(name)

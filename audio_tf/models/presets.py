@@ -33,10 +33,23 @@ def find(preset):
         return compat.get_preset_loader(preset)
     raise ValueError(
         "A preset must be the name of a size or of a released preset, a "
-        f"folder or the address of a hub{checks.closest(preset, known)}. "
+        f"folder or the address of a hub{meant(preset, known)}. "
         f"Received: preset={preset!r}; sizes are {sizes}, released are "
         f"{presets}"
     )
+
+
+def meant(name, known):
+    """Returns the end of an error for the name of a model that is not there.
+
+    Args:
+        name: str, what was taken for a name or a path.
+        known: list of str, the known names.
+    """
+    # No name is near a path, however many letters they share.
+    if os.path.basename(name) != name:
+        return "; no such file or folder"
+    return checks.closest(name, known)
 
 
 def check_no_run(folder):

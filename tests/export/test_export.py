@@ -16,7 +16,7 @@ if keras.backend.backend() != "tensorflow":
 import tensorflow as tf
 from serving_cases import Export, classifier
 
-from audio_tf import cli
+from audio_tf import cli, models
 from audio_tf import export as audio_export
 from audio_tf.export import (
     base,
@@ -291,3 +291,17 @@ def test_metadata_travels_along(shared_export):
 def test_a_folder_without_a_model_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="no SavedModel"):
         audio_export.ExportedClassifier(tmp_path / "nothing")
+
+
+def test_no_name_is_meant_by_a_path(tmp_path):
+    """`preset` and `resnet18` share most of their letters."""
+    path = str(tmp_path / "preset")
+    for load in (
+        classifiers.load_classifier,
+        models.AudioClassifier.from_preset,
+    ):
+        with pytest.raises(ValueError, match="; no such file or folder. ") as e:
+            load(path)
+        assert "did you mean" not in str(e.value)
+        with pytest.raises(ValueError, match="did you mean 'audio_transformer"):
+            load("audio_transformer_esc11")
