@@ -103,6 +103,7 @@ def arguments(encoder, dataset, data, out, *more):
     ]
 
 
+@pytest.mark.long
 def test_texts_go_on_where_a_run_was_ended(bert, news, tmp_path):
     out = tmp_path / "out"
     given = arguments(bert, "ag_news", news, out, "--max-tokens", TOKENS)

@@ -118,6 +118,7 @@ def test_killed_and_resumed_equals_unbroken(
     assert list((broken / "logs" / "pictures").glob("events.out.tfevents.*"))
 
 
+@pytest.mark.long
 def test_killed_before_its_last_preset(corpus, main, tmp_path, eager_models):
     """The last checkpoint is there, the preset beside it is of an earlier."""
     out = tmp_path / "run"
@@ -311,6 +312,7 @@ def test_what_diverges_is_not_kept(corpus, refusal, tmp_path, eager_models):
     assert not (out / "last.keras").exists() and not (out / "preset").exists()
 
 
+@pytest.mark.long
 def test_ended_before_its_first_checkpoint(
     corpus, main, refusal, tmp_path, monkeypatch, eager_models
 ):

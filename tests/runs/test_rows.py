@@ -42,6 +42,7 @@ def test_commands_have_processes_of_their_own(capfd, monkeypatch):
     assert "did you mean 'evaluate'" in capfd.readouterr().err
 
 
+@pytest.mark.long
 def test_a_process_finds_what_the_configs_of_a_table_add(
     tmp_path, capfd, monkeypatch
 ):
@@ -170,6 +171,7 @@ with console.errors_in_one_line(prog="table"):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("devices", [[], ["0", "1"]])
 def test_sigterm_ends_a_table_with_its_rows(devices):
     """A row that went on would train beside the next start of the table."""

@@ -564,6 +564,7 @@ def test_recordings_become_rows_of_noise(tmp_path):
         noise.read_bank(clips)
 
 
+@pytest.mark.long
 def test_noise_is_laid_under_clips(
     corpus, main, refusal, no_pictures, tmp_path, capsys, monkeypatch
 ):
@@ -633,6 +634,7 @@ def test_noise_is_laid_under_clips(
     assert "b.wav" in line and "noise" in line
 
 
+@pytest.mark.long
 def test_clips_without_labels_are_trained_on(
     corpus, main, refusal, no_pictures, tmp_path, capsys
 ):
