@@ -1,9 +1,23 @@
 """The repository that the tests are of, and its files."""
 
+import contextlib
+import importlib
 import pathlib
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+@contextlib.contextmanager
+def benchmarks(*names):
+    """Yields modules of `benchmarks/`, whose scripts run from that folder."""
+    folder = str(ROOT / "benchmarks")
+    sys.path.insert(0, folder)
+    try:
+        yield [importlib.import_module(name) for name in names]
+    finally:
+        sys.path.remove(folder)
 
 
 def tracked():

@@ -178,6 +178,7 @@ logging.getLogger("tensorflow").warning("something else")
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [True, False])
 def test_several_models_in_a_run_are_no_warning(runs):
     code = MODELS if runs else MODELS.replace("audio_tf.runs, ", "")
@@ -192,6 +193,7 @@ def test_several_models_in_a_run_are_no_warning(runs):
     assert "something else" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_runs_load_tensorflow_in_silence(backend):
     pytest.importorskip(backend)

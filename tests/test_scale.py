@@ -1,26 +1,17 @@
 """The simulation of docs/scale.md, and the figures that it begins with."""
 
-import importlib
-import pathlib
 import re
-import sys
 
 import pytest
-
-BENCHMARKS = pathlib.Path(__file__).resolve().parent.parent / "benchmarks"
+import repository
 
 
 @pytest.fixture(scope="module")
 def scale():
     """benchmarks/scale.py and what it imports, which lie in one folder."""
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        yield {
-            name: importlib.import_module(name)
-            for name in ("scale", "scale_check", "scale_workers")
-        }
-    finally:
-        sys.path.remove(str(BENCHMARKS))
+    names = "scale", "scale_check", "scale_workers"
+    with repository.benchmarks(*names) as modules:
+        yield dict(zip(names, modules, strict=True))
 
 
 def test_the_simulation_against_what_is_known_exactly(scale):
@@ -70,11 +61,11 @@ def test_the_simulation_against_what_is_known_exactly(scale):
     ],
 )
 def test_rates_are_those_of_the_results(scale, kind, section, row, rate):
-    text = (BENCHMARKS / "RESULTS.md").read_text()
+    text = (repository.ROOT / "benchmarks" / "RESULTS.md").read_text()
     text = re.search(rf"\n## {section}\n([\s\S]+?)\n## ", text)[1]
     figure = float(re.search(row, text)[1].replace(",", ""))
     rates = scale["scale_workers"].RATES
     assert rates[kind] == pytest.approx(rate(figure))
     shown = f"{rates[kind]:,.0f}" if rates[kind] > 100 else f"{rates[kind]:.1f}"
-    page = (BENCHMARKS.parent / "docs" / "scale.md").read_text()
+    page = (repository.ROOT / "docs" / "scale.md").read_text()
     assert f" | {shown} | {section.split(':')[0]}" in page

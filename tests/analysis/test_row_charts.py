@@ -1,12 +1,10 @@
 """Charts with a row for each attention, and the colours of all figures."""
 
-import importlib.util
 import itertools
-import pathlib
-import sys
 
 import numpy as np
 import pytest
+import repository
 
 pytest.importorskip("matplotlib")
 
@@ -15,7 +13,6 @@ from readable import check_labelled, check_legends_apart, check_readable
 
 from audio_tf.analysis import palette, row_charts
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks"
 # Machado, Oliveira and Fernandes (2009), severity 1, in linear RGB.
 COLOUR_BLIND = {
     "protan": [
@@ -185,11 +182,8 @@ def test_a_tradeoff_is_readable(figure):
 @pytest.fixture(scope="module")
 def report():
     """benchmarks/attention_report.py, which is run from its folder."""
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        yield importlib.import_module("attention_report")
-    finally:
-        sys.path.remove(str(BENCHMARKS))
+    with repository.benchmarks("attention_report") as (module,):
+        yield module
 
 
 def test_the_benchmark_is_drawn_at_all_lengths(report):

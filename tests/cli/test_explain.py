@@ -101,6 +101,7 @@ def test_the_flag_has_all_methods():
     assert explain.METHODS == tuple(explaining.METHODS)
 
 
+@pytest.mark.long
 def test_tensorflow_is_loaded_in_silence(tmp_path):
     """Whatever it logs would stand above the line that matters."""
     clip = tmp_path / "clip.wav"

@@ -1,13 +1,11 @@
 """Explanations against naive references, on a model of a few weights."""
 
-import importlib
 import itertools
-import pathlib
-import sys
 
 import keras
 import numpy as np
 import pytest
+import repository
 import tiny
 
 from audio_tf.audio import AudioError
@@ -16,7 +14,6 @@ from audio_tf.gradients import input_gradients
 from audio_tf.models import AudioClassifier, explaining
 from audio_tf.models.sound_patches import SoundPatches, time_edges
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks"
 RATE_HZ = tiny.RATE_HZ
 SIZE = round(0.1 * RATE_HZ)
 CHUNKS = Cutting(SIZE, SIZE)
@@ -258,11 +255,8 @@ def test_occlusion_of_a_repeated_clip_is_of_all_of_it(classifier):
 @pytest.fixture(scope="module")
 def benchmark():
     """benchmarks/explanations.py, by which methods are measured."""
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        yield importlib.import_module("explanations")
-    finally:
-        sys.path.remove(str(BENCHMARKS))
+    with repository.benchmarks("explanations") as (module,):
+        yield module
 
 
 def naive_mix(patches, chunk, heard):
