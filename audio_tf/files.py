@@ -71,7 +71,7 @@ def whole_folder(path):
 def only_one(path, doing):
     """Holds a lock while the block runs, which ends with the process.
 
-    Where the file system has no locks, the block runs without.
+    Where the system or its files have no locks, the block runs without.
 
     Args:
         path: the file of the lock, which is removed at the end.
@@ -80,8 +80,11 @@ def only_one(path, doing):
     Raises:
         BlockingIOError: if another process holds it.
     """
-    import fcntl  # Not everywhere there; all else here is.
-
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
     path = pathlib.Path(path)
     with open(path, "w") as file:
         try:

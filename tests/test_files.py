@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sys
 
 import pytest
 
@@ -44,6 +45,13 @@ def test_a_path_that_is_being_written_is_refused(tmp_path):
             with files.scratch(path):
                 pytest.fail("two write the same file")
         assert [file.name for file in folder.iterdir()] == ["half"]
+
+
+def test_a_system_without_locks_writes_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with files.scratch(tmp_path / "model.onnx") as folder:
+        assert folder.is_dir()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])

@@ -337,6 +337,8 @@ def begin(settings):
         ValueError: if the folder has rows of another setting, which is
             named, or the corpus has no clips in the split.
     """
+    from audio_tf import attention
+
     training = settings.training()
     clips = {split: len(corpus) for split, corpus in training.load().items()}
     if not clips.get(settings.score_split):
@@ -352,11 +354,10 @@ def begin(settings):
     if training.data_dir is not None:
         place = pathlib.Path(training.data_dir).resolve()
         asked["training"]["data_dir"] = str(place)
-    # What a row failed by can be put right.
+    # What a row failed by can be put right, or left out.
     out = pathlib.Path(settings.out)
-    runs = out.glob("causal_*/*/seed_*/config.json")
-    begun = {run.parts[-3] for run in runs}
-    names = set(settings.names()) - begun
+    known = {*attention.ATTENTIONS, *attention.MIXTURES, *settings.names()}
+    names = known - rows.begun(out)
     unused = {f"kwargs_by_attention.{name}" for name in names}
     rows.begin(out, asked, unused)
 

@@ -209,6 +209,15 @@ def begin(out, asked, unused=()):
     files.write_json(file, asked)
 
 
+def begun(out):
+    """Returns the set of the rows' names of which a training was begun.
+
+    Args:
+        out: `pathlib.Path` of the table's folder.
+    """
+    return {run.parts[-3] for run in out.rglob("seed_*/config.json")}
+
+
 def differing(before, asked, unused, within=""):
     """Yields a text for each value that two dicts do not share.
 

@@ -57,8 +57,7 @@ def begin(settings):
             values["data_dir"] = str(place)
     # What a row failed by can be put right.
     out = pathlib.Path(settings.out)
-    begun = {run.parts[-3] for run in out.glob("*/seed_*/config.json")}
-    rows.begin(out, asked, unused=set(asked) - begun)
+    rows.begin(out, asked, unused=set(asked) - rows.begun(out))
     return validated
 
 

@@ -319,6 +319,8 @@ def test_a_folder_says_what_its_rows_were_made_with(config, tmp_path):
 
     begin(kwargs_by_attention={"xbox": {"num_cand": 2}})
     begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
+    begin(attentions=["full"])
+    begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
     run = out / "causal_no" / "xbox" / "seed_0"
     run.mkdir(parents=True)
     (run / "config.json").write_text("{}")
