@@ -1,30 +1,30 @@
 """What is written beside a place comes there whole, or leaves nothing."""
 
-import multiprocessing
-import os
 import signal
+import subprocess
 import sys
 
 import pytest
 
 from audio_tf import files
 
+# Half a model is written, and the process killed.
+KILLED = """
+import os, pathlib, signal, sys
+from audio_tf import files
 
-def killed(path):
-    """Writes half a model, and is killed."""
-    with files.scratch(path) as folder:
-        (folder / "half").write_text("half")
-        os.kill(os.getpid(), signal.SIGKILL)
+with files.scratch(pathlib.Path(sys.argv[1])) as folder:
+    (folder / "half").write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def test_what_a_killed_process_has_left_goes_with_the_next(tmp_path):
     path = tmp_path / "new" / "model.onnx"
-    process = multiprocessing.get_context("spawn").Process(
-        target=killed, args=[path]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, path], capture_output=True, text=True
     )
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
+    assert done.returncode == -signal.SIGKILL, done.stderr
     (left,) = path.parent.rglob("half")
     with files.scratch(path) as folder:
         assert list(folder.iterdir()) == [] and left.parent == folder
