@@ -22,7 +22,6 @@ of whose correlation ends below `MOST_ALIKE`.
 """
 
 import argparse
-import glob
 import json
 import os
 import random
@@ -34,7 +33,7 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 from scipy.stats import spearmanr  # noqa: E402
 
-from audio_tf import intervals  # noqa: E402
+from audio_tf import corpora, intervals  # noqa: E402
 from audio_tf.analysis import attention_maps  # noqa: E402
 from audio_tf.audio import load_audio  # noqa: E402
 from audio_tf.audio.chunking import Cutting  # noqa: E402
@@ -188,7 +187,7 @@ def judge_clip(model, blank, path, rng, methods):
         blank: the same before training.
         path: the file.
         rng: `numpy.random.Generator`, of the random order.
-        methods: list of names of `CANDIDATES`.
+        methods: list of names of `CANDIDATES`; `energy` comes beside them.
 
     Returns:
         Dict by method of dicts of `deletion`, `insertion` and `randomised`.
@@ -198,7 +197,7 @@ def judge_clip(model, blank, path, rng, methods):
     rows = np.stack([chunk.audio for chunk in patches.chunks])
     label = int(np.asarray(model.score_batch(rows)).mean(axis=0).argmax())
     curves, found = Curves(model, patches, label), {}
-    for name in methods:
+    for name in dict.fromkeys([*methods, "energy"]):
         method = CANDIDATES[name]
         weights = method(model, patches, label)
         alike = spearmanr(
@@ -246,12 +245,47 @@ def summary(found, units):
     return table
 
 
+def units_of(files, unit):
+    """Returns the unit of each file, which is the file itself without one.
+
+    Args:
+        files: list of str.
+        unit: str, a regular expression with one group or more, of which the
+            first names the unit, or None.
+
+    Returns:
+        Dict from file to unit.
+
+    Raises:
+        ValueError: if `unit` is no such expression, or a file has none.
+    """
+    if unit is None:
+        return {file: file for file in files}
+    try:
+        expression = re.compile(unit)
+    except re.error as error:
+        raise ValueError(f"argument --unit: {unit!r}: {error}") from error
+    if not expression.groups:
+        raise ValueError(
+            f"argument --unit: {unit!r} has no group that names the unit; "
+            "expected one, such as '_([a-z]+)_'"
+        )
+    found = {file: expression.search(file) for file in files}
+    for file, match in found.items():
+        if match is None:
+            raise ValueError(f"argument --unit: no match of {unit!r} in {file}")
+    return {file: match.group(1) for file, match in found.items()}
+
+
 def main():
     """Judges all candidates on clips of one model, and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", required=True, help="a released preset")
     parser.add_argument(
-        "--files", required=True, nargs="+", help="quoted patterns"
+        "--files",
+        required=True,
+        nargs="+",
+        help="files, folders, or quoted patterns",
     )
     parser.add_argument(
         "--unit", help="regular expression whose group names a file's unit"
@@ -261,29 +295,30 @@ def main():
         nargs="+",
         choices=CANDIDATES,
         default=list(CANDIDATES),
-        help="energy must be among them (default: all)",
+        help="energy, which they are held against, is always among them "
+        "(default: all)",
     )
     parser.add_argument("--clips", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", help="file of JSON for the figures")
     arguments = parser.parse_args()
+    try:
+        files = sorted(set(map(str, corpora.list_files(arguments.files))))
+        units = units_of(files, arguments.unit)
+    except (FileNotFoundError, ValueError) as error:
+        parser.error(str(error))
     keras.utils.set_random_seed(arguments.seed)
     model = AudioClassifier.from_preset(arguments.model)
     blank = AudioClassifier.from_preset(arguments.model, load_weights=False)
-    files = sorted(
-        {file for each in arguments.files for file in glob.glob(each)}
-    )
     random.Random(arguments.seed).shuffle(files)
     files = files[: arguments.clips]
-    names = files
-    if arguments.unit:
-        names = [re.search(arguments.unit, file).group(1) for file in files]
     rng, found = np.random.default_rng(arguments.seed), []
     for number, file in enumerate(files):
         found.append(judge_clip(model, blank, file, rng, arguments.methods))
         if number % 10 == 9 or number + 1 == len(files):
-            _, units = np.unique(names[: len(found)], return_inverse=True)
-            report(arguments, summary(found, units), len(found), units)
+            names = [units[each] for each in files[: len(found)]]
+            _, places = np.unique(names, return_inverse=True)
+            report(arguments, summary(found, places), len(found), places)
 
 
 def report(arguments, table, clips, units):

@@ -324,9 +324,8 @@ class Client:
             return
         if self.classes_given:
             raise ValueError(
-                "the model has another number of classes than `num_classes`, "
-                "or as there are `labels`. "
-                f"Received: {classes} scores, num_classes={self.num_classes}"
+                f"the model scores {classes} classes. Expected, by `labels` "
+                f"or by `num_classes`: {self.num_classes}"
             )
         raise ServerError(
             f"{self.url}: another number of classes than before. "

@@ -358,7 +358,7 @@ def test_an_error_of_ours_ends_the_load_of_one_thread(rest, monkeypatch):
     with load.Sender(
         rest.url, [b"a"], [[RIGHT]], retries=0, num_classes=5
     ) as send:
-        with pytest.raises(ValueError, match="num_classes=5"):
+        with pytest.raises(ValueError, match="`num_classes`: 5"):
             send.send_at([0.0, 3_600.0, 7_200.0])
     assert len(rest.requests) == 1
 

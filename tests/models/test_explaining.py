@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import repository
+import soundfile
 import tiny
 
 from audio_tf.audio import AudioError
@@ -303,3 +304,45 @@ def test_curves_follow_the_score_patch_by_patch(samples, classifier, benchmark):
     found = benchmark.Curves(classifier, patches, 1).areas(weights)
     np.testing.assert_allclose(found, areas, atol=1e-6)
     assert abs(areas[0] - areas[1]) > 1e-4
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory):
+    """Two clips of two speakers."""
+    folder = tmp_path_factory.mktemp("clips")
+    for seed, name in enumerate(["one_ann_0.wav", "two_bob_0.wav"]):
+        soundfile.write(folder / name, noise(300, seed), RATE_HZ)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (["none/*.wav"], "none/*.wav: no audio file matches"),
+        (["CLIPS", "--unit", "_([a-z]+"], "--unit: '_([a-z]+'"),
+        (["CLIPS", "--unit", "_[a-z]+_"], "--unit: '_[a-z]+_' has no group"),
+        (["CLIPS", "--unit", "_(b.b)_"], "--unit: no match of '_(b.b)_' in "),
+    ],
+)
+def test_files_without_a_unit_are_named_before_a_model(
+    flags, error, clips, benchmark, monkeypatch, capsys
+):
+    flags = [str(clips) if each == "CLIPS" else each for each in flags]
+    monkeypatch.setattr(
+        "sys.argv", ["explanations.py", "--model", "none", "--files", *flags]
+    )
+    with pytest.raises(SystemExit, match="2"):
+        benchmark.main()
+    assert error in capsys.readouterr().err
+
+
+def test_each_method_stands_beside_energy(classifier, clips, benchmark):
+    file = str(clips / "one_ann_0.wav")
+    found = benchmark.judge_clip(
+        classifier, classifier, file, np.random.default_rng(0), ["occlusion"]
+    )
+    assert list(found) == ["occlusion", "energy", "random"]
+    # The model against itself: the same weights.
+    assert found["occlusion"]["randomised"] == pytest.approx(1.0)
+    table = benchmark.summary([found], np.zeros(1, int))
+    assert "deletion_better_than_energy" in table["occlusion"]
