@@ -101,6 +101,7 @@ class CompareSettings(Settings):
                     "--kwargs-by-attention must be objects by names of "
                     f"--attentions. Received: {name!r}: {options!r}"
                 )
+            check_options(name, options)
 
     def names(self):
         """Returns a list of the attentions, the baseline's first."""
@@ -143,6 +144,25 @@ class CompareSettings(Settings):
                 f"model has none. Received: model={settings.model!r}"
             )
         return settings
+
+
+def check_options(name, options):
+    """Raises a `ValueError` if an attention has no argument of such a name.
+
+    A row that could not be built would be found when it begins, hours later.
+
+    Args:
+        name: str, as `attention.parts_of` takes it.
+        options: dict of its further arguments.
+    """
+    from audio_tf import attention
+
+    try:
+        parts = attention.by_block(name, options, len(attention.parts_of(name)))
+        for part, own in zip(*parts, strict=True):
+            attention.check_arguments(part, own)
+    except TypeError as error:
+        raise ValueError(f"--kwargs-by-attention: {error}") from error
 
 
 def model_takes(training):

@@ -136,11 +136,11 @@ def test_a_table_is_trained_measured_drawn_and_goes_on(
     arguments += ["--attentions", "xbox", "full", "--seeds", 3]
     arguments += ["--turns", 1, "--kwargs-by-attention"]
     with pytest.raises(SystemExit) as stopped:
-        main(*arguments, '{"xbox": {"num_cand": 2}}')
+        main(*arguments, '{"xbox": {"num_candidates": -2}}')
     assert stopped.value.code == 1
     said = capfd.readouterr()
     failed = said.out.partition("1 runs failed:\n")[2]
-    assert "--attention xbox" in failed and "num_cand" in said.err
+    assert "--attention xbox" in failed and "=-2" in said.err
     names = [row["attention"] for row in board(out)]
     assert names == ["full", "baseline: forest", "baseline: logistic"]
 
@@ -317,7 +317,7 @@ def test_a_folder_says_what_its_rows_were_made_with(config, tmp_path):
     def begin(**more):
         compare.begin(compare.CompareSettings(**{**given, **more}))
 
-    begin(kwargs_by_attention={"xbox": {"num_cand": 2}})
+    begin(kwargs_by_attention={"xbox": {"num_candidates": -2}})
     begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
     begin(attentions=["full"])
     begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
@@ -329,6 +329,21 @@ def test_a_folder_says_what_its_rows_were_made_with(config, tmp_path):
     config(epochs=77)
     with pytest.raises(ValueError, match=r"training\.epochs \(.*, now 77\)"):
         begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "said"),
+    [
+        ("xbox", "num_cand", "'num_cand'; did you mean 'num_candidates'"),
+        ("hybrid_local", "win", "'hybrid_local' takes no argument 'win'"),
+    ],
+)
+def test_arguments_are_known_before_a_row_begins(config, name, argument, said):
+    options = {name: {argument: 2}}
+    with pytest.raises(ValueError, match=f"^--kwargs-by-attention: .*{said}"):
+        compare.CompareSettings(
+            train_config=config.path, kwargs_by_attention=options
+        )
 
 
 def test_what_does_not_fit_is_named(config, refusal, tmp_path):
