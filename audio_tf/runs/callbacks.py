@@ -148,6 +148,10 @@ class LastCheckpoint(keras.callbacks.Callback):
 
     Args:
         path: the `.keras` file.
+
+    Raises:
+        ValueError: after an epoch whose last step has left a weight that is
+            not finite: nothing could go on from there.
     """
 
     def __init__(self, path):
@@ -155,10 +159,28 @@ class LastCheckpoint(keras.callbacks.Callback):
         self.path = pathlib.Path(path)
 
     def on_epoch_end(self, epoch, logs=None):
+        # The loss is that before the step, so that it is finite still.
+        check_finite(self.model, epoch)
         with files.whole_file(self.path) as new:
             self.model.save(new)
             with zipfile.ZipFile(new, "a") as file:
                 file.writestr(EPOCHS_DONE, str(epoch + 1))
+
+
+def check_finite(model, epoch):
+    """Raises a `ValueError` if a weight of a model is not finite.
+
+    Args:
+        model: the Keras model.
+        epoch: int, the epoch that has ended, from 0.
+    """
+    for weight in model.weights:
+        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
+            raise ValueError(
+                f"The weights must be finite after epoch {epoch + 1} to be "
+                "saved; a lower --learning-rate may keep them so. "
+                f"Received: NaN or infinity in {weight.path}"
+            )
 
 
 class BestCheckpoint(keras.callbacks.Callback):

@@ -1,6 +1,7 @@
 """Callbacks: clip-level figures in the logs, histories that are rewound."""
 
 import csv
+import re
 
 import keras
 import numpy as np
@@ -175,6 +176,21 @@ def test_last_checkpoint_is_whole_or_the_one_before(tmp_path, monkeypatch):
         f"{path} is whole, after epoch 1"
     )
     assert callbacks.kept(tmp_path / "none") == ""
+
+
+def test_weights_that_are_not_finite_do_not_take_the_last_checkpoint(tmp_path):
+    """A step may end in NaN, of which only the next loss would tell."""
+    model, path = classifier(), tmp_path / "last.keras"
+    last = callbacks.LastCheckpoint(path)
+    last.set_model(model)
+    last.on_epoch_end(0)
+    before = path.read_bytes()
+    model.output_dense.bias.assign([1.0, np.nan])
+    name = re.escape(model.output_dense.bias.path)
+    with pytest.raises(ValueError, match=f"epoch 2 .*Received: .* {name}"):
+        last.on_epoch_end(1)
+    assert path.read_bytes() == before
+    assert callbacks.epochs_done(path) == 1
 
 
 def written(path, rows):
