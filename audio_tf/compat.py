@@ -273,8 +273,24 @@ def has_file(preset, name):
 
 
 def read_json(preset, name):
-    """Reads a JSON file of a preset."""
-    return preset_utils.load_json(preset, name)
+    """Reads a JSON file of a preset, a dict.
+
+    Raises:
+        ValueError: if it is no JSON, or JSON of something else.
+    """
+    try:
+        content = preset_utils.load_json(preset, name)
+    except ValueError as error:
+        raise ValueError(
+            f"The preset's {name} must be JSON ({error}). "
+            f"Received: preset={preset!r}"
+        ) from error
+    if not isinstance(content, dict):
+        raise ValueError(
+            f"The preset's {name} must be an object of JSON. "
+            f"Received: {type(content).__name__}, preset={preset!r}"
+        )
+    return content
 
 
 def get_file(preset, name):

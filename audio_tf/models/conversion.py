@@ -8,6 +8,7 @@ import sys
 
 from audio_tf import compat
 from audio_tf.models.wavlm import WavLMBackbone
+from audio_tf.ops.checks import check_sizes, closest
 
 backbone_cls = WavLMBackbone
 
@@ -37,6 +38,16 @@ GAIN_AND_DIRECTION = (
 LEARNED_FRAME = "masked_spec_embed"
 
 
+class Fields(dict):
+    """The fields of a configuration, of which one that is missing is named."""
+
+    def __missing__(self, name):
+        raise ValueError(
+            f"The configuration must have {name!r}{closest(name, self)}. "
+            f"Received: {sorted(self)}"
+        )
+
+
 def convert_backbone_config(config):
     """Turns a configuration of `transformers` into arguments of the backbone.
 
@@ -52,8 +63,10 @@ def convert_backbone_config(config):
         Dict of arguments of `WavLMBackbone`.
 
     Raises:
-        ValueError: if the configuration says what the backbone cannot do.
+        ValueError: if the configuration says what the backbone cannot do, or
+            lacks a field.
     """
+    config = Fields(config)
     for name, usual in UNKNOWN.items():
         if config.get(name, usual) != usual:
             raise ValueError(
@@ -62,6 +75,7 @@ def convert_backbone_config(config):
                 f"{name}={config[name]!r}, {usual!r} expected"
             )
     width, heads = config["hidden_size"], config["num_attention_heads"]
+    check_sizes(hidden_size=width, num_attention_heads=heads)
     kinds = {config["hidden_act"], config["feat_extract_activation"]}
     if len(kinds) > 1:
         raise ValueError(

@@ -40,12 +40,14 @@ def find(preset):
 
 
 def meant(name, known):
-    """Returns the end of an error for the name of a model that is not there.
+    """Returns the end of an error for the name of a model that is none.
 
     Args:
         name: str, what was taken for a name or a path.
         known: list of str, the known names.
     """
+    if os.path.isfile(name):
+        return "; a file is no preset"
     # No name is near a path, however many letters they share.
     if os.path.basename(name) != name:
         return "; no such file or folder"

@@ -305,3 +305,6 @@ def test_no_name_is_meant_by_a_path(tmp_path):
         assert "did you mean" not in str(e.value)
         with pytest.raises(ValueError, match="did you mean 'audio_transformer"):
             load("audio_transformer_esc11")
+        (tmp_path / "last.keras").touch()
+        with pytest.raises(ValueError, match="; a file is no preset. Received"):
+            load(str(tmp_path / "last.keras"))

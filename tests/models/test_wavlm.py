@@ -22,6 +22,8 @@ from audio_tf.models import AudioBackbone, AudioClassifier, WavLMBackbone
 
 LARGE = {"feat_extract_norm": "layer", "do_stable_layer_norm": True}
 HUBERT = {"model_type": "hubert", "conv_bias": True, **LARGE}
+# Fields that a configuration may lack, or that none of the family is without.
+OPTIONAL = {"architectures", "model_type", "num_buckets", "max_bucket_distance"}
 FORMATS = {
     "pytorch_model.bin": published.write_bin,
     "model.safetensors": published.write_safetensors,
@@ -136,10 +138,34 @@ def test_what_does_not_fit_is_named(rng, tmp_path):
     for wrong, message in (
         ({"add_adapter": True}, "no counterpart of add_adapter=True"),
         ({"feat_extract_activation": "relu"}, "has one activation"),
+        ({"num_attention_heads": 0}, "num_attention_heads. must be a pos"),
+        ({"hidden_size": "12"}, "hidden_size. must be a positive integer"),
     ):
         published.write_config(tmp_path, published.config(**wrong))
         with pytest.raises(ValueError, match=message):
             load(str(tmp_path))
+
+
+@pytest.mark.parametrize("field", sorted({*published.CONFIG} - OPTIONAL))
+def test_a_field_that_a_configuration_lacks_is_named(field, tmp_path):
+    config = {**published.CONFIG, field + "x": 1}
+    del config[field]
+    published.write_config(tmp_path, config)
+    message = f"must have '{field}'; did you mean '{field}x'.*Received: .'act"
+    with pytest.raises(ValueError, match=message):
+        AudioBackbone.from_preset(str(tmp_path), load_weights=False)
+
+
+@pytest.mark.parametrize("file", ["config.json", "preprocessor_config.json"])
+def test_files_of_a_model_that_are_no_configuration_are_named(file, tmp_path):
+    published.write_config(tmp_path, published.CONFIG, do_normalize=True)
+    for content, message in (
+        ("{half", f"{file} must be JSON .*property name"),
+        ("[1]", f"{file} must be an object of JSON. Received: list"),
+    ):
+        (tmp_path / file).write_text(content)
+        with pytest.raises(ValueError, match=message):
+            AudioBackbone.from_preset(str(tmp_path), load_weights=False)
 
 
 def test_a_pickle_of_anything_else_is_refused(rng, tmp_path):
