@@ -34,7 +34,7 @@ from audio_tf import (
     models,
 )
 from audio_tf.export import formats
-from audio_tf.models import AudioClassifier
+from audio_tf.models import AudioClassifier, preset_backbones
 from audio_tf.runs import (
     compare,
     corpus_settings,
@@ -213,6 +213,31 @@ def test_a_backbone_is_a_class_and_an_entry(
     found = json.loads((tmp_path / "figures" / "maps.json").read_text())
     # 1,700 samples in windows of 80.
     assert [row["frames"] for row in found["heads"]] == [22, 22]
+
+
+def test_layers_without_names_of_their_own_have_the_weights_of_a_preset(
+    added, rng, tmp_path
+):
+    """Keras numbers them anew for each model of a process."""
+    model = added.WindowsBackbone()
+    model.save_to_preset(str(tmp_path))
+    again = models.AudioBackbone.from_preset(str(tmp_path), trainable=False)
+    x = rng.standard_normal((2, 400)).astype("float32")
+    np.testing.assert_array_equal(
+        again(x)["sequence_output"], model(x)["sequence_output"]
+    )
+    differs = "14 weights that differ, first transformer_block/attention/key/k"
+    with pytest.raises(ValueError, match=differs):
+        models.AudioBackbone.from_preset(str(tmp_path), hidden_dim=4)
+    for _ in range(2):
+        alike = keras.Sequential([keras.layers.Dense(3) for _ in range(2)])
+        alike.build((None, 3))
+        assert preset_backbones.shapes(alike) == {
+            "dense/kernel": (3, 3),
+            "dense/bias": (3,),
+            "dense_1/kernel": (3, 3),
+            "dense_1/bias": (3,),
+        }
 
 
 def test_a_backbone_without_causal_is_compared_as_it_is(

@@ -1,6 +1,7 @@
 """Backbones from sizes and presets, each argument where it belongs."""
 
 import copy
+import re
 
 import keras_hub
 
@@ -190,8 +191,26 @@ def check_fit(loader, saved, model):
 
 
 def shapes(model):
-    """Returns the shape of each weight by its path within the model."""
-    return {
-        weight.path.removeprefix(f"{model.name}/"): tuple(weight.shape)
-        for weight in model.weights
-    }
+    """Returns the shape of each weight by its path within the model.
+
+    Layers that Keras has named are numbered as the model has them, since
+    Keras goes on counting from one model of a process to the next.
+    """
+    named = {each.name for each in compat.layers_within(model) if unnamed(each)}
+    numbers, found = {}, {}
+    for weight in model.weights:
+        parts = weight.path.removeprefix(f"{model.name}/").split("/")
+        for place, part in enumerate(parts):
+            if part in named:
+                stem = re.sub(r"_\d+$", "", part)
+                alike = numbers.setdefault((*parts[:place], stem), {})
+                number = alike.setdefault(part, len(alike))
+                parts[place] = f"{stem}_{number}" if number else stem
+        found["/".join(parts)] = tuple(weight.shape)
+    return found
+
+
+def unnamed(layer):
+    """Returns whether a layer has the name that Keras gives to its class."""
+    stem = re.sub(r"_\d+$", "", layer.name)
+    return stem.replace("_", "") == type(layer).__name__.lower()
