@@ -88,8 +88,9 @@ def check_size(backbone, waveforms, layer):
         layer: int, from 1, the layer whose maps of all clips are kept.
 
     Raises:
-        ValueError: if the clips are longer than the attention takes, or the
-            maps of `layer` would take more than `MAX_GB`.
+        ValueError: if the clips are longer than the attention takes, the
+            maps of `layer` would take more than `MAX_GB`, or the front end
+            does not say how many frames there are.
     """
     clips, samples = waveforms.shape
     seconds = samples / backbone.sample_rate_hz
@@ -100,6 +101,13 @@ def check_size(backbone, waveforms, layer):
         raise ValueError(
             f"Take shorter clips, by `seconds`. {error}, of {received}"
         ) from error
+    if None in shape:
+        raise ValueError(
+            "The front end must say how many frames a clip of known length "
+            "has, by `compute_output_spec` or `compute_output_shape`. "
+            f"Received: {type(backbone.frontend).__name__} of "
+            f"{type(backbone).__name__}, maps of shape {shape}"
+        )
     size = 4e-9 * clips * math.prod(shape)
     if size > MAX_GB:
         raise ValueError(

@@ -4,6 +4,7 @@ import json
 import typing
 
 from audio_tf.analysis import checkpoints, figures, filter_figures, filters
+from audio_tf.layers.filters import Frontend
 from audio_tf.ops.weights import weights_sha256
 
 FILES = ("filters.png", "filters_in_time.png", "compression.png")
@@ -67,9 +68,15 @@ def check_learns(backbone):
         backbone: `AudioBackbone`.
 
     Raises:
-        NothingLearned: if it has nothing to learn.
+        NothingLearned: if it has nothing to learn, or cannot say what.
     """
     frontend = backbone.frontend
+    if frontend is not None and not isinstance(frontend, Frontend):
+        raise NothingLearned(
+            "A front end says what it has learned as a "
+            "`layers.filters.Frontend`. "
+            f"Received: {type(frontend).__name__} of {type(backbone).__name__}"
+        )
     learned = frontend and frontend.learned()
     if learned is None:
         name = "none" if frontend is None else type(frontend).__name__

@@ -14,7 +14,7 @@ if keras.backend.backend() != "tensorflow":
 from readable import check_readable
 
 from audio_tf import cli
-from audio_tf.analysis import filter_figures, filters, frontends
+from audio_tf.analysis import clips, filter_figures, filters, frontends
 from audio_tf.layers import SpeechFeatures
 from audio_tf.models import SpeechEncoder
 
@@ -189,3 +189,29 @@ def test_maps_need_files(tmp_path, capsys):
     flags = ["a.wav", "--only", "maps", "--before", "m"]
     assert cli.main(["inspect", str(tmp_path), "--model", "m", *flags]) == 2
     assert "--before means nothing" in capsys.readouterr().err
+
+
+class Pieces(keras.layers.Layer):
+    """A front end that is a layer and nothing more."""
+
+    def call(self, waveform, lengths=None):
+        return keras.ops.reshape(waveform, (len(waveform), -1, 12))
+
+    def compute_output_spec(self, waveform, lengths=None):
+        return keras.KerasTensor((waveform.shape[0], None, 12), "float32")
+
+
+def test_a_front_end_of_ones_own_is_named():
+    """What it lacks of the contract, not the attribute that was missed."""
+    model = tiny.backbone()
+    model.frontend = Pieces()
+    received = "Received: Pieces of AudioTransformerBackbone"
+    with pytest.raises(
+        frontends.NothingLearned, match=f"a `layers.filters.Front.*{received}"
+    ):
+        frontends.check_learns(model)
+    model.embed = lambda inputs: (model.frontend(inputs["waveform"]), None)
+    with pytest.raises(
+        ValueError, match=f"must say how many frames.*{received}"
+    ):
+        clips.check_size(model, np.zeros((2, 120), "float32"), 1)
