@@ -215,6 +215,13 @@ def test_a_backbone_is_a_class_and_an_entry(
     assert [row["frames"] for row in found["heads"]] == [22, 22]
 
 
+def test_a_backbone_that_says_no_rate_is_refused(added):
+    model = added.WindowsBackbone()
+    model.sample_rate_hz = None
+    with pytest.raises(ValueError, match="`sample_rate_hz` must be .*None"):
+        AudioClassifier(model, labels=["high", "low"])
+
+
 def test_layers_without_names_of_their_own_have_the_weights_of_a_preset(
     added, rng, tmp_path
 ):

@@ -46,6 +46,7 @@ def check_backbone(backbone, chunk_s, chunk_hop_s):
             f"of them for {type(backbone).__name__}. "
             f"Received: a backbone that takes {backbone.takes}"
         )
+    checks.check_sizes(sample_rate_hz=backbone.sample_rate_hz)
     if chunk_s is None:
         return
     samples, hop = in_samples(chunk_s, chunk_hop_s, backbone.sample_rate_hz)

@@ -2,7 +2,7 @@
 
 import keras
 
-from audio_tf.layers import FrameMask
+from audio_tf.layers import FrameMask, SpeechFeatures
 from audio_tf.layers.mel_frontend import check_augmentation
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.audio_albert import WeightedSum
@@ -26,7 +26,8 @@ class SpeechEncoder(AugmentedBackbone):
 
     Args:
         encoder: an `AudioAlbertBackbone`.
-        features: a `SpeechFeatures` with the encoder's `feature_dim`.
+        features: a `SpeechFeatures`, or a registered subclass of it, with
+            the encoder's `feature_dim`.
         weighted_sum: bool. If True, frames are a learned mixture of all
             hidden states (`WeightedSum`), which `encoder` must return; if
             False, they are the last hidden state, as in the papers.
@@ -58,6 +59,11 @@ class SpeechEncoder(AugmentedBackbone):
         **kwargs,
     ):
         model_inputs.check_features(encoder, "SpeechEncoder")
+        if not isinstance(features, SpeechFeatures):
+            raise ValueError(
+                "`features` must be a SpeechFeatures, or of a subclass. "
+                f"Received: features={features!r}"
+            )
         own = encoder.dtype_policy
         if dtype and keras.dtype_policies.get(dtype).name != own.name:
             raise ValueError(

@@ -40,8 +40,6 @@ from audio_tf.runs.reconstruction import ReconstructionPictures
 from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
 
 PICTURED = 4
-# Attributes of `SpeechFeatures` that say what it computes.
-FEATURE_ARGUMENTS = ("preset", "sample_rate_hz", "options")
 # Settings that may differ when a run goes on.
 FREE_SETTINGS = ("data_dir", "cache_dir", "picture_every")
 
@@ -169,17 +167,31 @@ def load_backbone(settings, features):
             "--model must be a backbone of features, or have one within. "
             f"Received: {settings.model}, of {family.__name__}"
         )
-    known, asked = (
-        {name: getattr(each, name) for name in FEATURE_ARGUMENTS}
-        for each in (found.features, features)
-    )
-    if known != asked:
+    if type(found.features) is not type(features):
+        raise ValueError(
+            f"--model must hear {type(features).__name__}, which the preset "
+            "of the run will have. "
+            f"Received: {settings.model}, of {type(found.features).__name__}"
+        )
+    known, asked = map(facts_of, (found.features, features))
+    differing = [name for name in known if known[name] != asked[name]]
+    if differing:
         raise ValueError(
             "--features, --sample-rate-hz and --features-options must be "
-            f"those that {settings.model} has learned from, {known}. "
-            f"Received: {asked}"
+            f"those that {settings.model} has learned from, "
+            f"{ {name: known[name] for name in differing} }. "
+            f"Received: { {name: asked[name] for name in differing} }"
         )
     return found.encoder
+
+
+def facts_of(features):
+    """Returns a dict of what a `SpeechFeatures` computes."""
+    return {
+        "preset": features.preset,
+        "sample_rate_hz": features.sample_rate_hz,
+        **features.options,
+    }
 
 
 def build(settings):

@@ -150,3 +150,5 @@ def test_parts_that_do_not_fit_are_refused():
         models.SpeechEncoder(albert(), features(stack_size=1))
     with pytest.raises(ValueError, match="return_hidden_states=False"):
         models.SpeechEncoder(albert(), features(), weighted_sum=True)
+    with pytest.raises(ValueError, match="be a SpeechFeatures, .*MelFrontend"):
+        models.SpeechEncoder(albert(), layers.MelFrontend())

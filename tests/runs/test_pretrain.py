@@ -13,7 +13,8 @@ from scripts import end_at, kill_at
 if keras.backend.backend() != "tensorflow":
     pytest.skip("training reads through tf.data", allow_module_level=True)
 
-from audio_tf import models, optimizers
+from audio_tf import layers, models, optimizers
+from audio_tf.models import preset_backbones
 from audio_tf.runs import callbacks, pretrain, pretrain_batches
 
 TINY = {**tiny.SIZES, "dropout": 0.1}
@@ -204,7 +205,8 @@ def test_an_encoder_that_was_pretrained_goes_on(corpus, tmp_path):
     found = pretrain.build(settings_of(corpus, tmp_path, **dropped))
     assert found.backbone.dropout == 0.5
     other = {"num_mel_bins": 13, "fft_length": 512}
-    with pytest.raises(ValueError, match="--features, .*'fft_length': 512"):
+    differs = "from, {'fft_length': 256}. Received: {'fft_length': 512}$"
+    with pytest.raises(ValueError, match=f"--features, .*{differs}"):
         pretrain.build(
             settings_of(corpus, tmp_path, **again, features_options=other)
         )
@@ -214,6 +216,26 @@ def test_an_encoder_that_was_pretrained_goes_on(corpus, tmp_path):
                 corpus, tmp_path, model="wavlm_base", model_kwargs=SMALL_WAVLM
             )
         )
+
+
+def test_features_of_ones_own_are_not_replaced(corpus, tmp_path, monkeypatch):
+    """Those of the run are plain ones, and its preset would have them."""
+
+    class Louder(layers.SpeechFeatures):
+        pass
+
+    first = settings_of(corpus, tmp_path)
+    own = first.feature_layer()
+    louder = Louder(own.preset, own.sample_rate_hz, own.options)
+    made = models.SpeechEncoder(pretrain.build(first).backbone, louder)
+    monkeypatch.setattr(
+        models.AudioBackbone, "from_preset", lambda *_, **__: made
+    )
+    monkeypatch.setattr(
+        preset_backbones, "describe", lambda _: (models.SpeechEncoder, {})
+    )
+    with pytest.raises(ValueError, match="--model must hear .* of Louder"):
+        pretrain.build(settings_of(corpus, tmp_path))
 
 
 def test_an_encoder_that_could_not_be_loaded_is_refused_before_training(
