@@ -192,7 +192,7 @@ class ExportedClassifier(StoredClassifier):
         ```
 
         The function keeps the state of the stream. After the last piece, the
-        next one begins a new stream.
+        next one begins a new stream. All samples of a piece are real.
 
         Raises:
             ValueError: if the model was exported without `stream=True`.
@@ -202,7 +202,20 @@ class ExportedClassifier(StoredClassifier):
 
         def score(waveform, last=False):
             nonlocal state
-            waveform, _ = as_batch(waveform)
+            waveform, lengths = as_batch(waveform)
+            ends = np.asarray(last)
+            if ends.dtype != bool or ends.ndim:
+                raise ValueError(
+                    "`last` must be True or False, for all rows of a piece. "
+                    f"Received: last={last!r}"
+                )
+            padded = (lengths >= 0) & (lengths < waveform.shape[1])
+            if padded.any():
+                raise ValueError(
+                    "All samples of a piece must be real, and `lengths` be "
+                    f"left out. Received: lengths={lengths.tolist()} of "
+                    f"{waveform.shape[1]} samples"
+                )
             begun, batch = state.shape[0], len(waveform)
             if state.shape[1] and begun != batch:
                 raise ValueError(

@@ -154,4 +154,9 @@ class RuntimeClassifier(StoredClassifier):
         raise NotImplementedError  # abstract
 
     def __call__(self, inputs):
-        return self.run(*as_batch(inputs))
+        waveform, lengths = as_batch(inputs)
+        if not waveform.shape[1]:
+            # Some runtimes compute nothing from no samples, or fail.
+            waveform = np.zeros((len(waveform), 1), "float32")
+            lengths = np.zeros_like(lengths)
+        return self.run(waveform, lengths)

@@ -24,6 +24,7 @@ from audio_tf.export import (
     formats,
     gate,
     loading,
+    runtimes,
     signatures,
 )
 
@@ -254,6 +255,18 @@ def test_threads_that_a_runtime_does_not_take_are_refused(tmp_path):
     for path, number in ((tmp_path, 2), (tmp_path / "model.onnx", 0)):
         with pytest.raises(ValueError, match=f"num_threads={number}"):
             formats.load(path, num_threads=number)
+
+
+def test_clips_without_samples_reach_a_runtime_as_padding():
+    class Told(runtimes.RuntimeClassifier):
+        def __init__(self):
+            pass
+
+        def run(self, waveform, lengths):
+            return waveform.tolist(), lengths.tolist()
+
+    assert Told()(np.zeros((2, 0))) == ([[0.0], [0.0]], [0, 0])
+    assert Told()(np.ones((1, 2))) == ([[1.0, 1.0]], [-1])
 
 
 def test_labels_and_provenance_that_are_no_utf8_travel_along(

@@ -72,6 +72,10 @@ def assert_equal(classifier, runtime, rng):
     np.testing.assert_allclose(
         runtime(silence), classifier(silence), atol=base.TOLERANCE
     )
+    padding = {"waveform": silence[:, :1], "lengths": np.zeros(2, "int32")}
+    np.testing.assert_allclose(
+        runtime(silence[:, :0]), classifier(padding), atol=base.TOLERANCE
+    )
 
 
 @every_file

@@ -150,6 +150,19 @@ def test_a_stream_begins_anew_after_its_last_piece(shared_export, rng):
         np.testing.assert_allclose(online, offline, atol=1e-5)
 
 
+def test_a_piece_is_whole_and_one_end_is_that_of_all_rows(shared_export):
+    """Padding would be heard as silence between the pieces."""
+    stream, waveform = shared_export.loaded.stream(), np.zeros((2, 33))
+    for wrong in ([5, 33], [33, 0]):
+        with pytest.raises(ValueError, match="`lengths` be left out. .* of 33"):
+            stream({"waveform": waveform, "lengths": wrong})
+    for wrong in (None, 1, [True], [True, False]):
+        with pytest.raises(ValueError, match="`last` must be True or False"):
+            stream(waveform, last=wrong)
+    whole = {"waveform": waveform, "lengths": [33, 33]}
+    assert stream(whole, last=np.True_).shape == (2, 3, 3)
+
+
 @pytest.mark.parametrize(
     "kwargs",
     [
