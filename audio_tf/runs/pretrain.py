@@ -174,13 +174,11 @@ def load_backbone(settings, features):
             f"Received: {settings.model}, of {type(found.features).__name__}"
         )
     known, asked = map(facts_of, (found.features, features))
-    differing = [name for name in known if known[name] != asked[name]]
-    if differing:
+    if known != asked:
         raise ValueError(
             "--features, --sample-rate-hz and --features-options must be "
             f"those that {settings.model} has learned from, "
-            f"{ {name: known[name] for name in differing} }. "
-            f"Received: { {name: asked[name] for name in differing} }"
+            f"{without(known, asked)}. Received: {without(asked, known)}"
         )
     return found.encoder
 
@@ -192,6 +190,11 @@ def facts_of(features):
         "sample_rate_hz": features.sample_rate_hz,
         **features.options,
     }
+
+
+def without(facts, others):
+    """Returns those of some facts that others do not say, too."""
+    return dict(each for each in facts.items() if each not in others.items())
 
 
 def build(settings):

@@ -210,6 +210,12 @@ def test_an_encoder_that_was_pretrained_goes_on(corpus, tmp_path):
         pretrain.build(
             settings_of(corpus, tmp_path, **again, features_options=other)
         )
+    # Its spectrum has no bands.
+    plain = settings_of(corpus, tmp_path, **again, features_options={})
+    plain.features = "paper_target"
+    differs = "'num_mel_bins': .* Received: {'preset': 'paper_target',"
+    with pytest.raises(ValueError, match=differs):
+        pretrain.load_backbone(plain, plain.feature_layer())
     with pytest.raises(ValueError, match="^--model.*WavLMBackbone"):
         pretrain.build(
             settings_of(
