@@ -424,7 +424,7 @@ def score_clips(
         model: a Keras model that scores waveforms.
         chunks: `Chunks`.
         batch_size: int.
-        verbose: as `keras.Model.predict` takes it.
+        verbose: as `predict` of the model takes it.
         strict: bool. If False, a clip with a score that is not finite has NaN
             for all its scores, and leaves the others alone.
         share: `Share`, what this host reads; the model must return the scores

@@ -5,8 +5,10 @@ import os
 import pathlib
 
 import numpy as np
+import tqdm
 
 from audio_tf.audio.scoring import ClipClassifier
+from audio_tf.ops.checks import check_choice, check_sizes
 
 MAX_LENGTH = 2**31 - 1
 
@@ -110,13 +112,58 @@ class StoredClassifier(ClipClassifier):
     def score_batch(self, inputs):
         return np.asarray(self(inputs))
 
-    def predict(self, dataset, verbose="auto"):
-        """Returns the scores of all batches of a dataset.
+    def predict(self, x, batch_size=None, verbose="auto"):
+        """Scores clips batch by batch.
 
-        The arguments are as those of `keras.Model.predict`.
+        Args:
+            x: all clips, as the classifier is called with; or an iterable of
+                such batches, as a `tf.data.Dataset` is one, of which each is
+                alone or in a tuple before its targets.
+            batch_size: int, the clips of one call, 32 for `None`; an iterable
+                has batches of its own.
+            verbose: 0 for no bar of the progress, 1 for one, and `"auto"` for
+                one on a terminal.
+
+        Returns:
+            Float32 scores `(clips, classes)`.
+
+        Raises:
+            ValueError: if there are no clips, an iterable is given with a
+                `batch_size`, or a batch is as no call takes it.
         """
-        del verbose
-        return np.concatenate([self(inputs) for inputs, _ in dataset])
+        check_choice("verbose", verbose, ["auto", 0, 1])
+        if isinstance(x, dict) or hasattr(x, "__array__"):
+            size = 32 if batch_size is None else batch_size
+            check_sizes(batch_size=size)
+            batches = in_batches(*as_batch(x), size)
+        elif batch_size is None:
+            batches = x
+        else:
+            raise ValueError(
+                "`batch_size` is of clips in one array; an iterable has "
+                f"batches. Received: batch_size={batch_size}"
+            )
+        shown = {"auto": None, 0: True, 1: False}
+        scores = [
+            self(batch[0] if isinstance(batch, tuple) else batch)
+            for batch in tqdm.tqdm(
+                batches, unit=" batches", disable=shown[verbose]
+            )
+        ]
+        if not scores:
+            raise ValueError("`x` must have clips. Received: none")
+        return np.concatenate(scores)
+
+
+def in_batches(waveform, lengths, batch_size):
+    """Returns a list of batches, as a `StoredClassifier` is called with."""
+    return [
+        {
+            "waveform": waveform[first : first + batch_size],
+            "lengths": lengths[first : first + batch_size],
+        }
+        for first in range(0, len(waveform), batch_size)
+    ]
 
 
 class RuntimeClassifier(StoredClassifier):

@@ -257,14 +257,60 @@ def test_threads_that_a_runtime_does_not_take_are_refused(tmp_path):
             formats.load(path, num_threads=number)
 
 
+class Told(runtimes.RuntimeClassifier):
+    """A runtime that tells what it was given."""
+
+    def __init__(self):
+        pass
+
+    def run(self, waveform, lengths):
+        return waveform.tolist(), lengths.tolist()
+
+
+class Sums(Told):
+    def run(self, waveform, lengths):
+        self.batches.append(len(waveform))
+        return np.stack([waveform.sum(axis=1), lengths], axis=1)
+
+
+def test_a_stored_classifier_predicts_arrays_and_batches(capsys):
+    clips = np.arange(12.0).reshape(6, 2)
+    lengths = np.array([2, 1, 0, 2, 2, 1])
+    inputs = {"waveform": clips, "lengths": lengths}
+    stored, expected = Sums(), np.stack([clips.sum(axis=1), lengths], axis=1)
+    for x, more, batches in (
+        (inputs, {"batch_size": 4, "verbose": 1}, [4, 2]),
+        (inputs, {}, [6]),
+        ([inputs], {}, [6]),
+        ([(clips[:1], lengths[:1]), (clips[1:], None)], {"verbose": 0}, [1, 5]),
+    ):
+        stored.batches = []
+        found = stored.predict(x, **more)
+        assert stored.batches == batches
+        np.testing.assert_array_equal(found[:, 0], expected[:, 0])
+        whole = isinstance(x, dict) or isinstance(x[0], dict)
+        np.testing.assert_array_equal(found[:, 1], lengths if whole else -1)
+        assert ("2/2" in capsys.readouterr().err) == ("batch_size" in more)
+
+
+@pytest.mark.parametrize(
+    ("x", "more", "message"),
+    [
+        (np.ones((2, 3)), {"batch_size": 0}, "`batch_size` must be a pos"),
+        ([np.ones((2, 3))], {"batch_size": 2}, "an iterable has batches"),
+        ([], {}, "`x` must have clips"),
+        (np.ones((0, 3)), {}, "`x` must have clips"),
+        (np.ones(3), {}, "shape .batch, samples"),
+        ([np.ones(3)], {}, "shape .batch, samples"),
+        (np.ones((2, 3)), {"verbose": "no"}, "`verbose` must be one of"),
+    ],
+)
+def test_what_a_stored_classifier_cannot_predict_is_named(x, more, message):
+    with pytest.raises(ValueError, match=message):
+        Told().predict(x, **more)
+
+
 def test_clips_without_samples_reach_a_runtime_as_padding():
-    class Told(runtimes.RuntimeClassifier):
-        def __init__(self):
-            pass
-
-        def run(self, waveform, lengths):
-            return waveform.tolist(), lengths.tolist()
-
     assert Told()(np.zeros((2, 0))) == ([[0.0], [0.0]], [0, 0])
     assert Told()(np.ones((1, 2))) == ([[1.0, 1.0]], [-1])
 
