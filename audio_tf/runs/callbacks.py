@@ -1,23 +1,17 @@
-"""Callbacks of training: validation, checkpoints, time left."""
+"""Callbacks of training: validation, seeds, averages, time left."""
 
 import importlib
-import pathlib
 import statistics
 import time
-import zipfile
 
 import keras
 import numpy as np
 
-from audio_tf import files, metrics
+from audio_tf import metrics
 from audio_tf.batch_metrics import BatchAveragePrecision
 from audio_tf.data import score_clips
 from audio_tf.data.shares import WHOLE
-from audio_tf.runs import history
 
-EPOCHS_DONE = "epochs_done.txt"
-# Scores of the clips of the validation split by the best model.
-SCORES = "val_scores.npy"
 # Epochs that the time left is estimated from.
 RECENT_EPOCHS = 5
 
@@ -138,92 +132,6 @@ class EpochSeeds(keras.callbacks.Callback):
         if keras.backend.backend() == "torch":
             # Keras' dropout draws from Torch's own state there.
             importlib.import_module("torch").manual_seed(rng.integers(2**31))
-
-
-class LastCheckpoint(keras.callbacks.Callback):
-    """Saves model and optimizer after each epoch, whole or not at all.
-
-    The file also holds the number of epochs, which an optimizer does not
-    know: it leaves out batches whose gradients overflow.
-
-    Args:
-        path: the `.keras` file.
-
-    Raises:
-        ValueError: after an epoch whose last step has left a weight that is
-            not finite: nothing could go on from there.
-    """
-
-    def __init__(self, path):
-        super().__init__()
-        self.path = pathlib.Path(path)
-
-    def on_epoch_end(self, epoch, logs=None):
-        # The loss is that before the step, so that it is finite still.
-        check_finite(self.model, epoch)
-        with files.whole_file(self.path) as new:
-            self.model.save(new)
-            with zipfile.ZipFile(new, "a") as file:
-                file.writestr(EPOCHS_DONE, str(epoch + 1))
-
-
-def check_finite(model, epoch):
-    """Raises a `ValueError` if a weight of a model is not finite.
-
-    Args:
-        model: the Keras model.
-        epoch: int, the epoch that has ended, from 0.
-    """
-    for weight in model.weights:
-        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
-            raise ValueError(
-                f"The weights must be finite after epoch {epoch + 1} to be "
-                "saved; a lower --learning-rate may keep them so. "
-                f"Received: NaN or infinity in {weight.path}"
-            )
-
-
-class BestCheckpoint(keras.callbacks.Callback):
-    """Saves the model after each epoch that is the best so far.
-
-    Keras' `ModelCheckpoint` writes over the file in place, so that a full
-    disk or a kill leaves none, and only warns if its figure is missing.
-
-    Args:
-        path: the `.keras` file, written whole or not at all.
-        monitor: str, a key of `audio_tf.metrics.monitors()`.
-        best: float, the best figure of epochs before, `None` if there is
-            none.
-        validation: `ClipValidation`, whose scores are kept beside the model
-            in `SCORES`, or `None`.
-
-    Raises:
-        ValueError: after an epoch without that figure.
-    """
-
-    def __init__(self, path, monitor, best=None, validation=None):
-        super().__init__()
-        self.path = pathlib.Path(path)
-        self.monitor = monitor
-        self.better = history.better(monitor)
-        self.best = best
-        self.validation = validation
-
-    def on_epoch_end(self, epoch, logs=None):
-        if self.monitor not in (logs or {}):
-            raise ValueError(
-                f"No epoch has the figure {self.monitor!r}: the validation "
-                f"split does not define it. Received: {sorted(logs or {})}"
-            )
-        figure = float(logs[self.monitor])
-        if self.best is not None and not self.better(figure, self.best):
-            return
-        with files.whole_file(self.path) as new:
-            self.model.save(new)
-        if self.validation is not None:
-            with files.whole_file(self.path.with_name(SCORES)) as new:
-                np.save(new, self.validation.scores)
-        self.best = figure
 
 
 class Nested(keras.callbacks.Callback):
@@ -391,31 +299,3 @@ def progress(figure, monitor, terminal):
         return [keras.callbacks.ProgbarLogger(), TimeLeft()]
     names = ("loss", figure, "val_loss", f"val_{figure}", monitor)
     return [TimeLeft(names)]
-
-
-def epochs_done(path):
-    """Returns the epochs that a model that was saved had been trained for.
-
-    Args:
-        path: the `.keras` file that `LastCheckpoint` writes. Without it, 0
-            is returned.
-    """
-    if not pathlib.Path(path).is_file():
-        return 0
-    with zipfile.ZipFile(path) as file:
-        return int(file.read(EPOCHS_DONE))
-
-
-def kept(out):
-    """Returns a text on the checkpoint of an unfinished run, empty for none.
-
-    Args:
-        out: folder of the run.
-    """
-    last = pathlib.Path(out, "last.keras")
-    if not last.is_file():
-        return ""
-    return (
-        f"{last} is whole, after epoch {epochs_done(last)}; --resume goes on "
-        "from there"
-    )

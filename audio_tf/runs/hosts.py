@@ -22,7 +22,7 @@ import numpy as np
 
 from audio_tf import console
 from audio_tf.data.shares import Share
-from audio_tf.runs import callbacks, distribution, last_words, provenance
+from audio_tf.runs import checkpoints, distribution, last_words, provenance
 from audio_tf.runs.host_settings import places
 from audio_tf.runs.settings import flag
 from audio_tf.version import __version__
@@ -264,7 +264,7 @@ def facts(settings, record, out, free):
         },
         "corpus": provenance.corpus_facts(record),
         "files left out": sorted(record["left_out"]),
-        "epochs done in --out": callbacks.epochs_done(
+        "epochs done in --out": checkpoints.epochs_done(
             pathlib.Path(out, "last.keras")
         ),
         "version of audio_tf": __version__,

@@ -26,6 +26,7 @@ from audio_tf.data.shares import WHOLE
 from audio_tf.models import preset_backbones, presets
 from audio_tf.runs import (
     callbacks,
+    checkpoints,
     history,
     host_callbacks,
     hosts,
@@ -305,7 +306,7 @@ def fit(settings, model, batches, out, facts, share=WHOLE):
         share: `Share` of this host.
     """
     micro_batches = settings.save_every * settings.accumulate
-    done = callbacks.epochs_done(out / "last.keras")
+    done = checkpoints.epochs_done(out / "last.keras")
     if share.is_first:
         history.rewind(out / "history.csv", done)
     # What is drawn is computed by all hosts.
@@ -329,7 +330,7 @@ def fit(settings, model, batches, out, facts, share=WHOLE):
         ),
         host_callbacks.OfFirst(
             [
-                callbacks.LastCheckpoint(out / "last.keras"),
+                checkpoints.LastCheckpoint(out / "last.keras"),
                 Presets(settings, out, facts),
             ],
             share,
@@ -398,7 +399,7 @@ def run_on_devices(settings, out, share):
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     if share.is_first:
         provenance.begin_run(out, settings, record, model=built)
-    done = callbacks.epochs_done(last) * settings.save_every
+    done = checkpoints.epochs_done(last) * settings.save_every
     if done < settings.steps:
         fit(settings, model, batches, out, facts, share)
     elif share.is_first and not is_trained(out / "preset"):
@@ -415,5 +416,5 @@ main = functools.partial(
     PretrainSettings,
     __doc__,
     free=FREE_SETTINGS,
-    kept=callbacks.kept,
+    kept=checkpoints.kept,
 )

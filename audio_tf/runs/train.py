@@ -28,6 +28,7 @@ from audio_tf.export import export
 from audio_tf.runs import (
     beside,
     callbacks,
+    checkpoints,
     heard,
     history,
     host_callbacks,
@@ -89,7 +90,7 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):
     if not last.is_file():
         compile(classifier, settings, steps, one_label)
     training = make_training(settings, classifier, one_label, teachers, bank)
-    first_epoch = callbacks.epochs_done(last)
+    first_epoch = checkpoints.epochs_done(last)
     best_so_far = None
     if share.is_first:
         best_so_far = history.rewind(
@@ -106,7 +107,7 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):
             share=share,
             scorer=lambda model: host_callbacks.whole_scores(model, share),
         )
-        keeper = callbacks.BestCheckpoint(
+        keeper = checkpoints.BestCheckpoint(
             best, settings.monitor, best_so_far, validation
         )
         kept = [validation, host_callbacks.OfFirst([keeper], share)]
@@ -118,7 +119,9 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):
     hooks.append(keras.callbacks.TensorBoard(logs, write_graph=False))
     if share.is_first:
         hooks.append(history.History(out / "history.csv"))
-    checkpoint = host_callbacks.OfFirst([callbacks.LastCheckpoint(last)], share)
+    checkpoint = host_callbacks.OfFirst(
+        [checkpoints.LastCheckpoint(last)], share
+    )
     hooks.append(callbacks.OnModel(classifier, [checkpoint]))
     if share.is_first:
         hooks += [
@@ -189,7 +192,7 @@ def report(classifier, chunks, out, facts):
     ):
         if split not in chunks:
             continue
-        kept = out / callbacks.SCORES
+        kept = out / checkpoints.SCORES
         # The best epoch's, which need no second pass over the clips.
         scores = (
             np.load(kept)
@@ -344,5 +347,5 @@ main = functools.partial(
     TrainSettings,
     __doc__,
     free=FREE_SETTINGS,
-    kept=callbacks.kept,
+    kept=checkpoints.kept,
 )

@@ -12,7 +12,7 @@ import tiny
 from audio_tf import data, metrics
 from audio_tf.corpora import Corpus
 from audio_tf.models import AudioClassifier
-from audio_tf.runs import callbacks, history
+from audio_tf.runs import callbacks, checkpoints, history
 
 
 def classifier(dropout=0.0):
@@ -63,7 +63,7 @@ def test_an_epoch_whose_d_prime_is_infinite_is_compared(
     """No clip is behind one of another label, and no figure is above that."""
     model = classifier()
     validation = callbacks.ClipValidation(chunks)
-    best = callbacks.BestCheckpoint(tmp_path / "best.keras", "val_d_prime")
+    best = checkpoints.BestCheckpoint(tmp_path / "best.keras", "val_d_prime")
     saved = []
     monkeypatch.setattr(AudioClassifier, "save", lambda _, new: new.touch())
     hooks = keras.callbacks.CallbackList(
@@ -159,7 +159,7 @@ def test_seeds_depend_on_the_epoch_alone(rng):
 
 def test_last_checkpoint_is_whole_or_the_one_before(tmp_path, monkeypatch):
     model, path = classifier(), tmp_path / "last.keras"
-    last = callbacks.LastCheckpoint(path)
+    last = checkpoints.LastCheckpoint(path)
     last.set_model(model)
     last.on_epoch_end(0)
     before = path.read_bytes()
@@ -172,16 +172,16 @@ def test_last_checkpoint_is_whole_or_the_one_before(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         last.on_epoch_end(1)
     assert path.read_bytes() == before
-    assert callbacks.kept(tmp_path).startswith(
+    assert checkpoints.kept(tmp_path).startswith(
         f"{path} is whole, after epoch 1"
     )
-    assert callbacks.kept(tmp_path / "none") == ""
+    assert checkpoints.kept(tmp_path / "none") == ""
 
 
 def test_weights_that_are_not_finite_do_not_take_the_last_checkpoint(tmp_path):
     """A step may end in NaN, of which only the next loss would tell."""
     model, path = classifier(), tmp_path / "last.keras"
-    last = callbacks.LastCheckpoint(path)
+    last = checkpoints.LastCheckpoint(path)
     last.set_model(model)
     last.on_epoch_end(0)
     before = path.read_bytes()
@@ -190,7 +190,7 @@ def test_weights_that_are_not_finite_do_not_take_the_last_checkpoint(tmp_path):
     with pytest.raises(ValueError, match=f"epoch 2 .*Received: .* {name}"):
         last.on_epoch_end(1)
     assert path.read_bytes() == before
-    assert callbacks.epochs_done(path) == 1
+    assert checkpoints.epochs_done(path) == 1
 
 
 def written(path, rows):
@@ -245,7 +245,7 @@ def test_the_best_epoch_is_kept_whole(tmp_path, monkeypatch):
 
     def saved_at(monitor, figures, best=None):
         """Indices of the figures after which the model was saved."""
-        keeper = callbacks.BestCheckpoint(path, monitor, best, Validation)
+        keeper = checkpoints.BestCheckpoint(path, monitor, best, Validation)
         model = classifier()
         found = []
         keeper.set_model(model)
@@ -255,15 +255,15 @@ def test_the_best_epoch_is_kept_whole(tmp_path, monkeypatch):
             keeper.on_epoch_end(epoch, {monitor: figure})
             found += [epoch] if path.is_file() else []
         # The scores are those of the model that is kept.
-        assert (np.load(tmp_path / callbacks.SCORES) == found[-1]).all()
-        (tmp_path / callbacks.SCORES).unlink()
+        assert (np.load(tmp_path / checkpoints.SCORES) == found[-1]).all()
+        (tmp_path / checkpoints.SCORES).unlink()
         return found
 
     assert saved_at("val_mAP", [0.5, 0.25, 0.5, 0.75]) == [0, 3]
     assert saved_at("val_mAP", [0.5, 0.75], best=0.6) == [1]
     assert saved_at("loss", [0.5, 0.75, 0.25]) == [0, 2]
     before = path.write_bytes(b"good") and path.read_bytes()
-    keeper = callbacks.BestCheckpoint(path, "val_mAP")
+    keeper = checkpoints.BestCheckpoint(path, "val_mAP")
     keeper.set_model(classifier())
 
     def full(target):
@@ -277,17 +277,17 @@ def test_the_best_epoch_is_kept_whole(tmp_path, monkeypatch):
     # Nor does half a file stay and fill the disk.
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(ValueError, match="no.*'val_accuracy'|'val_accuracy'"):
-        callbacks.BestCheckpoint(path, "val_accuracy").on_epoch_end(
+        checkpoints.BestCheckpoint(path, "val_accuracy").on_epoch_end(
             0, {"val_mAP": 1.0}
         )
     with pytest.raises(ValueError, match="did you mean 'val_mAP'"):
-        callbacks.BestCheckpoint(path, "val_map")
+        checkpoints.BestCheckpoint(path, "val_map")
 
 
 def test_last_checkpoint_knows_its_epochs(tmp_path, rng):
     """Whatever the optimizer has counted, with gradients accumulated."""
     path = tmp_path / "last.keras"
-    assert callbacks.epochs_done(path) == 0
+    assert checkpoints.epochs_done(path) == 0
     model, x = classifier(), rng.standard_normal((7, 100)).astype("float32")
     model.compile(
         keras.optimizers.Adam(gradient_accumulation_steps=5),
@@ -299,10 +299,10 @@ def test_last_checkpoint_knows_its_epochs(tmp_path, rng):
         np.ones((7, 2)),
         batch_size=3,
         epochs=2,
-        callbacks=[callbacks.LastCheckpoint(path)],
+        callbacks=[checkpoints.LastCheckpoint(path)],
         verbose=0,
     )
-    assert callbacks.epochs_done(path) == 2
+    assert checkpoints.epochs_done(path) == 2
     again = keras.saving.load_model(path)
     for one, other in zip(
         model.get_weights(), again.get_weights(), strict=True

@@ -266,7 +266,7 @@ def test_a_lost_host_ends_the_others_with_one_line(lost, corpus, tmp_path):
     said = [line for line in error.splitlines() if "lost" in line]
     assert len(said) == 1 and "--resume" in said[0]
     assert "Check failure" not in error and "Traceback" not in error
-    assert hosts.callbacks.epochs_done(out / "last.keras") >= 1
+    assert hosts.checkpoints.epochs_done(out / "last.keras") >= 1
 
 
 def wait_for(history, rows):

@@ -15,7 +15,7 @@ if keras.backend.backend() != "tensorflow":
 
 from audio_tf import layers, models, optimizers
 from audio_tf.models import preset_backbones
-from audio_tf.runs import callbacks, pretrain, pretrain_batches
+from audio_tf.runs import checkpoints, pretrain, pretrain_batches
 
 TINY = {**tiny.SIZES, "dropout": 0.1}
 SMALL_WAVLM = {"num_layers": 1, "num_heads": 2, "hidden_dim": 32}
@@ -97,7 +97,7 @@ def test_killed_and_resumed_equals_unbroken(
     assert int(trained(whole).optimizer.iterations) == 6
     assert len(losses(whole)) == 3
 
-    end = ("audio_tf.runs.callbacks:LastCheckpoint.on_epoch_end", 2)
+    end = ("audio_tf.runs.checkpoints:LastCheckpoint.on_epoch_end", 2)
     run = ("pretrain", *arguments, "--out", broken)
     if killed:
         kill_at(*end, *run, cache=tmp_path / "cache")
@@ -285,14 +285,14 @@ def test_mixed_precision_resumes(
     arguments = ["--data-dir", corpus, *COMMON, "--precision", precision]
     arguments += ["--save-every", 2, "--steps", 4]
     out = tmp_path / "run"
-    original = callbacks.LastCheckpoint.on_epoch_end
+    original = checkpoints.LastCheckpoint.on_epoch_end
 
     def interrupted(self, epoch, logs=None):
         original(self, epoch, logs)
         if epoch == 0:
             raise RuntimeError("no current")
 
-    monkeypatch.setattr(callbacks.LastCheckpoint, "on_epoch_end", interrupted)
+    monkeypatch.setattr(checkpoints.LastCheckpoint, "on_epoch_end", interrupted)
     line = refusal("pretrain", *arguments, "--out", out)
     assert "no current" in line and "after epoch 1" in line
     model = keras.saving.load_model(out / "last.keras")
@@ -300,7 +300,7 @@ def test_mixed_precision_resumes(
     main("pretrain", *arguments, "--out", out, "--resume")
     assert len(losses(out)) == 2 and np.isfinite(losses(out)).all()
     # An epoch counts although float16 leaves out updates that overflow.
-    assert callbacks.epochs_done(out / "last.keras") == 2
+    assert checkpoints.epochs_done(out / "last.keras") == 2
 
 
 @pytest.mark.long
@@ -415,7 +415,7 @@ def test_attentions_are_compared_with_equal_causality(
     """`--causal` reaches the blocks, and each record says what came out."""
 
     def fit(settings, model, batches, out, facts, share):
-        last = callbacks.LastCheckpoint(out / "last.keras")
+        last = checkpoints.LastCheckpoint(out / "last.keras")
         last.set_model(model)
         last.on_epoch_end(0)
         pretrain.write_preset(model, settings, out, facts, settings.steps)

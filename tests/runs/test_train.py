@@ -29,6 +29,7 @@ from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import (
     beside,
     callbacks,
+    checkpoints,
     heard,
     history,
     noise,
@@ -102,7 +103,7 @@ def untrained(monkeypatch, no_pictures, eager_models):
     def fit(settings, classifier, chunks, out, teachers, share, bank):
         if not (out / "last.keras").is_file():
             train.compile(classifier, settings, 1, False)
-            last = callbacks.LastCheckpoint(out / "last.keras")
+            last = checkpoints.LastCheckpoint(out / "last.keras")
             last.set_model(classifier)
             last.on_epoch_end(settings.epochs - 1)
         return classifier
@@ -353,7 +354,7 @@ def test_a_run_that_patience_ended_is_not_trained_on(
 ):
     settings, classifier, chunks = built(corpus, tmp_path, patience=1, epochs=9)
     train.compile(classifier, settings, 1, False)
-    last = callbacks.LastCheckpoint(tmp_path / "last.keras")
+    last = checkpoints.LastCheckpoint(tmp_path / "last.keras")
     last.set_model(classifier)
     last.on_epoch_end(1)
     fitted = []
@@ -435,13 +436,13 @@ def test_killed_and_resumed_equals_unbroken(
     arguments += ["--mixing", "between_class", "--teachers", teacher]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     main("train", *arguments, "--out", whole)
-    end = ("audio_tf.runs.callbacks:LastCheckpoint.on_epoch_end", 2)
+    end = ("audio_tf.runs.checkpoints:LastCheckpoint.on_epoch_end", 2)
     run = ("train", *arguments, "--out", broken)
     if killed:
         kill_at(*end, *run, cache=tmp_path / "cache")
     else:
         end_at(*end, main, *run)
-    assert callbacks.epochs_done(broken / "last.keras") == 1
+    assert checkpoints.epochs_done(broken / "last.keras") == 1
     assert len(history.read(broken / "history.csv")[1]) == 2
 
     main("train", "--out", broken, "--resume")
@@ -813,7 +814,7 @@ def test_statistics_of_batches_go_on_as_weights_do(
     arguments += ["--chunk-s", "0.1", "--batch-size", 22]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     main("train", *arguments, "--out", whole)
-    save = callbacks.LastCheckpoint.on_epoch_end
+    save = checkpoints.LastCheckpoint.on_epoch_end
 
     def save_once(self, epoch, logs=None):
         if epoch:
@@ -821,7 +822,7 @@ def test_statistics_of_batches_go_on_as_weights_do(
         save(self, epoch, logs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(callbacks.LastCheckpoint, "on_epoch_end", save_once)
+        patched.setattr(checkpoints.LastCheckpoint, "on_epoch_end", save_once)
         with pytest.raises(SystemExit):
             main("train", *arguments, "--out", broken)
     main("train", "--out", broken, "--resume")
@@ -1144,7 +1145,7 @@ def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(
     corpus, refusal, tmp_path, monkeypatch, eager_models, no_pictures
 ):
     out = tmp_path / "run"
-    original, before = callbacks.LastCheckpoint.on_epoch_end, []
+    original, before = checkpoints.LastCheckpoint.on_epoch_end, []
 
     def on_a_full_disk(self, epoch, logs=None):
         if not before:
@@ -1161,7 +1162,7 @@ def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     monkeypatch.setattr(
-        callbacks.LastCheckpoint, "on_epoch_end", on_a_full_disk
+        checkpoints.LastCheckpoint, "on_epoch_end", on_a_full_disk
     )
     arguments = ["--dataset", "csv", "--data-dir", corpus, *COMMON]
     line = refusal("train", *arguments, "--epochs", 3, "--out", out)
