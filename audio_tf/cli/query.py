@@ -16,7 +16,7 @@ def add(parser):
         "url",
         metavar="URL",
         help="http://[USER:PASSWORD@]HOST:8501 or grpc://HOST:8500, with "
-        "/v1/models/NAME[/versions/N] after it or not",
+        "/v1/models/NAME[/versions/N or /labels/LABEL] after it or not",
     )
     flags.add_files(
         parser, f", or {sources.STDIN}, one file's content on standard input"

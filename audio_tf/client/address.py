@@ -45,6 +45,8 @@ class Address:
         prefix: path before `/v1/models`, or `""`.
         model_name: name of the model.
         version: int, or `None` for the server's choice.
+        version_label: str, what the server's `version_labels` call the
+            version, or `None`.
         user: `USER:PASSWORD` as bytes, or `None`. It is in no text.
     """
 
@@ -53,12 +55,15 @@ class Address:
     prefix: str
     model_name: str
     version: int | None
+    version_label: str | None = None
     user: bytes | None = dataclasses.field(default=None, repr=False)
 
     @property
     def url(self):
         """The URL without user and password, for requests and messages."""
         version = "" if self.version is None else f"/versions/{self.version}"
+        if self.version_label is not None:
+            version = f"/labels/{self.version_label}"
         return (
             f"{self.scheme}://{self.host}{self.prefix}"
             f"/v1/models/{self.model_name}{version}"
@@ -86,7 +91,11 @@ def redact(url):
 
 
 def parse_url(url, model_name, schemes):
-    """Reads `SCHEME://[USER:PASSWORD@]HOST:PORT[/v1/models/NAME[/versions/N]]`.
+    """Reads a server's URL.
+
+    It is `SCHEME://[USER:PASSWORD@]HOST:PORT`, and behind it may stand
+    `/v1/models/NAME`, `/v1/models/NAME/versions/N` or
+    `/v1/models/NAME/labels/LABEL`.
 
     Args:
         url: str.
@@ -112,17 +121,21 @@ def parse_url(url, model_name, schemes):
     except ValueError:
         usable = False
     path = usable and re.fullmatch(
-        r"(.*?)(?:/v1/models/([^/:]+)(?:/versions/(\d+))?)?(?::predict)?/?",
+        r"(.*?)(?:/v1/models/([^/:]+)"
+        r"(?:/versions/(\d+)|/labels/([^/:]+))?)?(?::predict)?/?",
         parts.path,
     )
-    if not path or int(path[3] or 0) > MAX_VERSION:
+    # Else a version that is no number would pass for the path of a proxy.
+    if not path or "/v1/models" in path[1] or int(path[3] or 0) > MAX_VERSION:
         raise ValueError(
             f"A server's URL begins with one of {', '.join(schemes)} and "
-            "://HOST:PORT, may end with /v1/models/NAME[/versions/N], and has "
-            "no query, no blank and nothing beyond ASCII; between the dots of "
+            "://HOST:PORT, may end with /v1/models/NAME, with "
+            "/v1/models/NAME/versions/N of a number N or with "
+            "/v1/models/NAME/labels/LABEL, and has no query, no blank and "
+            "nothing beyond ASCII; between the dots of "
             f"HOST are 1 to 63 characters. Received: {redact(url)}"
         )
-    prefix, named, version = path.groups()
+    prefix, named, version, version_label = path.groups()
     if named and model_name and named != model_name:
         raise ValueError(
             "The URL names another model than `model_name`. "
@@ -144,5 +157,6 @@ def parse_url(url, model_name, schemes):
         prefix,
         name,
         int(version) if version else None,
+        version_label,
         user or None,
     )

@@ -75,8 +75,9 @@ class Client:
 
     Args:
         url: str, `http://HOST:8501`, `https://...` or `grpc://HOST:8500`, and
-            behind it `/v1/models/NAME` or `/v1/models/NAME/versions/N` if the
-            model has another name or a version is meant.
+            behind it `/v1/models/NAME`, `/v1/models/NAME/versions/N` or
+            `/v1/models/NAME/labels/LABEL` if the model has another name or a
+            version is meant, by its number or by the server's label of it.
         model_name: str, the name of the model, if the URL does not say.
         timeout_s: float, the seconds of one attempt, from its first byte to
             its last.
@@ -324,8 +325,8 @@ class Client:
             return
         if self.classes_given:
             raise ValueError(
-                f"the model scores {classes} classes. Expected, by `labels` "
-                f"or by `num_classes`: {self.num_classes}"
+                f"{self.url}: the model scores {classes} classes. Expected, by "
+                f"`labels` or by `num_classes`: {self.num_classes}"
             )
         raise ServerError(
             f"{self.url}: another number of classes than before. "

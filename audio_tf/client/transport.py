@@ -112,6 +112,8 @@ class Grpc:
         request.model_spec.signature_name = signature
         if self.address.version is not None:
             request.model_spec.version.value = self.address.version
+        if self.address.version_label is not None:
+            request.model_spec.version_label = self.address.version_label
         for name, rows in inputs.items():
             request.inputs[name].CopyFrom(
                 tf.make_tensor_proto(rows, tf.string, [len(rows)])

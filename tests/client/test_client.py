@@ -496,6 +496,25 @@ def test_the_url_names_model_and_version(rest, rpc):
     assert request.model_spec.version.value == 7
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_url_names_a_version_by_its_label(kind, rest, rpc):
+    """As `version_labels` of `models.config` call it."""
+    rest.answers = [rest_answer(scores=[[0.5]])]
+    rpc.answers = [proto_answer(scores=[[0.5]])]
+    url = {"rest": rest, "grpc": rpc}[kind].url
+    url = f"{url}/v1/models/birds/labels/stable"
+    with client.Client(url) as asked:
+        (result,) = asked.query([b"x"])
+    assert result.valid and asked.url == url
+    if kind == "rest":
+        ((path, _),) = rest.requests
+        assert path == "/v1/models/birds/labels/stable:predict"
+    else:
+        (request,) = rpc.requests
+        assert request.model_spec.version_label == "stable"
+        assert not request.model_spec.HasField("version")
+
+
 @pytest.mark.parametrize(
     "url, model_name",
     [
@@ -507,6 +526,12 @@ def test_the_url_names_model_and_version(rest, rpc):
         (f"grpc://{'a' * 64}.org:8500", None),
         ("http://127.0.0.1:8501/v1/models/birds", "dogs"),
         ("grpc://127.0.0.1:8500/behind/a/proxy", None),
+        ("http://127.0.0.1:8501/v1/models/", None),
+        ("http://127.0.0.1:8501/v1/models/birds/versions/latest", None),
+        ("http://127.0.0.1:8501/v1/models/birds/version/2", None),
+        ("grpc://127.0.0.1:8500/v1/models/birds/versions/-1", None),
+        ("http://127.0.0.1:8501/v1/models/birds/metadata", None),
+        ("http://127.0.0.1:8501/v1/models/birds/labels/a/b", None),
     ],
 )
 def test_a_wrong_url_is_refused(url, model_name):
@@ -568,7 +593,8 @@ def test_the_number_of_classes_may_not_change(kind, rest, rpc):
     assert first.valid and not second.valid
     assert "2 scores, 3 before" in second.error
     server.answers = answers()
-    with pytest.raises(ValueError, match="scores 3 classes.*: 2"):
+    named = f"{server.url}/v1/models/audio_tf: .*scores 3 classes.*: 2"
+    with pytest.raises(ValueError, match=named):
         ask(server.url, [b"x"], num_classes=2)
 
 
