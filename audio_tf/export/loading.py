@@ -11,6 +11,8 @@ from audio_tf.ops.checks import closest
 
 # The folder `assets.extra` is TensorFlow Serving's own for warm-up records.
 METADATA = pathlib.Path("assets.extra", "audio_tf.json")
+# The file by which a server knows a version.
+SAVED_MODEL = "saved_model.pb"
 
 
 def versions(path):
@@ -37,12 +39,12 @@ def saved_model_folder(path):
         `pathlib.Path`, or `None` if no folder has the file.
     """
     path = pathlib.Path(path)
-    if (path / "saved_model.pb").is_file():
+    if (path / SAVED_MODEL).is_file():
         return path
     if not versions(path):
         return None
     newest = path / str(max(versions(path)))
-    return newest if (newest / "saved_model.pb").is_file() else None
+    return newest if (newest / SAVED_MODEL).is_file() else None
 
 
 class ExportedClassifier(StoredClassifier):

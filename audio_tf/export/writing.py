@@ -17,7 +17,7 @@ from audio_tf.export import (
     warmup,
 )
 from audio_tf.export.base import check_backend
-from audio_tf.export.loading import METADATA, versions
+from audio_tf.export.loading import METADATA, SAVED_MODEL, versions
 from audio_tf.terminal import first_line
 
 # Length of warm-up clips for models that take clips whole.
@@ -173,6 +173,7 @@ def check_write(
     """
     check_arguments(version, stream, max_clip_s, explain)
     path = pathlib.Path(path)
+    check_no_version(path)
     if version is None:
         version = max(versions(path), default=0) + 1
     folder = path / str(version)
@@ -182,6 +183,26 @@ def check_write(
     if stream:
         streaming.Stream(model)
     return folder
+
+
+def check_no_version(path):
+    """Raises a `ValueError` if a model's folder is one of its versions.
+
+    What is written into a version is found by no server.
+
+    Args:
+        path: `pathlib.Path` of the model's folder.
+    """
+    path = path.absolute()
+    beside = path.parent
+    siblings = [beside / str(number) for number in versions(beside)]
+    named = any((one / SAVED_MODEL).is_file() for one in siblings)
+    numbered = path.name.isdecimal() and path.name.isascii()
+    if (path / SAVED_MODEL).is_file() or (numbered and named):
+        raise ValueError(
+            "`path` must be the folder that holds a model's versions, and "
+            f"`version` says which one is written. Received: path={path}"
+        )
 
 
 def check_arguments(version=None, stream=False, max_clip_s=None, explain=False):

@@ -203,6 +203,18 @@ def test_wrong_arguments_leave_no_folder(arguments, message, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["1", "3"])
+def test_a_version_is_no_folder_of_a_model(name, tmp_path):
+    """No server and no `ExportedClassifier` would find what is in it."""
+    model = tmp_path / "model"
+    (model / "1").mkdir(parents=True)
+    (model / "1" / "saved_model.pb").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match=f"`path` .* `version`.*model/{name}$"):
+        audio_export.export(classifier(), model / name)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 @pytest.mark.parametrize(
     "flags, message",
     [
