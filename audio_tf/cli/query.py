@@ -67,6 +67,7 @@ def add(parser):
 def run(arguments):
     """Asks the server and returns the exit status."""
     from audio_tf import client
+    from audio_tf.client.labels import check_version
 
     files = sources.find_files(arguments.files)
     labels, errors = None, None
@@ -82,6 +83,8 @@ def run(arguments):
             errors=errors,
             num_classes=labels and len(labels),
         )
+    if arguments.labels:
+        check_version(arguments.labels, asked.version)
     failures = {}
     with asked:
         for result in asked.query(

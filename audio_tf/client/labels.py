@@ -4,6 +4,8 @@ import collections
 import json
 import pathlib
 
+EXTRA = "assets.extra"  # The folder of an export's labels in its version.
+
 
 def read_labels(path):
     """Reads the labels of a model, and the texts of its error codes.
@@ -56,6 +58,24 @@ def read_labels(path):
                 f"Received: {len(labels)} labels, twice are {twice}"
             )
     return labels, errors
+
+
+def check_version(path, version):
+    """Raises a `ValueError` if labels are those of another version.
+
+    Args:
+        path: path of a file of labels. In an export it lies in the folder of
+            a version; elsewhere nothing is known of its version.
+        version: int, the version that a server is asked for, or `None`.
+    """
+    path = pathlib.Path(path).absolute()
+    folder = path.parents[1].name if len(path.parents) > 1 else ""
+    exported = path.parent.name == EXTRA and folder.isdecimal()
+    if version is not None and exported and int(folder) != version:
+        raise ValueError(
+            "`labels` must be of the version that the URL names, /versions/"
+            f"{version}. Received: {path}, of version {int(folder)}"
+        )
 
 
 def is_texts(value):

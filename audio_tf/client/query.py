@@ -137,6 +137,7 @@ class Client:
             check_sizes(num_classes=num_classes)
         address = parse_url(url, model_name, TRANSPORTS)
         self.url = address.url
+        self.version = address.version
         self.timeout_s = timeout_s
         self.retries = retries
         self.deadline_s = deadline_s

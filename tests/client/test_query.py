@@ -156,6 +156,25 @@ def test_labels_of_another_model_are_refused(rest, clip, tmp_path, capsys):
     assert "--labels" in message and "3 classes" in message
 
 
+@pytest.mark.parametrize("version, agrees", [("1", True), ("2", False)])
+def test_labels_of_another_version_are_refused(
+    version, agrees, rest, clip, tmp_path, capsys
+):
+    """As many of other classes would be printed beside scores of these."""
+    labels = tmp_path / "model" / version / "assets.extra" / "audio_tf.json"
+    labels.parent.mkdir(parents=True)
+    labels.write_text(json.dumps({"labels": LABELS}))
+    url = f"{rest.url}/v1/models/model/versions/1"
+    arguments = ["query", url, str(clip), "--labels", str(labels)]
+    assert cli.main(arguments) == (0 if agrees else 2)
+    message = capsys.readouterr().err
+    assert agrees or (str(labels) in message and "versions/1" in message)
+    assert len(rest.requests) == agrees
+    # Without a version nothing is known of which one answers.
+    arguments[1] = f"{rest.url}/v1/models/model"
+    assert cli.main(arguments) == 0
+
+
 def test_a_hostile_server_reaches_neither_terminal_nor_log(
     rest, clip, tmp_path, capsys
 ):
