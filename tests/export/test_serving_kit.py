@@ -52,6 +52,27 @@ def test_the_model_is_the_one_that_the_client_asks_for(model):
     assert model.model_version_policy.latest.num_versions == 1
 
 
+def test_the_page_asks_for_the_versions_that_its_models_have():
+    """By the file of several models and the addresses that it prints."""
+    page = (SERVING.parent / "docs" / "serve.md").read_text()
+    (text,) = re.findall(r"```text\n(model_config_list.*?)```", page, re.DOTALL)
+    config = text_format.Parse(
+        text, model_server_config_pb2.ModelServerConfig()
+    )
+    models = {one.name: one for one in config.model_config_list.config}
+    paths = re.findall(r"`(/v1/models/[a-z][^`]*)`", page)
+    assert len(models) == 2 and len(paths) == 3
+    for path in paths:
+        asked = address.parse_url(f"grpc://localhost{path}", None, ["grpc"])
+        model = models[asked.model_name]
+        versions = model.model_version_policy.specific.versions
+        assert asked.version is None or asked.version in versions
+        label = asked.version_label
+        assert label is None or model.version_labels[label] in versions
+    for name, model in models.items():
+        assert model.base_path == f"/models/{name}"
+
+
 def test_batches_of_waveforms_are_padded():
     batching = kit.batching()
     assert batching.pad_variable_length_inputs
