@@ -122,13 +122,9 @@ class CompareSettings(Settings):
         """
         from audio_tf.runs.train_settings import TrainSettings
 
-        config = read_config(self.train_config, TrainSettings, "train_config")
-        for name in OWN:
-            if name in config:
-                raise ValueError(
-                    f"{self.train_config}: {name!r} is that of the rows. "
-                    f"Received: {config[name]!r}"
-                )
+        config = read_config(
+            self.train_config, TrainSettings, "train_config", OWN
+        )
         if "causal" in config.get("model_kwargs", {}):
             raise ValueError(
                 f"{self.train_config}: 'causal' of 'model_kwargs' is that of "

@@ -22,21 +22,22 @@ from audio_tf.runs.settings import choices_of, flag, kind_of
 MOST_CHOICES = 8
 
 
-def read_config(path, settings_class, name="config"):
+def read_config(path, settings_class, name="config", own=()):
     """Reads a config file.
 
     Args:
         path: a Python file with a function `get_config()`.
         settings_class: the class of `Settings` that it is for.
         name: str, the setting that names the file.
+        own: names of the settings that the rows of a table say.
 
     Returns:
         The dict that `get_config()` returns.
 
     Raises:
         ValueError: if it is no Python file, has no such function, that returns
-            no dict, the dict has a key that the settings lack, or its code
-            raises an error.
+            no dict, the dict has a key that the settings lack or that is in
+            `own`, or its code raises an error.
         OSError: if there is no such file.
     """
     if pathlib.Path(path).suffix != ".py":
@@ -63,6 +64,12 @@ def read_config(path, settings_class, name="config"):
             f"{closest(unknown[0], known)}. Received: {unknown}; "
             f"known are {sorted(known)}"
         )
+    for each in own:
+        if each in config:
+            raise ValueError(
+                f"{path}: {each!r} is that of the rows. "
+                f"Received: {config[each]!r}"
+            )
     return config
 
 

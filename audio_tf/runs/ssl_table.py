@@ -34,6 +34,22 @@ from audio_tf.runs.ssl_rows import (
 PROBE_FLAGS = ("alignment", "train_list", "val_list", "test_list")
 # Settings that the other rows take from their model, and mel has to be given.
 FEATURE_SETTINGS = ("features", "features_options", "sample_rate_hz")
+# Settings of the configs that the rows say.
+OWN = {
+    "pretrain_config": ("attention", "seed", "out"),
+    "probe_config": ("model", "layer", "tasks", "seed", "out"),
+}
+
+
+def timed_sizes():
+    """Returns a list of the sizes of Audio ALBERT, whose inference is timed."""
+    from audio_tf import models
+
+    return [
+        name
+        for name, backbone in models.list_sizes().items()
+        if issubclass(backbone, models.AudioAlbertBackbone)
+    ]
 
 
 @dataclasses.dataclass
@@ -56,7 +72,9 @@ class SslSettings(Settings):
     test_list: str | None = shared("test_list", None)
     rows: list[str] = setting(list(TABLE_2), "rows of the table", TABLE_2)
     seeds: list[int] = setting([0], "seeds whose mean counts", check=SEED)
-    time_model: str = setting("audio_albert_6", "size whose inference is timed")
+    time_model: str = setting(
+        "audio_albert_6", "size whose inference is timed", timed_sizes
+    )
     time_frames: int = setting(
         500, "frames of the clip that is timed, as in Table 1", check=POSITIVE
     )
@@ -85,9 +103,17 @@ class SslSettings(Settings):
 
         places = self.those_given(("data_dir", "cache_dir"))
         pretraining = read_config(
-            self.pretrain_config, PretrainSettings, "pretrain_config"
+            self.pretrain_config,
+            PretrainSettings,
+            "pretrain_config",
+            OWN["pretrain_config"],
         )
-        probing = read_config(self.probe_config, ProbeSettings, "probe_config")
+        probing = read_config(
+            self.probe_config,
+            ProbeSettings,
+            "probe_config",
+            OWN["probe_config"],
+        )
         return (
             PretrainSettings(**{**pretraining, **places}),
             ProbeSettings(

@@ -248,6 +248,50 @@ def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
     assert ssl_table.inference_s(settings) == seconds
 
 
+@pytest.mark.parametrize(
+    "script, name, value",
+    [
+        ("pretrain", "attention", "xbox"),
+        ("pretrain", "seed", 7),
+        ("pretrain", "out", "elsewhere"),
+        ("probe", "model", "nowhere"),
+        ("probe", "layer", "1"),
+        ("probe", "tasks", ["speaker"]),
+        ("probe", "seed", 7),
+        ("probe", "out", "elsewhere"),
+    ],
+)
+def test_a_config_may_not_say_what_the_rows_say(
+    script, name, value, tmp_path, refusal
+):
+    """It would be taken and ignored."""
+    for each in ("pretrain", "probe"):
+        config = {
+            "dataset": "fsdd",
+            **({name: value} if each == script else {}),
+        }
+        (tmp_path / f"{each}.py").write_text(
+            f"def get_config():\n    return {config!r}\n"
+        )
+    out = tmp_path / "table"
+    line = refusal(
+        *("reproduce", "ssl", "--out", out, "--data-dir", tmp_path),
+        *("--pretrain-config", tmp_path / "pretrain.py"),
+        *("--probe-config", tmp_path / "probe.py"),
+    )
+    said = f"{script}.py: {name!r} is that of the rows. Received: {value!r}"
+    assert said in line and not out.exists()
+
+
+def test_the_model_that_is_timed_is_named_before_anything_runs(refusal):
+    """It was found by the process that times it, in a folder made before."""
+    for name in ("audio_albert_9", "audio_transformer_small"):
+        line = refusal("reproduce", "ssl", "--time-model", name)
+        assert "--time-model must be one of" in line
+        assert "did you mean 'audio_albert_6'" in line or "small" in name
+        assert f"Received: {name!r}" in line
+
+
 def test_an_unknown_table_is_named_with_the_nearest(refusal):
     line = refusal("reproduce", "sll", "--out", "none")
     assert "did you mean 'ssl'" in line and "Received: 'sll'" in line
