@@ -104,14 +104,11 @@ class TableSettings(Settings):
         config = {}
         if self.emotion_config is not None:
             config = read_config(
-                self.emotion_config, EmotionSettings, "emotion_config"
+                self.emotion_config,
+                EmotionSettings,
+                "emotion_config",
+                self.own,
             )
-        for name in self.own:
-            if name in config:
-                raise ValueError(
-                    f"{self.emotion_config}: {name!r} is that of the rows. "
-                    f"Received: {config[name]!r}"
-                )
         return EmotionSettings(**{**config, **self.those_given(HANDED_ON)})
 
     def begin(self, **more):

@@ -7,6 +7,7 @@ again, a row that fails is named and leaves the others alone.
 import concurrent.futures
 import contextlib
 import json
+import os
 import pathlib
 import queue
 import shlex
@@ -52,6 +53,10 @@ def start(arguments, device=None):
     environment = configs.environment()
     if device is not None:
         environment["CUDA_VISIBLE_DEVICES"] = device
+    # By `-m` it would import from the working folder, whose `ssl.py` may be a
+    # config; not where this process finds its modules there, too.
+    if not {"", os.getcwd()} & set(sys.path):
+        environment["PYTHONSAFEPATH"] = "1"
     command = [*AUDIO_TF, *arguments]
     process = subprocess.Popen(command, env=environment)
     running.add(process)

@@ -42,6 +42,14 @@ def test_commands_have_processes_of_their_own(capfd, monkeypatch):
     assert "did you mean 'evaluate'" in capfd.readouterr().err
 
 
+def test_a_file_of_the_users_stands_for_no_module(tmp_path, capfd, monkeypatch):
+    """Such as the config `ssl.py` of `audio-tf reproduce ssl`."""
+    (tmp_path / "argparse.py").write_text("raise SystemExit('no such thing')")
+    monkeypatch.chdir(tmp_path)
+    rows.start(["--version"])
+    assert capfd.readouterr().out.startswith("audio_tf ")
+
+
 @pytest.mark.long
 def test_a_process_finds_what_the_configs_of_a_table_add(
     tmp_path, capfd, monkeypatch
