@@ -43,8 +43,28 @@ def phonemes(task):
     return probes.PROBES[task].targets == "frame_labels"
 
 
+def rows_with_phones(corpus, split):
+    """Returns a list of the rows whose frames have labels.
+
+    Args:
+        corpus: `SpeechCorpus` of a split.
+        split: str, the split's name for the error.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    labels = corpus.frame_labels or []
+    rows = [row for row, each in enumerate(labels) if each is not None]
+    if not rows:
+        raise ValueError(
+            f"No utterance of the split {split!r} has phones, see "
+            f"--alignment. Received: {len(corpus)} utterances"
+        )
+    return rows
+
+
 def with_phones(clips, split):
-    """Returns the clips whose frames have labels.
+    """Returns the `Clips` of a split whose frames have labels.
 
     Args:
         clips: `Clips` of a split.
@@ -53,21 +73,28 @@ def with_phones(clips, split):
     Raises:
         ValueError: if there is none.
     """
-    labels = clips.corpus.frame_labels or []
-    rows = [row for row, each in enumerate(labels) if each is not None]
-    if not rows:
-        raise ValueError(
-            f"No utterance of the split {split!r} has phones, see "
-            f"--alignment. Received: {len(clips)} utterances"
-        )
-    return clips.select(rows)
+    return clips.select(rows_with_phones(clips.corpus, split))
 
 
-def unseen_speakers(utterances):
+def check_targets(corpora):
+    """Raises the error of tasks of phones or speakers without any targets.
+
+    Args:
+        corpora: dict of `SpeechCorpus` by split, as `load_splits` returns it.
+
+    Raises:
+        ValueError: if a split has no phones, or no speaker that train has.
+    """
+    for split, corpus in corpora.items():
+        rows_with_phones(corpus, split)
+    unseen_speakers(corpora)
+
+
+def unseen_speakers(corpora):
     """Counts the utterances of speakers that train lacks.
 
     Args:
-        utterances: dict of `Utterances` by split.
+        corpora: dict of `SpeechCorpus` by split.
 
     Returns:
         Dict by split, `val` and `test`, of their number.
@@ -76,10 +103,10 @@ def unseen_speakers(utterances):
         ValueError: if a split has no others: a probe learns the speakers of
             train alone.
     """
-    train = utterances["train"].clips.corpus.speakers
+    train = corpora["train"].speakers
     unseen = {}
     for split in ("val", "test"):
-        speakers = utterances[split].clips.corpus.speakers
+        speakers = corpora[split].speakers
         unseen[split] = int(np.sum(~np.isin(speakers, train)))
         if unseen[split] == len(speakers):
             raise ValueError(
@@ -126,7 +153,8 @@ def task_splits(task, clips, settings, frames=None):
         facts = {"utterances_without_phones": left_out}
     else:
         # They count as wrong, as they are.
-        facts = {"utterances_of_unseen_speakers": unseen_speakers(utterances)}
+        corpora = {split: each.corpus for split, each in clips.items()}
+        facts = {"utterances_of_unseen_speakers": unseen_speakers(corpora)}
     return utterances, facts
 
 

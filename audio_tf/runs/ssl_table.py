@@ -304,10 +304,14 @@ def begin(settings):
     """Makes the folder of the table, once configs and corpus stand.
 
     Raises:
-        ValueError: if the folder has rows of another setting.
+        ValueError: if the folder has rows of another setting, or the probes
+            lack a split, phones or speakers.
     """
+    from audio_tf.runs.probe_splits import check_targets, load_splits
+
     pretraining, probing = settings.script_settings()
-    probing.load()
+    # What the probes lack must not be found after days of pre-training.
+    check_targets(load_splits(probing))
     asked = {
         "pretrain_config": pretraining.those_given(pretraining.given),
         "probe_config": probing.those_given(probing.given),

@@ -176,6 +176,15 @@ def test_rows_are_run_once_and_failures_named(
         main(*missing)
     assert "nowhere" in capfd.readouterr().err.splitlines()[-1]
     assert not out.exists()
+    # Nothing is pre-trained for probes that have no targets.
+    phones = alignment.read_text()
+    alignment.write_text("\n".join(lines[:2]) + "\n")
+    with pytest.raises(SystemExit):
+        main(*arguments, "--rows", "full")
+    output, errors = capfd.readouterr()
+    assert "'train' has phones, see --alignment" in errors
+    assert "$ audio-tf" not in output and not out.exists()
+    alignment.write_text(phones)
     # One attention has no such argument.
     with pytest.raises(SystemExit) as stopped:
         main(*arguments, "--rows", "xbox", "features", "full")
