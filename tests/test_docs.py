@@ -73,7 +73,9 @@ def flags_of(parsers, command):
 
 
 def test_links_lead_to_files_and_headings():
-    for name, page in PAGES.items():
+    cards = (ROOT / "audio_tf" / "saved_models").glob("*/README.md")
+    for page in [*PAGES.values(), ROOT / "benchmarks" / "RESULTS.md", *cards]:
+        name = pages.name_of(page)
         for target, anchor in pages.links(page):
             file = pages.source_of(page, target)
             assert file.exists(), (name, target)
