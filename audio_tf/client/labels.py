@@ -19,8 +19,9 @@ def read_labels(path):
         of str or `None`.
 
     Raises:
-        ValueError: if the file holds no labels, or one of them is empty or
-            there twice. The message names the file.
+        OSError: if there is no such file, or it cannot be read.
+        ValueError: if the path is that of a folder, the file holds no labels,
+            or one of them is empty or there twice. The message names the path.
 
     Examples:
         >>> from audio_tf import client
@@ -31,6 +32,11 @@ def read_labels(path):
         (['dog', 'rain'], None)
     """
     path = pathlib.Path(path)
+    if path.is_dir():
+        raise ValueError(
+            f"{path}: labels must be in a file, those of an export are in "
+            f"{EXTRA}/audio_tf.json of the folder of its version"
+        )
     try:
         text = path.read_text(encoding="utf-8-sig")
         described = text.splitlines()

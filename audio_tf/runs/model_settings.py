@@ -23,7 +23,7 @@ class ModelSettings(Settings):
         model_arguments: tuple of the names of the settings that are arguments
             of the model.
         made_into_arguments: tuple of the names of settings of which arguments
-            of the model are made, under the same names.
+            of the model or of its parts are made.
     """
 
     made_into_arguments = ()

@@ -52,6 +52,8 @@ class PretrainSettings(ModelSettings, HostSettings, SpeechSettings):
     The defaults are the paper's setting.
     """
 
+    made_into_arguments = ("features_options", "masking_kwargs")
+
     target: str = setting(
         "spectrogram",
         "what is reconstructed, the linear spectrogram or the input",
@@ -91,11 +93,12 @@ class PretrainSettings(ModelSettings, HostSettings, SpeechSettings):
             ("save_every", "steps"),
             ("accumulate", "batch_size"),
         ):
-            sizes = getattr(self, divisor), getattr(self, whole)
-            if sizes[1] % sizes[0]:
+            size, of = getattr(self, divisor), getattr(self, whole)
+            if of % size:
+                fits = max(n for n in range(1, min(size, of) + 1) if not of % n)
                 raise ValueError(
-                    f"{flag(divisor)} must divide {flag(whole)}. "
-                    f"Received: {sizes[0]} and {sizes[1]}"
+                    f"{flag(divisor)} must divide {flag(whole)}, as "
+                    f"{flag(divisor)} {fits} does. Received: {size} and {of}"
                 )
         if self.warmup_steps == self.steps:
             raise ValueError(
@@ -211,17 +214,17 @@ def build(settings):
         ValueError: if the settings do not fit, or a class could not be loaded
             again.
     """
-    features, target = settings.feature_layer(), settings.target_layer()
     with settings.naming_flags():
+        features, target = settings.feature_layer(), settings.target_layer()
         backbone = load_backbone(settings, features)
-    presets.check_found_again(backbone)
-    model = models.MaskedAcousticModel(
-        backbone,
-        target_dim=target and target.dim,
-        masking=settings.masking,
-        masking_kwargs=settings.masking_kwargs,
-        compile=False,
-    )
+        presets.check_found_again(backbone)
+        model = models.MaskedAcousticModel(
+            backbone,
+            target_dim=target and target.dim,
+            masking=settings.masking,
+            masking_kwargs=settings.masking_kwargs,
+            compile=False,
+        )
     parts = settings.accumulate if settings.accumulate > 1 else None
     model.compile(
         optimizers.create(

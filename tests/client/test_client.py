@@ -851,6 +851,11 @@ def test_a_file_without_labels_is_named(name, content, tmp_path):
         client.read_labels(tmp_path / name)
 
 
+def test_a_folder_of_labels_says_where_they_are(shared_export):
+    with pytest.raises(ValueError, match="assets.extra/audio_tf.json"):
+        client.read_labels(shared_export.folder)
+
+
 def test_labels_are_read(shared_export, tmp_path):
     labels, errors = client.read_labels(
         shared_export.folder / "assets.extra" / "audio_tf.json"

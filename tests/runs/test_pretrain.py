@@ -378,6 +378,8 @@ def test_mistakes_are_named(corpus, refusal, tmp_path):
     source, out = ["--data-dir", corpus, *COMMON], tmp_path / "run"
     for flags, named in (
         (["--steps", 7, "--save-every", 3], "--save-every must divide"),
+        (["--steps", 12, "--save-every", 5], "as --save-every 4 does"),
+        (["--steps", 6], "as --save-every 6 does"),
         (["--batch-size", 5, "--accumulate", 2], "--accumulate must divide"),
         (["--resume"], "nothing to resume"),
         (
@@ -394,6 +396,14 @@ def test_mistakes_are_named(corpus, refusal, tmp_path):
         (
             [*source, "--attention-kwargs", '{"strid": 3}'],
             "--attention-kwargs: ",
+        ),
+        (
+            [*source, "--masking-kwargs", '{"mask": 3}'],
+            "--masking-kwargs: ",
+        ),
+        (
+            [*source, "--features-options", '{"hops": 3}'],
+            "--features-options: ",
         ),
         (
             [
