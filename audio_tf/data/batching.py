@@ -69,7 +69,8 @@ def rows_dataset(generate):
             `(batch,)`: the rows of a batch, at least 0, and a number for each.
 
     Returns:
-        `tf.data.Dataset` of int64 `(2, columns)`, one a batch.
+        `tf.data.Dataset` of int64 `(2, columns)`, one a batch. Pipelines on it
+        are not tuned while they run.
     """
 
     def tables():
@@ -83,7 +84,11 @@ def rows_dataset(generate):
 
     spec = tf.TensorSpec((None, 2, None), tf.int64)
     dataset = tf.data.Dataset.from_generator(tables, output_signature=spec)
-    return dataset.unbatch()
+    options = tf.data.Options()
+    # The end of an iterator waits for the thread that tunes, which may sleep
+    # for a minute, and batches come no faster by it.
+    options.autotune.enabled = False
+    return dataset.unbatch().with_options(options)
 
 
 def rows_of(batch):

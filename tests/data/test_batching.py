@@ -70,6 +70,14 @@ def test_no_more_memory_is_kept_than_is_under_way_at_once():
     assert len(pieces) == batching.MOST_FREE
 
 
+def test_no_pipeline_on_rows_waits_for_a_thread_at_its_end():
+    rows = batching.rows_dataset(lambda: iter([(np.arange(2), np.arange(2))]))
+    batches = rows.map(lambda batch: batch).prefetch(1)
+    both = tf.data.Dataset.zip(batches, batches).map(lambda one, other: one)
+    for dataset in (rows, batches, both):
+        assert dataset.options().autotune.enabled is False
+
+
 @pytest.mark.parametrize("batches", [0, 1, 64, 65, 130])
 def test_rows_come_as_they_were_yielded(batches):
     rng = np.random.default_rng(0)
