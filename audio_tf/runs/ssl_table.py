@@ -304,6 +304,7 @@ def begin(settings):
     """Makes the folder of the table, once configs and corpus stand.
 
     Raises:
+        FileNotFoundError: if a corpus or a part of it is not there.
         ValueError: if the folder has rows of another setting, or the probes
             lack a split, phones or speakers.
     """
@@ -312,6 +313,8 @@ def begin(settings):
     pretraining, probing = settings.script_settings()
     # What the probes lack must not be found after days of pre-training.
     check_targets(load_splits(probing))
+    if set(settings.rows) != {"features"}:
+        pretraining.load()  # Or each row would find what is not there.
     asked = {
         "pretrain_config": pretraining.those_given(pretraining.given),
         "probe_config": probing.those_given(probing.given),

@@ -185,6 +185,16 @@ def test_rows_are_run_once_and_failures_named(
     assert "'train' has phones, see --alignment" in errors
     assert "$ audio-tf" not in output and not out.exists()
     alignment.write_text(phones)
+    # Nor is one row after the other refused the corpus of the pre-training.
+    other = {"dataset": "librispeech", "train_subsets": ["train-clean-7"]}
+    (tmp_path / "other.py").write_text(
+        f"def get_config():\n    return {other}\n"
+    )
+    with pytest.raises(SystemExit):
+        main(*arguments, "--pretrain-config", tmp_path / "other.py")
+    output, errors = capfd.readouterr()
+    assert "train-clean-7" in errors.splitlines()[-1]
+    assert "$ audio-tf" not in output and not out.exists()
     # One attention has no such argument.
     with pytest.raises(SystemExit) as stopped:
         main(*arguments, "--rows", "xbox", "features", "full")
