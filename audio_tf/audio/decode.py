@@ -59,7 +59,8 @@ class AudioError(ValueError):
     """
 
     def __init__(self, path, reason):
-        super().__init__(f"{path}: {reason}")
+        # The path of an unset variable is to be seen, too.
+        super().__init__(f"{str(path) or repr('')}: {reason}")
         self.path = str(path)
         self.reason = reason
 

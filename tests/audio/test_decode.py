@@ -66,6 +66,12 @@ def test_missing_file(tmp_path):
     assert_refused(tmp_path / "none.wav", "no such file")
 
 
+def test_an_empty_path_is_seen_in_the_error():
+    with pytest.raises(decode.AudioError, match="^'': no such file") as caught:
+        decode.read_audio("")
+    assert caught.value.path == ""
+
+
 def test_directory(tmp_path):
     folder = tmp_path / "folder.wav"
     folder.mkdir()
