@@ -44,7 +44,7 @@ def describe_failures(failures):
     """
     lines = [f"{len(failures)} files left out"]
     lines += [
-        f"  {printable(path)}: {printable(reason)}"
+        f"  {printable(path) or repr('')}: {printable(reason)}"
         for path, reason in failures.items()
     ]
     return "\n".join(lines)

@@ -296,6 +296,9 @@ def test_a_bad_file_is_named_and_the_others_scored(folders, clip, capsys):
     output = capsys.readouterr()
     assert len(output.out.splitlines()) == 1 and str(clip) in output.out
     assert "1 files left out" in output.err and str(bad) in output.err
+    # The path of a shell's variable that is not set is to be seen.
+    assert cli.main(["classify", "", *arguments[1:]]) == 1
+    assert "\n  '': no such file" in capsys.readouterr().err
     assert cli.main([*arguments, "--strict"]) == 2
     assert str(bad) in capsys.readouterr().err
 
