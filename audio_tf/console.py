@@ -150,7 +150,9 @@ def print_error(prog, error, kept="", flags=()):
     if not isinstance(error, EXPECTED):
         text = f"{type(error).__name__}: {text}"
     line = f"{prog}: " + "; ".join(filter(None, [text, kept]))
-    print(line, file=sys.stderr)
+    # In one piece even where Python is unbuffered: the rows of a table may end
+    # at the same moment.
+    print(line + "\n", end="", file=sys.stderr)
     return line, next(
         (code for kind, code in STATUSES if isinstance(error, kind)), FAILED
     )

@@ -1,5 +1,6 @@
 """What commands and scripts share: flags, errors of one line, a quiet start."""
 
+import io
 import os
 import signal
 import subprocess
@@ -107,6 +108,19 @@ def test_sigterm_raises_once_and_leaves_other_handlers_alone():
     thread.start()
     thread.join()
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_an_error_is_written_in_one_piece(monkeypatch):
+    """Lines of processes that end together would otherwise run together."""
+
+    class Unbuffered(io.StringIO):
+        def write(self, text):
+            pieces.append(text)
+
+    pieces = []
+    monkeypatch.setattr(sys, "stderr", Unbuffered())
+    console.print_error("row", console.Terminated("terminated"))
+    assert [piece for piece in pieces if piece] == ["row: terminated\n"]
 
 
 def test_arguments_are_named_by_their_flags(capsys):
