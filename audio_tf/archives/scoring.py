@@ -127,13 +127,13 @@ def score(
     if not places.is_remote(model) and os.path.exists(model):
         model = os.path.abspath(model)
     settings = tables.Settings(model, labels, window_s, top, embeddings)
+    # Sources that hold nothing leave no folder.
+    found = list(listing.find(sources, column))
     with locked(out):
         settling.check(out, settings)
         plan = planning.Plan(out)
         plan.clear()
-        forgotten = plan.extend(
-            listing.find(sources, column), read_ended(plan), retry_failed
-        )
+        forgotten = plan.extend(found, read_ended(plan), retry_failed)
         plan.clear()
         todo = plan.todo()
         counted = {}

@@ -231,7 +231,7 @@ def by_block(mechanism, arguments, count):
     given = dict(arguments or {})
     taken = [parameters_of(find(name)) for name in names]
     known = dict.fromkeys(each for takes in taken for each in takes)
-    reject_unknown(f"attention={mechanism!r}", given, known)
+    reject_unknown(f"attention={mechanism!r}", given, known, taken_by)
     return names, [
         {name: given[name] for name in given if name in takes}
         for takes in taken
@@ -329,7 +329,7 @@ def create(
             )
     # First the unknown: it may be the missing one, with a wrong letter.
     known = [*parameters_of(attention), "max_length"]
-    reject_unknown(attention.__name__, own, known)
+    reject_unknown(attention.__name__, own, known, taken_by)
     if num_heads is None:
         raise TypeError(f"{name!r} needs `num_heads`, the number of heads")
     arguments = {"num_heads": num_heads, "causal": causal, "dropout": dropout}
@@ -362,7 +362,30 @@ def check_arguments(mechanism, given):
         >>> attention.check_arguments("xbox", ["num_candidates", "seed"])
     """
     known = parameters_of(find(mechanism))
-    reject_unknown(f"attention={name_of(mechanism)!r}", given, known)
+    owner = f"attention={name_of(mechanism)!r}"
+    reject_unknown(owner, given, known, taken_by)
+
+
+def taken_by(argument, known):
+    """Returns which mechanisms take an argument, or the nearest known one.
+
+    Args:
+        argument: str, what a mechanism does not take.
+        known: iterable of the names that it takes.
+
+    Examples:
+        >>> from audio_tf import attention
+        >>> attention.taken_by("stride", ["trainable"])
+        "; others take it: 'sparse_strided', 'sparse_fixed'"
+        >>> attention.taken_by("trainible", ["trainable"])
+        "; did you mean 'trainable'"
+    """
+    others = [
+        name for name in ATTENTIONS if argument in parameters_of(find(name))
+    ]
+    if not others:
+        return closest(argument, known)
+    return f"; others take it: {', '.join(map(repr, others))}"
 
 
 __all__ = [

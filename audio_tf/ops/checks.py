@@ -75,20 +75,22 @@ def defaults_of(cls, last=None):
     return {k: v for k, v in found.items() if v is not inspect.Parameter.empty}
 
 
-def reject_unknown(owner, given, known):
+def reject_unknown(owner, given, known, hint=closest):
     """Raises a `TypeError` that names unknown arguments and the nearest known.
 
     Args:
         owner: str, what was given the arguments, for example a class's name.
         given: iterable of the names that were given.
         known: iterable of all names that the owner takes.
+        hint: function of an unknown name and the known ones to what the error
+            says of it, which may be nothing.
     """
     known = list(known)
     unknown = [name for name in given if name not in known]
     if unknown:
         raise TypeError(
             f"{owner} takes no argument {unknown[0]!r}"
-            f"{closest(unknown[0], known)}. Received: {sorted(unknown)}; "
+            f"{hint(unknown[0], known)}. Received: {sorted(unknown)}; "
             f"{owner} takes {sorted(known)}"
         )
 

@@ -380,7 +380,7 @@ def begin(settings):
 
 def compare(settings):
     """Runs all rows, and ends with 1 if one has failed."""
-    check_folder("out", settings.out)
+    check_folder("out", settings.out, settings.training().data_dir)
     begin(settings)
     out = pathlib.Path(settings.out)
     table, measured, failures = table_rows(settings), {}, rows.Failures()

@@ -120,8 +120,8 @@ class TableSettings(Settings):
         Raises:
             ValueError: if the folder has rows of another setting.
         """
-        check_folder("out", self.out)
         training = self.training()
+        check_folder("out", self.out, training.data_dir)
         if training.embeddings is None:
             training.load()
         asked = training.those_given(training.given)

@@ -40,7 +40,7 @@ class EvaluateSettings(ReportSettings):
     def check(self):
         super().check()
         if self.pictures is not None:
-            check_folder("pictures", self.pictures)
+            check_folder("pictures", self.pictures, self.data_dir)
 
 
 def labelled_chunks(

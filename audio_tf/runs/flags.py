@@ -191,12 +191,14 @@ def resumed(settings_class, out, given, free):
     return settings
 
 
-def check_folder(name, folder):
-    """Raises a `ValueError` if no folder can be made or written to there.
+def check_folder(name, folder, corpus=None):
+    """Raises a `ValueError` if a folder is not one to write results to.
 
     Args:
         name: str, the setting that names the folder.
-        folder: its path.
+        folder: its path. It can be made, or written to, and is not that of
+            the corpus, into which nothing is mixed.
+        corpus: path of the corpus, or `None`.
     """
     path = pathlib.Path(os.path.abspath(folder))
     while not path.exists() and path != path.parent:
@@ -208,6 +210,11 @@ def check_folder(name, folder):
         raise ValueError(
             f"{flag(name)} must be a folder that can be written to. "
             f"Received: {os.fspath(folder) or 'an empty name'}"
+        )
+    if corpus and os.path.realpath(folder) == os.path.realpath(corpus):
+        raise ValueError(
+            f"{flag(name)} must be another folder than that of the corpus. "
+            f"Received: {os.fspath(folder)}"
         )
 
 
@@ -260,7 +267,7 @@ def parse(
             given = {**read_config(config_path, settings_class), **flags}
         if resumable:
             out = given.get("out", settings_class.out)
-            check_folder("out", out)
+            check_folder("out", out, given.get("data_dir"))
         if resume:
             return resumed(settings_class, out, given, free), True
         if resumable and pathlib.Path(out, "config.json").exists():

@@ -41,6 +41,8 @@ from audio_tf.runs.reconstruction import ReconstructionPictures
 from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
 
 PICTURED = 4
+# The default steps between checkpoints.
+SAVE_EVERY = 1000
 # Settings that may differ when a run goes on.
 FREE_SETTINGS = ("data_dir", "cache_dir", "picture_every")
 
@@ -78,7 +80,12 @@ class PretrainSettings(ModelSettings, HostSettings, SpeechSettings):
         1, "parts that the batch of a step is computed in", check=POSITIVE
     )
     buckets: int = shared("buckets", 5)
-    save_every: int = setting(1000, "steps between checkpoints", check=POSITIVE)
+    save_every: int | None = setting(
+        None,
+        "steps between checkpoints",
+        check=POSITIVE,
+        unless_given=f"{SAVE_EVERY}, or all steps where they are fewer",
+    )
     picture_every: int = setting(
         10, "checkpoints between pictures, presets", check=POSITIVE
     )
@@ -89,11 +96,10 @@ class PretrainSettings(ModelSettings, HostSettings, SpeechSettings):
 
     def check(self):
         super().check()
-        for divisor, whole in (
-            ("save_every", "steps"),
-            ("accumulate", "batch_size"),
+        for divisor, size, whole, of in (
+            ("save_every", self.epoch_steps, "steps", self.steps),
+            ("accumulate", self.accumulate, "batch_size", self.batch_size),
         ):
-            size, of = getattr(self, divisor), getattr(self, whole)
             if of % size:
                 fits = max(n for n in range(1, min(size, of) + 1) if not of % n)
                 raise ValueError(
@@ -119,6 +125,11 @@ class PretrainSettings(ModelSettings, HostSettings, SpeechSettings):
                 f"Received: --accumulate {self.accumulate}, "
                 f"--distribution {self.distribution}"
             )
+
+    @property
+    def epoch_steps(self):
+        """The steps between checkpoints, which are an epoch of Keras."""
+        return self.save_every or min(SAVE_EVERY, self.steps)
 
     @property
     def warmup_steps(self):
@@ -260,7 +271,7 @@ class Presets(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         settings = self.settings
-        done = (epoch + 1) * settings.save_every
+        done = (epoch + 1) * settings.epoch_steps
         last = done == settings.steps
         if not last and (epoch + 1) % settings.picture_every:
             return
@@ -308,7 +319,7 @@ def fit(settings, model, batches, out, facts, share=WHOLE):
         facts: dict for the preset's `provenance.json`.
         share: `Share` of this host.
     """
-    micro_batches = settings.save_every * settings.accumulate
+    micro_batches = settings.epoch_steps * settings.accumulate
     done = checkpoints.epochs_done(out / "last.keras")
     if share.is_first:
         history.rewind(out / "history.csv", done)
@@ -347,7 +358,7 @@ def fit(settings, model, batches, out, facts, share=WHOLE):
         else None,
         steps_per_epoch=micro_batches,
         initial_epoch=done,
-        epochs=settings.steps // settings.save_every,
+        epochs=settings.steps // settings.epoch_steps,
         callbacks=hooks,
         shuffle=False,  # The dataset has its own order for each pass.
         verbose=verbose,
@@ -402,7 +413,7 @@ def run_on_devices(settings, out, share):
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     if share.is_first:
         provenance.begin_run(out, settings, record, model=built)
-    done = checkpoints.epochs_done(last) * settings.save_every
+    done = checkpoints.epochs_done(last) * settings.epoch_steps
     if done < settings.steps:
         fit(settings, model, batches, out, facts, share)
     elif share.is_first and not is_trained(out / "preset"):

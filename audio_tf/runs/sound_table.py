@@ -41,7 +41,7 @@ def begin(settings):
         ValueError: if the folder has rows of another setting, or the corpus
             has no clips in the split.
     """
-    check_folder("out", settings.out)
+    check_folder("out", settings.out, settings.data_dir)
     clips = {split: len(found) for split, found in settings.load().items()}
     if not clips.get(settings.score_split):
         raise ValueError(

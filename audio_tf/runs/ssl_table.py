@@ -284,7 +284,7 @@ def write_table(settings, seconds):
 
 def reproduce_ssl(settings):
     """Runs all rows, and ends with 1 if one has failed."""
-    check_folder("out", settings.out)
+    check_folder("out", settings.out, settings.data_dir)
     begin(settings)
     seconds = inference_s(settings) if settings.repeats else {}
     failures = rows.Failures()

@@ -463,6 +463,10 @@ def test_bad_input_is_one_line(sounds, preset, tmp_path, capsys, monkeypatch):
         ([sounds / "none.csv"], "No such file"),
         (["mem://secret/*.wav"], "403 Forbidden"),
         (["nowhere://bucket/*.wav"], "nowhere://"),
+    ):
+        assert words in refusal(capsys, *sources, *flags)
+        assert not out.exists()
+    for sources, words in (
         ([sounds, "--beam=--no_such_flag=3"], "no flag --no_such_flag"),
         ([sounds, "--runner=NoRunner"], "--workers 1"),
         ([sounds, "--all-scores", "--top", "3"], "exclude each other"),

@@ -675,6 +675,20 @@ def test_unknown_arguments_name_the_nearest(name):
             )
 
 
+def test_an_argument_of_others_is_said_to_be_theirs():
+    """The nearest name of one's own, `trainable`, has nothing to do with it."""
+    given = {"stride": 3}
+    for make_one in (
+        lambda: attention.create("full", num_heads=H, key_dim=D, **given),
+        lambda: attention.by_block("hybrid_local", given, 2),
+        lambda: TransformerBlock(
+            H, D, attention="full", attention_kwargs=given
+        ),
+    ):
+        with pytest.raises(TypeError, match="'stride'; others take it: 'spar"):
+            make_one()
+
+
 def near(length, radius):
     positions = ops.arange(length)
     return (

@@ -358,6 +358,7 @@ def test_what_does_not_fit_is_named(config, refusal, tmp_path):
         ([*given, "--causality", "maybe"], "--causality must be one of"),
         ([*given, "--kwargs-by-attention", '{"xbx": {}}'], "'xbx'"),
         ([*given, "--data-dir", tmp_path / "none"], "none"),
+        ([*given, "--data-dir", out], "than that of the corpus"),
     ):
         line = refusal("compare", *arguments)
         assert said in line, line

@@ -352,7 +352,7 @@ def test_ended_before_its_first_checkpoint(
 
     with monkeypatch.context() as patched:
         patched.setattr(pretrain, "fit", interrupted)
-        line = refusal("pretrain", *arguments, "--save-every", 2, "--out", out)
+        line = refusal("pretrain", *arguments, "--out", out)
     assert "no current" in line and "--resume" not in line
     assert not (out / "last.keras").exists()
     # As Keras leaves it that was killed before its first row.
@@ -379,7 +379,7 @@ def test_mistakes_are_named(corpus, refusal, tmp_path):
     for flags, named in (
         (["--steps", 7, "--save-every", 3], "--save-every must divide"),
         (["--steps", 12, "--save-every", 5], "as --save-every 4 does"),
-        (["--steps", 6], "as --save-every 6 does"),
+        (["--steps", 1500], "as --save-every 750 does"),
         (["--batch-size", 5, "--accumulate", 2], "--accumulate must divide"),
         (["--resume"], "nothing to resume"),
         (

@@ -302,6 +302,22 @@ def test_a_config_may_not_say_what_the_rows_say(
     assert said in line and not out.exists()
 
 
+def test_no_table_is_written_into_the_corpus(refusal, tmp_path):
+    """Its presets and pictures would lie among the clips."""
+    config = tmp_path / "config.py"
+    config.write_text("def get_config():\n    return {}\n")
+    for table, given in (
+        ("ssl", ["--pretrain-config", config, "--probe-config", config]),
+        ("emotion", ["--model", "audio_albert_speech"]),
+    ):
+        line = refusal(
+            *("reproduce", table, *given),
+            *("--data-dir", tmp_path / "corpus", "--out", tmp_path / "corpus"),
+        )
+        assert "--out must be another folder than that of the corpus" in line
+    assert not (tmp_path / "corpus").exists()
+
+
 def test_the_model_that_is_timed_is_named_before_anything_runs(refusal):
     """It was found by the process that times it, in a folder made before."""
     for name in ("audio_albert_9", "audio_transformer_small"):

@@ -88,6 +88,7 @@ MISTAKES = {
     "train": [
         (["--batch-size", -1], "must be positive"),
         (["--out", ""], "can be written to. Received: an empty name"),
+        (["--out", "x/../y", "--data-dir", "y"], "than that of the corpus"),
         (["--epochs", 0], "must be positive"),
         (["--batch-size", 10**21], "at most 4294967295 = 2^32 - 1. Received:"),
         (["--epochs", "ten"], "invalid int value"),
@@ -191,6 +192,7 @@ MISTAKES = {
         (["--report", "."], "a file in a folder that is there"),
         (["--report", ""], "there. Received: an empty name"),
         (["--pictures", "/dev/null/x"], "a folder that can be written to"),
+        (["--pictures", ".", "--data-dir", "."], "than that of the corpus"),
         (["--resume"], "there is no flag"),
     ],
     "pretrain": [

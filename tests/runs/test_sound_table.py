@@ -83,6 +83,7 @@ def test_what_does_not_fit_is_named(refusal, tmp_path):
         (["--train-settings", '{"test": false}'], "--score-split test needs"),
         (["--val-folds", 1], "--val-folds"),
         (["--data-dir", tmp_path / "none"], "none"),
+        (["--data-dir", tmp_path / "out"], "than that of the corpus"),
     ):
         line = refusal(*given, *arguments)
         assert said in line, line
