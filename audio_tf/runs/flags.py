@@ -200,16 +200,17 @@ def check_folder(name, folder, corpus=None):
             the corpus, into which nothing is mixed.
         corpus: path of the corpus, or `None`.
     """
-    path = pathlib.Path(os.path.abspath(folder))
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    # A variable of the shell that is not set would be the working folder.
-    if not os.fspath(folder) or not (
-        path.is_dir() and os.access(path, os.W_OK)
-    ):
+    path = None
+    # A config may name anything; a variable of the shell that is not set would
+    # be the working folder.
+    if isinstance(folder, (str, os.PathLike)) and os.fspath(folder):
+        path = pathlib.Path(os.path.abspath(folder))
+        while not path.exists() and path != path.parent:
+            path = path.parent
+    if path is None or not (path.is_dir() and os.access(path, os.W_OK)):
         raise ValueError(
             f"{flag(name)} must be a folder that can be written to. "
-            f"Received: {os.fspath(folder) or 'an empty name'}"
+            f"Received: {folder or 'an empty name'}"
         )
     if corpus and os.path.realpath(folder) == os.path.realpath(corpus):
         raise ValueError(
@@ -267,7 +268,7 @@ def parse(
             given = {**read_config(config_path, settings_class), **flags}
         if resumable:
             out = given.get("out", settings_class.out)
-            check_folder("out", out, given.get("data_dir"))
+            check_folder("out", out)
         if resume:
             return resumed(settings_class, out, given, free), True
         if resumable and pathlib.Path(out, "config.json").exists():
@@ -275,6 +276,8 @@ def parse(
                 f"{out} holds a run. Add --resume, or choose another --out"
             )
         settings = settings_class(**given)
+        if resumable:
+            check_folder("out", out, given.get("data_dir"))
     except (ValueError, OSError) as error:
         if debug:
             raise

@@ -294,6 +294,8 @@ def test_a_config_is_checked_as_flags_are(classes, capsys, tmp_path):
         ("{'learning_rate': 'low'}", "--learning-rate must be a finite number"),
         ("{'train_folds': 1}", "--train-folds must be a list of whole numbers"),
         ("{'model_kwargs': 3}", "--model-kwargs must be a dict"),
+        ("{'data_dir': 3}", "--data-dir must be"),
+        ("{'out': 3}", "--out must be"),
         ("{'monitor': 'val_map'}", "did you mean 'val_mAP'"),
         (
             "{'schedule': 'constant', 'warmup_share': 0.5}",
@@ -301,8 +303,12 @@ def test_a_config_is_checked_as_flags_are(classes, capsys, tmp_path):
         ),
     ):
         path.write_text(f"def get_config():\n    return {content}\n")
-        line = refusal(classes["train"], ["--config", path], capsys)
-        assert message in line, content
+        for resumable in (False, True):
+            line = refusal(
+                *(classes["train"], ["--config", path], capsys),
+                resumable=resumable,
+            )
+            assert message in line, content
     line = refusal(classes["train"], ["--config", "no.json"], capsys)
     assert "--config must be a Python file, *.py. Received: 'no.json'" in line
     with pytest.raises(ValueError, match="^--train-config must be a Python"):
