@@ -277,6 +277,7 @@ def parse(
             )
         settings = settings_class(**given)
         if resumable:
+            # Once more, beside a corpus that is known to be named by a text.
             check_folder("out", out, given.get("data_dir"))
     except (ValueError, OSError) as error:
         if debug:
