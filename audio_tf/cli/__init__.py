@@ -9,7 +9,7 @@ import importlib
 import os
 import sys
 
-from audio_tf import configs, console
+from audio_tf import configs, console, lifeline
 from audio_tf.ops.checks import closest
 from audio_tf.version import __version__
 
@@ -65,6 +65,7 @@ def main(argv=None):
     Raises:
         SystemExit: after a help text, or one line on a wrong flag.
     """
+    lifeline.hold()
     console.show_any_name()
     argv = sys.argv[1:] if argv is None else list(map(str, argv))
     if argv[:1] == ["--debug"]:

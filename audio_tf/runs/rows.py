@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from audio_tf import configs, files
+from audio_tf import configs, files, lifeline
 from audio_tf.runs.settings import flag
 
 # `audio-tf`, wherever it is installed.
@@ -48,7 +48,8 @@ def run(command, *flags, device=None):
 def start(arguments, device=None):
     """Runs `audio-tf` in a new process; the arguments are those of `run`.
 
-    The process ends with the call: an interrupt ends it, too.
+    The process ends with the call: an interrupt ends it, too, and so does the
+    end of this process.
     """
     environment = configs.environment()
     if device is not None:
@@ -58,7 +59,7 @@ def start(arguments, device=None):
     if not {"", os.getcwd()} & set(sys.path):
         environment["PYTHONSAFEPATH"] = "1"
     command = [*AUDIO_TF, *arguments]
-    process = subprocess.Popen(command, env=environment)
+    process = lifeline.start(command, environment)
     running.add(process)
     try:
         status = process.wait()
@@ -67,6 +68,7 @@ def start(arguments, device=None):
         raise
     finally:
         running.discard(process)
+        process.stdin.close()
     if status:
         raise subprocess.CalledProcessError(status, command)
 

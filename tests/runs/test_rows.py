@@ -1,6 +1,7 @@
 """Rows of tables: commands, their flags, and functions that take turns."""
 
 import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -204,12 +205,50 @@ def test_sigterm_ends_a_table_with_its_rows(devices):
     assert table.returncode == 143
 
 
+# A row that is a command of `audio-tf`, and has an hour's work.
+COMMAND = """
+import os, sys, time, types
+from audio_tf import cli
+def run(arguments):
+    os.write(1, b"begun\\n")
+    time.sleep(3600)
+command = types.ModuleType("audio_tf.cli.wait")
+command.add, command.run = lambda parser: None, run
+sys.modules[command.__name__] = command
+cli.COMMANDS["wait"] = "wait"
+sys.exit(cli.main(["wait"]))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("devices", [[], ["0", "1"]])
+def test_rows_end_with_a_table_that_is_killed_at_once(devices):
+    """They would go on as nobody's, and hold the locks of their folders."""
+    table = subprocess.Popen(
+        [sys.executable, "-c", TABLE, COMMAND, *devices],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        for _ in devices or ["0"]:
+            assert table.stdout.readline() == "begun\n"
+        table.kill()
+        said = table.communicate(timeout=60)[1].splitlines()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(table.pid, signal.SIGKILL)
+    assert said == ["audio-tf wait: terminated"] * max(1, len(devices))
+
+
 def test_a_process_sees_the_gpu_that_it_is_given(monkeypatch):
     asked = []
 
     class Ended(subprocess.Popen):
-        def __init__(self, command, env):
+        def __init__(self, command, env, stdin):
             asked.append(env)
+            self.stdin = io.BytesIO()
 
         def wait(self, timeout=None):
             return 0
