@@ -86,12 +86,15 @@ class Part(typing.NamedTuple):
         archive: str, the path of the archive that all are in, or `None`.
         version: str of the archive, or `None`.
         base: str, the folder that its path is relative to.
+        size: int, bytes of the archive, or `None` if they are not known.
     """
 
     name: str
     archive: str | None = None
     version: str | None = None
     base: str = ""
+    # Plans of before have none.
+    size: int | None = None
 
 
 class Listing(typing.NamedTuple):

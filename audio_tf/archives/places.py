@@ -138,6 +138,18 @@ def names_in(folder):
     return sorted(each.path.rpartition("/")[2] for each in found)
 
 
+def exists(path):
+    """Returns whether there is a file.
+
+    Raises:
+        OSError: if the filesystem refuses, or is not known.
+    """
+    if not is_remote(path):
+        return os.path.exists(path)
+    with filesystems(path) as beam:
+        return beam.exists(path)
+
+
 def read(path):
     """Returns the bytes of a file.
 
@@ -145,10 +157,8 @@ def read(path):
         FileNotFoundError: if there is none.
         OSError: if it cannot be read.
     """
-    if is_remote(path):
-        with filesystems(path) as beam:
-            if not beam.exists(path):
-                raise FileNotFoundError(f"{path}: no such file")
+    if is_remote(path) and not exists(path):
+        raise FileNotFoundError(f"{path}: no such file")
     with opened(path) as file:
         return file.read()
 

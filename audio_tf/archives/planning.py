@@ -9,14 +9,15 @@ In the folder of the results are
 A part is the files that one run has found new, or one archive, whose members
 are listed by a worker. A shard's name and its clips never change: what has to
 be scored anew comes into a new part, and the shards that it was in are out of
-date and removed.
+date and removed. Scores of files that are no longer there are moved into a new
+part before, since nobody could compute them again.
 """
 
 import json
 import os
 import typing
 
-from audio_tf.archives import listing, lists, members, places
+from audio_tf.archives import listing, lists, members, places, tables
 from audio_tf.archives.lists import Clip, Part
 
 PLAN, SCORES = "plan.json", "scores"
@@ -70,6 +71,8 @@ class Plan:
         dropped: list of the names of parts that are out of date as a whole.
         forgotten: dict by the names of shards of lists of the names of clips
             in them that have failed and are not wanted any more.
+        moved: dict by the names of shards that are out of date of the name of
+            the part that has those of their clips whose scores stay.
     """
 
     def __init__(self, out):
@@ -82,6 +85,7 @@ class Plan:
         self.stale = set(known["stale"])
         self.dropped = known["dropped"]
         self.forgotten = known.get("forgotten", {})
+        self.moved = known.get("moved", {})
 
     def save(self):
         """Writes the plan, whole or not at all."""
@@ -90,6 +94,7 @@ class Plan:
             "stale": sorted(self.stale),
             "dropped": self.dropped,
             "forgotten": self.forgotten,
+            "moved": self.moved,
         }
         text = json.dumps(content, indent=1)
         places.write(places.join(self.out, PLAN), text.encode())
@@ -97,9 +102,9 @@ class Plan:
     def extend(self, found, ended=NOTHING, retry_failed=False, base=None):
         """Plans what is new or has changed, and what is to be tried again.
 
-        What has failed and is not found any more is forgotten if it was given
-        by mistake, see `is_mistake`, and an archive if nothing in it has
-        scores.
+        What has scores and is not there any more keeps them. What has failed
+        and is not found any more is forgotten if it was given by mistake, see
+        `is_mistake`, and an archive if nothing in it has scores.
 
         Args:
             found: iterable of `listing.Found`.
@@ -114,8 +119,9 @@ class Plan:
         """
         base = os.getcwd() if base is None else base
         retried, archives, new, sources = set(), {}, {}, set()
-        known = self.known_files()
-        failures = failed_files(known, ended.failed)
+        known, there = self.known_files(), set()
+        failed = failed_files(known, ended.failed)
+        failures = dict(failed)
         for each in found:
             sources.add(each.source)
             where = lists.absolute(each.path, base)
@@ -124,7 +130,9 @@ class Plan:
                 archives[where] = each
                 continue
             clip, shard = known.get(where, (None, None))
-            if clip is None or clip.version != each.version:
+            if each.version is not None or places.is_remote(where):
+                there.add(where)
+            if clip is None or has_changed(clip, each):
                 new[where] = each
                 retried |= {shard} - {None}
         clips = [
@@ -153,12 +161,18 @@ class Plan:
                 )
             }
         # The other clips of shards that are scored anew.
-        rest = {}
+        rest, kept = {}, {}
         for where, (clip, shard) in known.items():
             if shard in retried and where not in new:
-                rest.setdefault(clip.base, []).append(clip)
+                scored = shard in ended.rows and where not in failed
+                if scored and where not in there:
+                    kept.setdefault(shard, []).append(clip)
+                else:
+                    rest.setdefault(clip.base, []).append(clip)
         for each in rest.values():
             self.add_files(each)
+        for shard, each in kept.items():
+            self.moved[shard] = self.add_files(each).name
         self.stale |= {name for name in retried if "-" in name}
         self.forgotten = {
             shard: names
@@ -170,30 +184,36 @@ class Plan:
         for part in [each for each in self.parts if each.archive]:
             where = lists.absolute(part.archive, part.base)
             seen = archives.pop(where, None)
-            version = part.version if seen is None else seen.version
             if seen is None and part.name in useless:
                 self.parts.remove(part)
                 self.dropped.append(part.name)
                 forgotten.append(Clip(part.archive).name)
-            elif part.name in retried or version != part.version:
+            elif (seen is not None and has_changed(part, seen)) or (
+                part.name in retried
+                and (part.name in useless or places.exists(where))
+            ):
                 self.parts.remove(part)
                 self.dropped.append(part.name)
-                self.add(part.archive, version, part.base)
+                now = part if seen is None else seen
+                self.add(part.archive, now.version, part.base, now.size)
         for each in archives.values():
-            self.add(each.path, each.version, base)
+            self.add(each.path, each.version, base, each.size)
         self.save()
         return forgotten
 
     def add_files(self, clips):
-        """Adds a part for files, if there are any."""
-        if clips:
-            lists.write_list(self.out, self.add().name, clips)
+        """Adds a part for files, if there are any, and returns it."""
+        if not clips:
+            return None
+        part = self.add()
+        lists.write_list(self.out, part.name, clips)
+        return part
 
-    def add(self, archive=None, version=None, base=""):
+    def add(self, archive=None, version=None, base="", size=None):
         """Adds a `Part` under a name that none has had, and returns it."""
         names = [part.name for part in self.parts] + self.dropped
         name = f"{max(map(int, names), default=-1) + 1:04d}"
-        self.parts.append(Part(name, archive, version, base))
+        self.parts.append(Part(name, archive, version, base, size))
         return self.parts[-1]
 
     def known_files(self):
@@ -247,8 +267,14 @@ class Plan:
         return listings
 
     def clear(self):
-        """Removes what is out of date, and what killed processes have left."""
+        """Removes what is out of date, and what killed processes have left.
+
+        Scores that stay are moved before, also those of a killed run.
+        """
         names = places.names_in(places.join(self.out, SCORES))
+        for shard, part in self.moved.items():
+            if f"{shard}.parquet" in names:
+                self.move(shard, part, names)
         old = [
             name
             for name in names
@@ -257,6 +283,23 @@ class Plan:
             or name.partition("-")[0] in self.dropped
         ]
         places.remove(places.join(self.out, SCORES, name) for name in old)
+
+    def move(self, shard, part, names):
+        """Writes the scores of a part from those of a shard, once.
+
+        A process that outlived its run may have written the shard again, when
+        its files were gone.
+
+        Args:
+            shard: str, the name of a shard that is out of date.
+            part: str, the name of the part that has some of its clips.
+            names: list of str, the files of scores that are there.
+        """
+        old = shard_path(self.out, shard)
+        for name, clips in lists.read_part(self.out, part):
+            if name not in self.stale and f"{name}.parquet" not in names:
+                found = tables.pick(old, {clip.name for clip in clips})
+                tables.write(shard_path(self.out, name), found)
 
     def done(self):
         """Returns the names of the shards that are scored, a set."""
@@ -286,6 +329,23 @@ class Plan:
             if part.archive and members.is_packed(part.archive)
         }
         return Todo(lists.largest_first(shards), unlisted, packed)
+
+
+def has_changed(known, found):
+    """Returns whether a file is not what was planned.
+
+    Of one that is not there, or behind a manifest that does not say, nothing
+    is known: it has not changed.
+
+    Args:
+        known: `Clip` of a file, or `Part` of an archive.
+        found: `listing.Found`.
+    """
+    if found.version is None:
+        return False
+    # Copies and archives that are unpacked keep a time.
+    sizes = {known.size, found.size} - {None}
+    return known.version != found.version or len(sizes) > 1
 
 
 def failed_files(known, failed):

@@ -125,6 +125,27 @@ def write(path, table):
     places.write(path, file.getvalue())
 
 
+def pick(path, names):
+    """Reads the rows of some clips of a file of scores.
+
+    Args:
+        path: str.
+        names: set of the names of clips that have scores in it.
+
+    Returns:
+        `pyarrow.Table` as `make` makes it, in which nothing has failed.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.read_table(io.BytesIO(places.read(path)))
+    chosen = pyarrow.array(
+        [name in names for name in table["file"].to_pylist()], pyarrow.bool_()
+    )
+    metadata = {**table.schema.metadata, b"failed": dump([])}
+    return table.filter(chosen).replace_schema_metadata(metadata)
+
+
 class Counts(typing.NamedTuple):
     """The rows of a file of scores, and what failed.
 

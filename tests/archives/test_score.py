@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import tarfile
 
 import numpy as np
@@ -201,6 +202,85 @@ def test_what_has_changed_or_failed_is_scored_anew(sounds, preset, tmp_path):
     assert failed(out).keys() == {str(bad), str(other)}
     assert rows(out).keys() == after.keys() - {(str(bad), 0.0)}
     assert score([other], preset, out).counters == {}
+
+
+def test_what_is_no_longer_there_keeps_its_scores(sounds, preset, tmp_path):
+    """Whatever else is scored anew."""
+    out, archive = tmp_path / "out", tmp_path / "sounds.tar.gz"
+    score([sounds, archive], preset, out)
+    before = rows(out)
+    gone = [sounds / "2.wav", sounds / "6.wav"]
+    for file in [*gone, archive]:
+        file.unlink()
+    # Its neighbour in the shard has changed.
+    changed, bad = str(sounds / "0.wav"), str(sounds / "bad.wav")
+    (sounds / "0.wav").write_bytes((sounds / "1.wav").read_bytes())
+    kept = {key: row for key, row in before.items() if key[0] != changed}
+    evil = f"{archive}/../evil.wav"
+    for sources, options in (
+        ([sounds], {}),
+        ([sounds], {"retry_failed": True}),
+        # They may be named, and what failed be tried from elsewhere.
+        ([*gone, archive], {"retry_failed": True}),
+    ):
+        score(sources, preset, out, **options)
+        found = rows(out)
+        assert found.keys() == before.keys()
+        for key, row in kept.items():
+            np.testing.assert_allclose(
+                found[key]["scores"], row["scores"], atol=1e-6
+            )
+        assert failed(out).keys() == {bad, evil}
+    # Here again, and other.
+    gone[0].write_bytes((sounds / "1.wav").read_bytes())
+    score([sounds], preset, out)
+    again = str(gone[0]), 0.0
+    assert rows(out).keys() == before.keys()
+    assert rows(out)[again]["end_s"] < before[again]["end_s"]
+
+
+def test_scores_that_stay_outlive_a_kill(sounds, preset, tmp_path, monkeypatch):
+    """And a process that outlived its run and scored their shard again."""
+    out = tmp_path / "out"
+    score([sounds], preset, out)
+    (old,) = (out / "scores").iterdir()
+    content, gone = old.read_bytes(), sounds / "2.wav"
+    before = {key: row for key, row in rows(out).items() if key[0] == str(gone)}
+    gone.unlink()
+    os.utime(sounds / "0.wav", (7, 7))
+
+    def killed(*arguments):
+        raise OSError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(planning.tables, "write", killed)
+        with pytest.raises(OSError, match="killed"):
+            score([sounds], preset, out)
+    assert old.read_bytes() == content
+    plan = planning.Plan(str(out))
+    plan.clear()
+    assert rows(out) == before
+    old.write_bytes(b"whatever")
+    plan.clear()
+    assert rows(out) == before
+
+
+def test_a_file_of_another_size_has_changed(sounds, preset, tmp_path):
+    """Although it has the time of the file before."""
+    out, archive = tmp_path / "out", tmp_path / "sounds.tar"
+    clip = sounds / "0.wav"
+    for number in ("0", "1"):
+        clip.write_bytes((sounds / f"{number}.wav").read_bytes())
+        with tarfile.open(archive, "w") as file:
+            for name in range(int(number) * 20 + 1):
+                file.add(clip, f"{name}.wav")
+        for each in (clip, archive):
+            os.utime(each, (7, 7))
+        score([clip, archive], preset, out)
+        audio, rate_hz = soundfile.read(clip)
+        found = rows(out)
+        assert found[str(clip), 0.0]["end_s"] == len(audio) / rate_hz
+        assert len(found) == int(number) * 20 + 2
 
 
 def test_a_source_given_by_mistake_is_forgotten(sounds, preset, tmp_path):
