@@ -112,10 +112,12 @@ def is_zip(path):
 def is_audio(name):
     """Returns whether a member is named as audio is.
 
-    macOS leaves a file of attributes beside each file that it packs.
+    macOS leaves a file of attributes beside each file that it packs: in a zip
+    in a folder of their own, in a tar under its name behind `._`.
     """
     path = pathlib.PurePosixPath(name)
-    return path.suffix.lower() in AUDIO_SUFFIXES and path.parts[0] != "__MACOSX"
+    attributes = "__MACOSX" in path.parts[:1] or path.name.startswith("._")
+    return path.suffix.lower() in AUDIO_SUFFIXES and not attributes
 
 
 def refuse_twins(members):

@@ -15,6 +15,7 @@ CONTENTS = {
     "d/readme.txt": b"no audio",
     "c.FLAC": b"c",
     "__MACOSX/d/._a.wav": b"attributes",
+    "d/._a.wav": b"attributes",
 }
 AUDIO = ["d/a.wav", "d/b.ogg", "c.FLAC"]
 SUFFIXES = ["tar", "tar.gz", "tar.bz2", "tar.xz", "zip"]
