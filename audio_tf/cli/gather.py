@@ -6,7 +6,8 @@
 
 FOLDER/DATASET/ gets a link to each file of the split train. Clips of the other
 splits are left out, so that an encoder has heard nothing of what it is tested
-on. Files that are missing are named at the end; the exit status is 1 then.
+on; a folder that has links to such clips is refused. Files that are missing are
+named at the end; the exit status is 1 then.
 """
 
 import os
@@ -34,13 +35,19 @@ def run(arguments):
     """Makes the links and returns the exit status."""
     from audio_tf import audio, corpora
 
-    failures = {}
+    found, wanted, failures = [], {}, {}
     for given in arguments.corpora:
         dataset, equals, data_dir = given.partition("=")
         if not (dataset and equals and data_dir):
             raise ValueError(f"Expected DATASET=DIR. Received: {given!r}")
         files = corpora.load_corpus(dataset, data_dir)["train"].files
         place = pathlib.Path(arguments.folder, dataset)
+        found.append((data_dir, files, place))
+        resolved = (pathlib.Path(file).resolve() for file in files)
+        wanted.setdefault(place, set()).update(resolved)
+    for data_dir, _, place in found:
+        check_links(wanted[place], data_dir, place)
+    for data_dir, files, place in found:
         place.mkdir(parents=True, exist_ok=True)
         missing = {}
         for file in files:
@@ -59,6 +66,39 @@ def run(arguments):
     return report(failures)
 
 
+def root_of(data_dir):
+    """Returns the folder that names of links begin in, an absolute path."""
+    root = pathlib.Path(data_dir).resolve()
+    # Names from a CSV would begin with "..", and so be hidden.
+    return root.parent if root.is_file() else root
+
+
+def check_links(wanted, data_dir, place):
+    """Raises a `ValueError` if a link leads to a clip of another split.
+
+    Splits may have changed since the links were made.
+
+    Args:
+        wanted: set of the absolute paths of the clips that are to be linked.
+        data_dir: path of a corpus that they are of.
+        place: `pathlib.Path` of the folder of links, which need not be there.
+    """
+    root = root_of(data_dir)
+    links = [link for link in place.glob("*") if link.is_symlink()]
+    targets = {link.name: link.resolve() for link in links}
+    others = sorted(
+        name
+        for name, target in targets.items()
+        if target.is_relative_to(root) and target not in wanted
+    )
+    if others:
+        raise ValueError(
+            f"{place} has links to clips of {root} that are not in the split "
+            "train; remove them, or choose another folder. Received: "
+            f"{len(others)} of them, such as {others[0]}"
+        )
+
+
 def link_to(file, data_dir, place):
     """Links a file, under a name that holds the folders it lies in.
 
@@ -68,11 +108,7 @@ def link_to(file, data_dir, place):
     """
     from audio_tf.audio import AudioError
 
-    file = pathlib.Path(file).resolve()
-    root = pathlib.Path(data_dir).resolve()
-    if root.is_file():
-        # Names from a CSV would begin with "..", and so be hidden.
-        root = root.parent
+    file, root = pathlib.Path(file).resolve(), root_of(data_dir)
     name = "_".join(pathlib.Path(os.path.relpath(file, root)).parts)
     link = place / name
     if link.is_symlink() and link.resolve() == file:

@@ -539,6 +539,33 @@ def test_gather_links_what_is_trained_on(tmp_path, clip, capsys):
     assert "is there and is no link to" in capsys.readouterr().err
 
 
+def test_gather_keeps_no_link_to_what_is_tested_on(tmp_path, clip, capsys):
+    """Splits may have changed, and other corpora be gathered beside."""
+    folder = tmp_path / "all" / "csv"
+    for name, splits in (
+        ("one", ("train", "test")),
+        ("two", ("train", "test")),
+        ("one", ("test", "train")),
+    ):
+        corpus = tmp_path / name
+        corpus.mkdir(exist_ok=True)
+        rows = ["filename,labels,split"]
+        for number, split in enumerate(splits):
+            file = f"{name}{number}.wav"
+            (corpus / file).write_bytes(clip.read_bytes())
+            rows.append(f"{file},dog,{split}")
+        (corpus / "list.csv").write_text("\n".join(rows) + "\n")
+        status = cli.main(["gather", folder.parent, f"csv={corpus}/list.csv"])
+        assert status == (0 if splits[0] == "train" else 2)
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "one0.wav",
+        "two0.wav",
+    ]
+    printed = capsys.readouterr().err
+    assert "not in the split train;" in printed
+    assert "1 of them, such as one0.wav" in printed
+
+
 def test_gather_names_what_is_missing(tmp_path, clip, capsys):
     (tmp_path / "a.wav").write_bytes(clip.read_bytes())
     listed = tmp_path / "list.csv"
