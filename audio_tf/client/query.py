@@ -239,7 +239,10 @@ class Client:
                 f"`signature` must take audio files, as {SIGNATURE!r} does. "
                 f"Received: signature={signature!r}"
             )
-        return self.results(files, signature, batch_size, contents or {})
+        by_path = {
+            os.fspath(path): each for path, each in (contents or {}).items()
+        }
+        return self.results(files, signature, batch_size, by_path)
 
     def results(self, files, signature, batch_size, contents):
         """Yields the `Result` of each file."""
@@ -257,7 +260,8 @@ class Client:
                     failures = 0
                 except ServerError as error:
                     outcomes = [(None, str(error))] * len(sent)
-                    failures += error.transient
+                    # A server that refuses is there.
+                    failures = failures + 1 if error.transient else 0
             for clip in batch:
                 scores, error = None, clip.error
                 if clip.content is not None:

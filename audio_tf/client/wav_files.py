@@ -30,14 +30,16 @@ def batches(files, batch_size, contents):
         files: iterable of paths, or of the bytes of files that are sent as
             they are.
         batch_size: int, the clips of a list at most.
-        contents: dict of the bytes by path of files that were read already.
+        contents: dict by path, a str, of the bytes of files that were read
+            already.
     """
     batch, size = [], 0
     for number, file in enumerate(files, 1):
         if isinstance(file, bytes):
             clip = Clip(f"clip {number}", file, None)
         else:
-            clip = Clip(os.fspath(file), *read_wav(file, contents.get(file)))
+            name = os.fspath(file)
+            clip = Clip(name, *read_wav(file, contents.get(name)))
         clip_size = len(clip.content or b"")
         # Before it is too large: a proxy refuses what is, with all its clips.
         if batch and size + clip_size > MAX_BATCH_BYTES:

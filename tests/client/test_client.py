@@ -265,6 +265,17 @@ def test_nothing_is_sent_for_files_that_are_not_there(rest, tmp_path):
     assert not result.valid and rest.requests == []
 
 
+def test_contents_are_those_of_a_path_however_it_is_written(rest):
+    content = wav_bytes(4)
+    with client.Client(rest.url) as asked:
+        for file, key in (
+            (pathlib.Path("no.wav"), "no.wav"),
+            ("no.wav", pathlib.Path("no.wav")),
+        ):
+            (result,) = asked.query([file], contents={key: content})
+            assert result.valid and result.file == "no.wav"
+
+
 def test_long_clips_go_in_smaller_batches(rest, monkeypatch):
     """No two go together that a proxy takes one by one alone."""
     clips = [wav_bytes(n) for n in (100, 200, 4_000, 300, 400, 3_900)]
@@ -311,6 +322,14 @@ def test_a_refusal_is_final(status, rest, clock):
         f"{rest.url}/v1/models/audio_tf: status {status}, not so"
     )
     assert len(rest.requests) == 2 and clock.pauses == []
+
+
+def test_a_server_that_refuses_is_there(rest, clock):
+    """Between two batches that found it busy, it shows that it answers."""
+    rest.answers = [(503, b""), (400, b""), (503, b"")]
+    clips = [wav_bytes(800)] * 4
+    results = ask(rest.url, clips, batch_size=1, retries=0, clock=clock)
+    assert [result.valid for result in results] == [0, 0, 0, 1]
 
 
 def test_pauses_double_and_vary(rest, clock):
