@@ -1,22 +1,32 @@
 """Audio files in folders, found by their suffix."""
 
+import collections
 import glob
 import os
 import pathlib
+import warnings
 
 from audio_tf.audio import packed
 
 AUDIO_SUFFIXES = {".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff"}
+# Of audio, too, and not looked for in folders: nobody should find out by a
+# class that is missing.
+OTHER_SUFFIXES = {
+    *(".aac", ".ac3", ".aifc", ".alac", ".amr", ".ape", ".au", ".caf"),
+    *(".m4a", ".m4b", ".mka", ".mp2", ".oga", ".opus", ".ra", ".rf64"),
+    *(".snd", ".sph", ".spx", ".w64", ".wma", ".wv"),
+}
 
 
 def audio_below(data_dir):
     """Lists the audio files in a folder and in all folders below it.
 
-    Files of other suffixes are passed over; a file of such a suffix that
-    holds no audio is found when it is decoded.
+    Files of other suffixes are passed over, and a warning counts those of
+    audio in other formats, such as `.m4a`; a file of such a suffix that holds
+    no audio is found when it is decoded.
 
     Args:
-        data_dir: path of the folder.
+        data_dir: path of the folder; links to folders in it are followed.
 
     Returns:
         Sorted list of `pathlib.Path`.
@@ -39,10 +49,70 @@ def audio_below(data_dir):
     if found is None:
         if not data_dir.is_dir():
             raise FileNotFoundError(f"{data_dir}: no such folder")
-        found = data_dir.rglob("*")
+        found = list(files_below(data_dir))
+    warn_of_others(data_dir, found)
     return sorted(
         file for file in found if file.suffix.lower() in AUDIO_SUFFIXES
     )
+
+
+def files_below(folder, above=()):
+    """Lists the files in a folder and in all below it, links among these.
+
+    `pathlib.Path.rglob` follows no link to a folder: a class that lies on
+    another disk would be missing, without a word.
+
+    Args:
+        folder: path of the folder.
+        above: identities of the folders that it is in, as the file system
+            tells them; a link to one of these leads nowhere new.
+
+    Yields:
+        `pathlib.Path`, in no order.
+    """
+    status = os.stat(folder)
+    identity = status.st_dev, status.st_ino
+    if identity in above:
+        return
+    try:
+        entries = list(os.scandir(folder))
+    except PermissionError:
+        warnings.warn(
+            f"{folder}: this folder may not be read, and is left out",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return
+    for entry in entries:
+        if entry.is_dir():
+            yield from files_below(entry.path, (*above, identity))
+        else:
+            yield pathlib.Path(entry.path)
+
+
+def warn_of_others(folder, found):
+    """Warns of files of audio that are passed over for their suffix.
+
+    Args:
+        folder: path of the folder, for the message.
+        found: list of `pathlib.Path`, all files in it.
+    """
+    others = collections.Counter(
+        suffix
+        for suffix in (file.suffix.lower() for file in found)
+        if suffix in OTHER_SUFFIXES
+    )
+    if others:
+        counted = ", ".join(
+            f"{count} {suffix}" for suffix, count in sorted(others.items())
+        )
+        warnings.warn(
+            f"{folder}: files of other suffixes than "
+            f"{', '.join(sorted(AUDIO_SUFFIXES))} are passed over. "
+            f"Received: {counted}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def is_folder(path):

@@ -258,10 +258,10 @@ def check_samples(path, audio):
 
 
 def inspect_container(path, file):
-    """Looks for faults that libsndfile passes over in WAV and Ogg files.
+    """Looks for faults that libsndfile passes over in some kinds of files.
 
-    libsndfile reads as much of a cut file as is there, and nothing of a WAV
-    whose writer left the size of the data at 0.
+    It reads as much of a cut WAV, AIFF or Ogg as is there, and nothing of a
+    WAV whose writer left the size of the data at 0.
 
     Args:
         path: the file's name, for messages.
@@ -274,6 +274,8 @@ def inspect_container(path, file):
     magic = file.read(4)
     if magic == b"OggS":
         return ogg_has_its_end(file), None
+    if magic == b"FORM":
+        return aiff_has_its_end(file), None
     if magic not in (b"RIFF", b"RF64"):
         return True, None
     data = find_wav_data(file)
@@ -305,14 +307,30 @@ def ogg_has_its_end(file):
     return len(sizes) == page[26] and len(page) >= 27 + len(sizes) + sum(sizes)
 
 
-def wav_chunks(file, place):
-    """Yields name, start and size of `MAX_CHUNKS` RIFF chunks from `place`."""
+def aiff_has_its_end(file):
+    """Returns whether an open AIFF file has all samples that it promises."""
+    end = file.seek(0, os.SEEK_END)
+    for name, start, size in chunks_from(file, 12, "big"):
+        if name == b"SSND":
+            return start + size <= end or size in STREAMING_SIZES
+    return True
+
+
+def chunks_from(file, place, order="little"):
+    """Yields name, start and size of `MAX_CHUNKS` chunks from `place`.
+
+    Args:
+        file: the file, open for reading bytes.
+        place: int, the byte that the first chunk begins at.
+        order: str, the order of bytes in a size: that of RIFF is `"little"`,
+            that of AIFF `"big"`.
+    """
     for _ in range(MAX_CHUNKS):
         file.seek(place)
         head = file.read(8)
         if len(head) < 8 or not any(head):
             return
-        size = int.from_bytes(head[4:], "little")
+        size = int.from_bytes(head[4:], order)
         yield head[:4], place + 8, size
         place += 8 + size + size % 2
 
@@ -326,7 +344,7 @@ def find_wav_data(file):
         such chunk.
     """
     end = file.seek(0, os.SEEK_END)
-    for name, start, size in wav_chunks(file, 12):
+    for name, start, size in chunks_from(file, 12):
         if name == b"data":
             return start, size, end - start
     return None
@@ -345,7 +363,7 @@ def is_chunks(file, place):
     end = file.seek(0, os.SEEK_END)
     stops = [
         start + size
-        for name, start, size in wav_chunks(file, place)
+        for name, start, size in chunks_from(file, place)
         if name.isascii()
     ]
     return bool(stops) and end - 1 <= stops[-1] <= end

@@ -8,6 +8,14 @@ from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits, draw_splits
 from audio_tf.corpora.labels import check_vocabulary
 from audio_tf.ops.checks import closest
 
+# What others call folders of splits, small letters or not. Taken as classes,
+# the splits themselves would be told apart.
+SPLITS_OF_OTHERS = {
+    *("train", "training", "train_set", "training_set"),
+    *("val", "valid", "validation", "dev", "val_set", "validation_set"),
+    *("test", "testing", "eval", "evaluation", "test_set", "testing_set"),
+}
+
 
 def read_folders(data_dir, seed=0):
     """Reads a folder per class, or train, val and test folders of such.
@@ -29,8 +37,9 @@ def read_folders(data_dir, seed=0):
     Raises:
         FileNotFoundError: if there is no such folder, no audio in it, or none
             in a split.
-        ValueError: if audio lies in no folder of a class, or some folders
-            look like splits and others like classes.
+        ValueError: if audio lies in no folder of a class, some folders look
+            like splits and others like classes, or all like splits of other
+            names, such as `Train` and `Test`.
 
     Examples:
         >>> import pathlib
@@ -55,6 +64,9 @@ def read_folders(data_dir, seed=0):
                 f"{data_dir}: splits need a folder per class in them. "
                 f"Received: {sorted(depths)} with files alone"
             )
+        check_no_splits(
+            data_dir, [name for name in depths if depths[name] > 1], depths
+        )
         corpus = read_class_folders(data_dir)
         return check_splits(data_dir, draw_splits(corpus, seed))
     others = sorted(set(depths) - set(SPLITS))
@@ -75,6 +87,27 @@ def read_folders(data_dir, seed=0):
             for split in SPLITS
         },
     )
+
+
+def check_no_splits(where, nested, names):
+    """Checks that the folders of classes are not splits of other names.
+
+    Args:
+        where: path of the corpus, for the message.
+        nested: iterable of the names of the folders that have folders.
+        names: iterable of the names of all folders.
+
+    Raises:
+        ValueError: if all are called as splits are, and have folders in them.
+    """
+    if names and all(
+        name in nested and name.casefold() in SPLITS_OF_OTHERS for name in names
+    ):
+        raise ValueError(
+            f"{where}: folders of splits must be called {', '.join(SPLITS)}, "
+            "in small letters, or they would be classes. "
+            f"Received: {sorted(names)}, with folders in them"
+        )
 
 
 def read_class_folders(data_dir, vocabulary=None):

@@ -10,6 +10,8 @@ import pickle
 
 import numpy as np
 
+from audio_tf.audio.audio_files import files_below
+from audio_tf.corpora.class_folders import check_no_splits
 from audio_tf.corpora.corpus import SPLITS
 from audio_tf.corpora.examples import Examples, source
 
@@ -254,19 +256,25 @@ def read_image_folders(data_dir):
 
     Raises:
         FileNotFoundError: if there is no such folder.
-        ValueError: if there are no images, or some are in no folder of a
-            class or of a split.
+        ValueError: if there are no images, some are in no folder of a class
+            or of a split, or splits have other names, such as `Train`.
     """
     data_dir = pathlib.Path(data_dir)
     if not data_dir.is_dir():
         raise FileNotFoundError(f"{data_dir}: no such folder")
     paths = sorted(
         path
-        for path in data_dir.rglob("*")
+        for path in files_below(data_dir)
         if path.suffix.lower() in SUFFIXES and path.is_file()
     )
     parts = [path.relative_to(data_dir).parts for path in paths]
     split = any(len(each) > 2 and each[0] == "train" for each in parts)
+    if not split:
+        check_no_splits(
+            data_dir,
+            {each[0] for each in parts if len(each) > 2},
+            {each[0] for each in parts},
+        )
     for path, each in zip(paths, parts, strict=True):
         if len(each) < 2 + split or (split and each[0] not in SPLITS):
             raise ValueError(

@@ -14,7 +14,7 @@ FILES = [
     "deep/c.ogg",
     "deep/take[1].wav",
     "deep/take1.wav",
-    "deep/er/d.opus",
+    "deep/er/d.raw",
     "none/notes.txt",
 ]
 
@@ -37,7 +37,7 @@ def sounds(tmp_path, monkeypatch):
         (["**/*.wav"], ["a.wav", "deep/take1.wav", "deep/take[1].wav"]),
         (["deep/**"], sorted(FILES[3:6])),
         # A suffix of its own is taken, and others are not.
-        (["**/*.opus"], ["deep/er/d.opus"]),
+        (["**/*.raw"], ["deep/er/d.raw"]),
         (["**/*.???"], ["a.wav", *sorted(FILES[3:6])]),
         # A name as it stands is nearer than a pattern.
         (["deep/take[1].wav"], ["deep/take[1].wav"]),
@@ -58,3 +58,54 @@ def test_a_pattern_that_matches_nothing_is_named(pattern, sounds):
     with pytest.raises(FileNotFoundError) as raised:
         corpora.list_files(["a.wav", pattern])
     assert str(raised.value) == f"{pattern}: no audio file matches"
+
+
+def found_below(folder):
+    return [
+        file.relative_to(folder).as_posix()
+        for file in corpora.audio_below(folder)
+    ]
+
+
+def test_links_to_folders_are_followed_but_not_in_a_ring(tmp_path):
+    for name in ("disk/dog/a.wav", "disk/dog/deep/b.wav", "sounds/rain/c.wav"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    sounds = tmp_path / "sounds"
+    (sounds / "dog").symlink_to(tmp_path / "disk/dog")
+    (sounds / "rain/up").symlink_to(sounds)
+    (sounds / "rain/here").symlink_to(".")
+    (sounds / "rain/gone.wav").symlink_to("nothing.wav")
+    assert found_below(sounds) == [
+        "dog/a.wav",
+        "dog/deep/b.wav",
+        "rain/c.wav",
+        "rain/gone.wav",
+    ]
+    (sounds / "rain/gone.wav").unlink()
+    found = corpora.read_folders(sounds)["train"]
+    assert found.vocabulary == ["dog", "rain"]
+    assert len(found) == 3
+
+
+def test_a_folder_that_may_not_be_read_is_told(sounds, tmp_path, monkeypatch):
+    scan = os.scandir
+
+    def refuse(folder):
+        if pathlib.Path(folder).name == "deep":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.warns(RuntimeWarning, match="deep: .* may not be read, and is"):
+        assert found_below(tmp_path) == ["a.wav", "b.FLAC"]
+
+
+def test_audio_of_other_suffixes_is_told(sounds, tmp_path):
+    for name in ("x/1.m4a", "x/2.M4A", "x/3.opus", "x/notes.txt"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    with pytest.warns(RuntimeWarning, match="passed over.*: 2 .m4a, 1 .opus$"):
+        assert len(found_below(tmp_path)) == 5

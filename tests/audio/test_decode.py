@@ -124,6 +124,31 @@ def test_truncated_extensible_stereo_wav(tmp_path):
     assert_refused(path, f"cut off after {COUNT - 503} samples")
 
 
+@pytest.mark.parametrize("suffix", ["aif", "aiff"])
+@pytest.mark.parametrize(
+    "subtype, width", [("PCM_16", 2), ("PCM_24", 3), ("FLOAT", 4)]
+)
+def test_truncated_aiff(tmp_path, suffix, subtype, width):
+    path = write(tmp_path / f"a.{suffix}", format="AIFF", subtype=subtype)
+    content = path.read_bytes()
+    assert len(decode.read_audio(path)[0]) == COUNT
+    # Samples are the last that it has, but for a byte that fills up.
+    end = content.rindex(b"SSND") + 16 + COUNT * width
+    cut(path, end - 503 * width)
+    assert_refused(path, f"cut off after {COUNT - 503} samples")
+    path.write_bytes(content[: end - 1])
+    assert_refused(path, f"cut off after {COUNT - 1} samples")
+
+
+def test_streamed_aiff_is_read_whole(tmp_path):
+    path = write(tmp_path / "a.aiff", format="AIFF", subtype="PCM_16")
+    content = bytearray(path.read_bytes())
+    start = content.rindex(b"SSND") + 4
+    content[start : start + 4] = b"\xff" * 4
+    path.write_bytes(content)
+    assert len(decode.read_audio(path)[0]) == COUNT
+
+
 def test_wav_cut_off_in_its_header(tmp_path):
     path = cut(write(tmp_path / "a.wav"), 23)
     assert_refused(path, "not readable as audio")

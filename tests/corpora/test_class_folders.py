@@ -117,6 +117,8 @@ def test_class_folders_that_are_named_as_splits(tmp_path):
             (["train/a/1.wav", "validation/a/2.wav"], "'train', 'validation'"),
             (["train/1.wav", "test/2.wav"], "need a folder per class"),
             (["val/a/1.wav", "test/a/2.wav"], "train must be there"),
+            (["Train/a/1.wav", "TEST/b/2.wav"], r"small.*\['TEST', 'Train'\]"),
+            (["training/a/1.wav", "testing/a/2.wav"], "be called train"),
             (["train/a/1.wav", "val/2.wav"], "val: .*beside them"),
             (["train/a/1.wav", "train/2.wav"], "train: .*beside them"),
             (["dog/1.wav", "Dog/2.wav"], "two spellings"),
@@ -128,6 +130,13 @@ def test_class_folders_that_are_named_as_splits(tmp_path):
         with pytest.raises(ValueError, match=message) as caught:
             corpora.read_folders(folder)
         assert str(folder) in str(caught.value)
+    # Classes, since one is none of a split, or has its clips at once.
+    for name, paths in (
+        ("c", ["Training/anna/1.wav", "whistle/ben/2.wav"]),
+        ("d", ["Train/1.wav", "Test/a/2.wav"]),
+    ):
+        touch(*(tmp_path / name / path for path in paths))
+        assert len(corpora.read_folders(tmp_path / name)["train"]) == 2
     touch(tmp_path / "b/train/a/1.wav", tmp_path / "b/val/a/1.txt")
     with pytest.raises(FileNotFoundError, match="val: no audio"):
         corpora.read_folders(tmp_path / "b")

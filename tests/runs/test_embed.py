@@ -215,6 +215,20 @@ def test_a_hostile_batch_runs_nothing(tmp_path):
     assert not (tmp_path / "made").exists()
 
 
+def test_images_behind_links_and_splits_of_other_names(tmp_path):
+    for name in ("disk/cat/1.png", "pictures/dog/2.png"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    (tmp_path / "pictures/cat").symlink_to(tmp_path / "disk/cat")
+    found = images.read_image_folders(tmp_path / "pictures")
+    assert sorted(found.labels) == ["cat", "dog"]
+    for name in ("Train/cat/1.png", "Test/dog/2.png"):
+        (tmp_path / "others" / name).parent.mkdir(parents=True)
+        (tmp_path / "others" / name).touch()
+    with pytest.raises(ValueError, match="must be called train, val, test"):
+        images.read_image_folders(tmp_path / "others")
+
+
 def test_bad_images_are_left_out_and_named(vit, rng, tmp_path, capsys):
     folder = tmp_path / "pictures"
     for split in ("train", "test"):
