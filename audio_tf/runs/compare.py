@@ -351,12 +351,15 @@ def begin(settings):
 
     Raises:
         ValueError: if the folder has rows of another setting, which is
-            named, or the corpus has no clips in the split.
+            named, or of the corpus as it was before files of it changed, or
+            the corpus has no clips in the split.
     """
     from audio_tf import attention
+    from audio_tf.runs import provenance, train_data
 
     training = settings.training()
-    clips = {split: len(corpus) for split, corpus in training.load().items()}
+    corpora = training.load()
+    clips = {split: len(corpus) for split, corpus in corpora.items()}
     if not clips.get(settings.score_split):
         raise ValueError(
             "--score-split must have clips. Received: "
@@ -376,6 +379,11 @@ def begin(settings):
     names = known - rows.begun(out)
     unused = {f"kwargs_by_attention.{name}" for name in names}
     rows.begin(out, asked, unused)
+    # Or rows that are finished would stand beside others of another corpus.
+    runs = rows.runs_in(out)
+    record = train_data.listed(training, corpora)[1] if runs else None
+    for run in runs:
+        provenance.check_corpus(run, record, later="test")
 
 
 def compare(settings):

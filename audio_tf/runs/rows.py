@@ -216,13 +216,22 @@ def begin(out, asked, unused=()):
     files.write_json(file, asked)
 
 
+def runs_in(out):
+    """Lists the folders of the trainings of a table that were begun.
+
+    Args:
+        out: `pathlib.Path` of the table's folder.
+    """
+    return sorted(file.parent for file in out.rglob("seed_*/config.json"))
+
+
 def begun(out):
     """Returns the set of the rows' names of which a training was begun.
 
     Args:
         out: `pathlib.Path` of the table's folder.
     """
-    return {run.parts[-3] for run in out.rglob("seed_*/config.json")}
+    return {run.parts[-2] for run in runs_in(out)}
 
 
 def differing(before, asked, unused, within=""):

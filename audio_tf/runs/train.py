@@ -291,10 +291,8 @@ def train(settings, out, share):
     keras.mixed_precision.set_global_policy(settings.precision)
     corpora = settings.load()
     found = leaks.of_sources(corpora)
-    corpora |= unlabelled.listed(settings, corpora["train"])
-    corpora |= noise.listed(settings, corpora["train"])
+    corpora, record = train_data.listed(settings, corpora)
     root, others = settings.file_root(), beside.roots(corpora)
-    record = provenance.corpus_record(corpora, root, others)
     # Before all is decoded.
     provenance.check_corpus(out, record, later="test")
     if (out / "last.keras").is_file():

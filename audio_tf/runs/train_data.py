@@ -4,8 +4,29 @@ import functools
 
 from audio_tf import data
 from audio_tf.data.shares import WHOLE
-from audio_tf.runs import hosts
+from audio_tf.runs import beside, hosts, noise, provenance, unlabelled
 from audio_tf.runs.settings import flag
+
+
+def listed(settings, corpora):
+    """Lists what is beside a corpus with its splits, and notes all files.
+
+    Args:
+        settings: `TrainSettings`.
+        corpora: dict of `Corpus` by split.
+
+    Returns:
+        Pair of a dict of `Corpus` by split and by name of `beside.BESIDE`, as
+        far as such clips are asked for, and of the `corpus_record` of it.
+    """
+    corpora = {
+        **corpora,
+        **unlabelled.listed(settings, corpora["train"]),
+        **noise.listed(settings, corpora["train"]),
+    }
+    return corpora, provenance.corpus_record(
+        corpora, settings.file_root(), beside.roots(corpora)
+    )
 
 
 def decode(settings, name, corpus, classifier, share):

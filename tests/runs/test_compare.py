@@ -24,6 +24,7 @@ from audio_tf.runs import (
     leaderboard,
     rows,
     train,
+    train_data,
 )
 
 
@@ -329,6 +330,30 @@ def test_a_folder_says_what_its_rows_were_made_with(config, tmp_path):
     config(epochs=77)
     with pytest.raises(ValueError, match=r"training\.epochs \(.*, now 77\)"):
         begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
+
+
+def test_rows_are_of_the_corpus_as_it_is_now(config, tmp_path):
+    out = tmp_path / "out"
+    settings = compare.CompareSettings(train_config=config.path, out=str(out))
+    compare.begin(settings)
+    run = out / "causal_no" / "xbox" / "seed_0"
+    run.mkdir(parents=True)
+    training = settings.training()
+    record = train_data.listed(training, training.load())[1]
+    record["left_out"] = {"0.wav": "longer than the model takes"}
+    (run / "config.json").write_text("{}")
+    (run / "corpus.json").write_text(json.dumps(record))
+    compare.begin(settings)
+    listed = tmp_path / "corpus" / "list.csv"
+    before = listed.read_text()
+    listed.write_text(before + "new.wav,a,train\n")
+    with pytest.raises(ValueError) as raised:
+        compare.begin(settings)
+    assert str(run) in str(raised.value)
+    assert "1 files ('new.wav') added, train" in str(raised.value)
+    listed.write_text(before.replace("0.wav,a,train", "0.wav,b,train"))
+    with pytest.raises(ValueError, match="labelled otherwise, train"):
+        compare.begin(settings)
 
 
 @pytest.mark.parametrize(
