@@ -89,9 +89,13 @@ def bootstrap(metric, targets, scores, unit=None):
         unit: int64 `(clips,)`, as `units` returns it; `None` for clips.
 
     Returns:
-        Pair of floats, or `None` if no draw has the figure.
+        Pair of floats, or `None` if no draw has the figure, or there is one
+        unit alone: all draws are that one, which tells nothing of others. A
+        share of 0 or 1 has its interval of one unit, too.
     """
     unit = np.arange(len(targets)) if unit is None else unit
+    if not metric.is_share and unit.max() == 0:
+        return None
     if metric.weighted is not None:
         found = np.concatenate(
             [

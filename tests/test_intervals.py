@@ -97,6 +97,16 @@ def test_a_share_that_never_varies_has_an_interval():
             np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
+def test_one_clip_has_no_interval_but_of_a_share():
+    targets, scores = np.array([[1, 0]]), np.array([[0.9, 0.2]])
+    for name in metrics.METRICS:
+        found = intervals.bootstrap(metrics.METRICS[name], targets, scores)
+        if name == "accuracy":
+            assert found == intervals.wilson(1.0, 1)
+        else:
+            assert found is None
+
+
 def test_draws_whose_figure_is_infinite_count():
     """The ends of d' are those of the area below ROC, of which it is told."""
     targets = np.eye(2, dtype=np.int64)[[0, 1] * 12]

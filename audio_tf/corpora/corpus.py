@@ -70,9 +70,15 @@ class Corpus:
         """Checks that something can be learned from the clips.
 
         Raises:
-            ValueError: if all clips have one and the same label and no other.
+            ValueError: if all clips have one and the same label and no other,
+                or none has any.
         """
         found = {label for labels in self.labels for label in labels}
+        if not found:
+            raise ValueError(
+                "Training needs clips with labels in the split `train`. "
+                f"Received: {len(self)} clips, none with a label"
+            )
         if len(found) == 1 and self.has_one_label():
             raise ValueError(
                 "Training needs clips of two labels, or some without the one "

@@ -2,7 +2,7 @@
 
 import functools
 
-from audio_tf import data
+from audio_tf import data, metrics
 from audio_tf.data.shares import WHOLE
 from audio_tf.runs import beside, hosts, noise, provenance, unlabelled
 from audio_tf.runs.settings import flag
@@ -65,7 +65,8 @@ def load_chunks(settings, corpora, classifier, share=WHOLE):
         of the reason by path of each file that was left out.
 
     Raises:
-        ValueError: if a figure is monitored and there is no validation split.
+        ValueError: if a figure is monitored and there is no validation split,
+            or that split cannot tell epochs apart by it.
     """
     chunks, failures = {}, {}
     for split, corpus in corpora.items():
@@ -80,6 +81,8 @@ def load_chunks(settings, corpora, classifier, share=WHOLE):
             f"{split}: {len(clips)} clips, {len(chunks[split])} chunks, "
             f"{chunks[split].silent} silent ones left out"
         )
+    tell_of_missing(chunks["train"])
+    check_monitor(settings, chunks)
     needed = {"monitor", "patience"} & settings.given
     if settings.schedule == "plateau":
         needed.add("schedule")
@@ -90,3 +93,51 @@ def load_chunks(settings, corpora, classifier, share=WHOLE):
                 f"{getattr(settings, name)}, splits {list(chunks)}"
             )
     return chunks, failures
+
+
+def tell_of_missing(chunks):
+    """Prints which labels no clip of training has, since none is learned.
+
+    Args:
+        chunks: `Chunks` of training.
+    """
+    labels = chunks.clips.corpus.vocabulary
+    missing = [
+        label
+        for label, there in zip(labels, chunks.targets.any(axis=0), strict=True)
+        if not there
+    ]
+    if missing:
+        print(
+            f"train: no clip has {provenance.shown(missing)}, which a model "
+            f"of {len(labels)} labels cannot learn so"
+        )
+
+
+def check_monitor(settings, chunks):
+    """Checks that the figure of the best epoch depends on what a model says.
+
+    Mean average precision is 1 where each label is in all clips or in none,
+    as in a validation split of one clip: the first epoch would be the best.
+
+    Args:
+        settings: `TrainSettings`.
+        chunks: dict of `Chunks` by split.
+
+    Raises:
+        ValueError: if it does not.
+    """
+    metric = metrics.METRICS.get(settings.monitor.removeprefix("val_"))
+    if metric is None or "val" not in chunks:
+        return
+    targets = chunks["val"].targets.astype("int64")
+    right, wrong = targets.astype("float64"), 1.0 - targets
+    if metric.extended(targets, right) == metric.extended(targets, wrong):
+        labels = chunks["val"].clips.corpus.vocabulary
+        found = [labels[column] for column in targets.any(axis=0).nonzero()[0]]
+        raise ValueError(
+            f"--monitor {settings.monitor} must tell epochs apart, and on this "
+            "validation split it is the same whatever a model answers; "
+            f"--monitor val_loss is not. Received: {len(targets)} clips, "
+            f"labelled {provenance.shown(found)}"
+        )

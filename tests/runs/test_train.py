@@ -1,5 +1,6 @@
 """Training and evaluation, on corpora of seconds."""
 
+import contextlib
 import csv
 import importlib
 import json
@@ -323,6 +324,41 @@ def test_figures_of_validation_need_its_split(corpus, tmp_path):
         (name,) = options
         with pytest.raises(ValueError, match=f"--{name} needs a validation"):
             train_data.load_chunks(settings, corpora, classifier)
+
+
+def test_a_figure_that_no_model_can_change_chooses_no_epoch(corpus, tmp_path):
+    """One clip of validation has a mean average precision of 1, always."""
+    settings, classifier, _ = built(corpus, tmp_path)
+    for rows in ([0], [0, 2]):
+        corpora = settings.load()
+        corpora["val"] = corpora["val"].select(rows)
+        with pytest.raises(ValueError, match="--monitor val_mAP must tell"):
+            train_data.load_chunks(settings, corpora, classifier)
+    corpora["val"] = settings.load()["val"].select([0])
+    for monitor, fits in (
+        ("val_loss", True),
+        ("val_accuracy", True),
+        ("val_lwlrap", True),
+        ("val_d_prime", False),
+        ("val_pr_auc_macro", False),
+    ):
+        settings.monitor = monitor
+        with contextlib.ExitStack() as context:
+            if not fits:
+                message = f"{monitor} must tell .*: 1 clips, labelled 'low'"
+                context.enter_context(pytest.raises(ValueError, match=message))
+            train_data.load_chunks(settings, corpora, classifier)
+
+
+def test_a_label_that_no_clip_of_training_has_is_told(corpus, tmp_path, capsys):
+    settings, classifier, chunks = built(corpus, tmp_path)
+    assert "no clip has" not in capsys.readouterr().out
+    corpora = settings.load()
+    rows = [row for row in range(len(corpora["train"])) if row % 2 == 0]
+    corpora["train"] = corpora["train"].select(rows)
+    train_data.load_chunks(settings, corpora, classifier)
+    said = capsys.readouterr().out
+    assert "train: no clip has 'high', which a model of 2 labels" in said
 
 
 def test_the_rate_of_a_plateau_is_that_of_training(
@@ -1191,6 +1227,12 @@ def test_one_label_alone_is_nothing_to_learn(refusal, tmp_path):
     order.write_text("bark\nmeow\n")
     line = refusal("train", *source, "--vocabulary", order)
     assert "'bark' of all 10 clips of training" in line
+    for split, clips in (("test", 0), ("train", 2)):
+        listed.write_text(
+            f"filename,labels,split\na.wav,,{split}\nb.wav,,{split}\n"
+        )
+        line = refusal("train", *source, "--vocabulary", order)
+        assert f"Received: {clips} clips, none with a label" in line
     # Where a clip lacks it, it can be told.
     corpus = Corpus(["a.wav", "b.wav"], [["bark"], []], ["bark"])
     settings = TrainSettings(model_kwargs=json.loads(TINY_MEL))
