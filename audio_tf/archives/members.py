@@ -15,7 +15,7 @@ import zipfile
 import zlib
 
 from audio_tf.archives import places
-from audio_tf.audio.audio_files import AUDIO_SUFFIXES
+from audio_tf.audio.audio_files import AUDIO_SUFFIXES, OF_MACOS
 
 # How the content of a file is unpacked, by the bytes that it begins with.
 PACKERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
@@ -116,7 +116,7 @@ def is_audio(name):
     in a folder of their own, in a tar under its name behind `._`.
     """
     path = pathlib.PurePosixPath(name)
-    attributes = "__MACOSX" in path.parts[:1] or path.name.startswith("._")
+    attributes = OF_MACOS in path.parts[:1] or path.name.startswith("._")
     return path.suffix.lower() in AUDIO_SUFFIXES and not attributes
 
 

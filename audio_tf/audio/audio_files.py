@@ -9,6 +9,9 @@ import warnings
 from audio_tf.audio import packed
 
 AUDIO_SUFFIXES = {".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff"}
+# What macOS adds to an archive: a file for each, of the same name and no audio.
+# Unpacked, it would be a class beside the others.
+OF_MACOS = "__MACOSX"
 # Of audio, too, and not looked for in folders: nobody should find out by a
 # class that is missing.
 OTHER_SUFFIXES = {
@@ -60,7 +63,8 @@ def files_below(folder, above=()):
     """Lists the files in a folder and in all below it, links among these.
 
     `pathlib.Path.rglob` follows no link to a folder: a class that lies on
-    another disk would be missing, without a word.
+    another disk would be missing, without a word. What macOS adds to archives
+    is passed over.
 
     Args:
         folder: path of the folder.
@@ -85,7 +89,8 @@ def files_below(folder, above=()):
         return
     for entry in entries:
         if entry.is_dir():
-            yield from files_below(entry.path, (*above, identity))
+            if entry.name != OF_MACOS:
+                yield from files_below(entry.path, (*above, identity))
         else:
             yield pathlib.Path(entry.path)
 

@@ -20,6 +20,15 @@ STREAMING_SIZES = {
     0xFFFFF000,
 }
 
+# The chunk that has the samples, and the order of bytes in the sizes of chunks,
+# by the first bytes of a WAV or AIFF file.
+CONTAINERS = {
+    b"RIFF": (b"data", "little"),
+    b"RF64": (b"data", "little"),
+    b"RIFX": (b"data", "big"),
+    b"FORM": (b"SSND", "big"),
+}
+
 # Where RF64, a WAV of more than 4 GiB, has the chunk of its true sizes.
 WIDE_SIZES = 12
 
@@ -260,8 +269,9 @@ def check_samples(path, audio):
 def inspect_container(path, file):
     """Looks for faults that libsndfile passes over in some kinds of files.
 
-    It reads as much of a cut WAV, AIFF or Ogg as is there, and nothing of a
-    WAV whose writer left the size of the data at 0.
+    It reads as much of a cut WAV, AIFF or Ogg as is there, the beginning of
+    one so long that its sizes have begun again at 0, and nothing of a WAV
+    whose writer left the size of the data at 0.
 
     Args:
         path: the file's name, for messages.
@@ -270,24 +280,26 @@ def inspect_container(path, file):
     Returns:
         Pair of a bool, whether the file is complete, and the content to read
         in its place, an `io.BytesIO`, or `None` for the file itself.
+
+    Raises:
+        AudioError: if it is longer than its header can say.
     """
     magic = file.read(4)
     if magic == b"OggS":
         return ogg_has_its_end(file), None
-    if magic == b"FORM":
-        return aiff_has_its_end(file), None
-    if magic not in (b"RIFF", b"RF64"):
+    if magic not in CONTAINERS:
         return True, None
-    data = find_wav_data(file)
-    if data is None:
+    samples = find_samples(file, *CONTAINERS[magic])
+    if samples is None:
         return True, None
-    start, promised, there = data
+    start, promised, there = samples
     wide = find_wide_size(file) if magic == b"RF64" else None
     if wide is not None:
         return wide <= there, None
-    if promised == 0 and there > 0 and not is_chunks(file, start):
-        if there >= 2**32:
-            raise AudioError(path, "longer than a RIFF file can be")
+    is_zero = promised == 0 and CONTAINERS[magic] == CONTAINERS[b"RIFF"]
+    if there >= 2**32 and (is_zero or promised not in STREAMING_SIZES):
+        raise AudioError(path, "longer than the header of its format can say")
+    if is_zero and there > 0 and not is_chunks(file, start):
         file.seek(0)
         content = bytearray(file.read())
         content[start - 4 : start] = b"\xff" * 4
@@ -307,23 +319,13 @@ def ogg_has_its_end(file):
     return len(sizes) == page[26] and len(page) >= 27 + len(sizes) + sum(sizes)
 
 
-def aiff_has_its_end(file):
-    """Returns whether an open AIFF file has all samples that it promises."""
-    end = file.seek(0, os.SEEK_END)
-    for name, start, size in chunks_from(file, 12, "big"):
-        if name == b"SSND":
-            return start + size <= end or size in STREAMING_SIZES
-    return True
-
-
 def chunks_from(file, place, order="little"):
     """Yields name, start and size of `MAX_CHUNKS` chunks from `place`.
 
     Args:
         file: the file, open for reading bytes.
         place: int, the byte that the first chunk begins at.
-        order: str, the order of bytes in a size: that of RIFF is `"little"`,
-            that of AIFF `"big"`.
+        order: str, the order of bytes in a size, `"little"` or `"big"`.
     """
     for _ in range(MAX_CHUNKS):
         file.seek(place)
@@ -335,17 +337,22 @@ def chunks_from(file, place, order="little"):
         place += 8 + size + size % 2
 
 
-def find_wav_data(file):
-    """Finds the data chunk of an open WAV file.
+def find_samples(file, wanted, order):
+    """Finds the samples of an open WAV or AIFF file.
+
+    Args:
+        file: the file, open for reading bytes.
+        wanted: bytes, the name of the chunk that has them.
+        order: str, the order of bytes in the sizes of chunks.
 
     Returns:
-        Triple of int: the byte that its content starts at, the bytes that its
-        header promises, and the bytes that are there; `None` if there is no
-        such chunk.
+        Triple of int: the byte that the chunk's content starts at, the bytes
+        that its header promises, and the bytes that are there; `None` if
+        there is no such chunk.
     """
     end = file.seek(0, os.SEEK_END)
-    for name, start, size in chunks_from(file, 12):
-        if name == b"data":
+    for name, start, size in chunks_from(file, 12, order):
+        if name == wanted:
             return start, size, end - start
     return None
 

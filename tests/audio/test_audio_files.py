@@ -89,6 +89,15 @@ def test_links_to_folders_are_followed_but_not_in_a_ring(tmp_path):
     assert len(found) == 3
 
 
+def test_what_macos_adds_to_an_archive_is_no_class(tmp_path):
+    for name in ("dog/a.wav", "rain/b.wav", "__MACOSX/dog/._a.wav"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True)
+        file.touch()
+    found = corpora.read_folders(tmp_path)["train"]
+    assert found.vocabulary == ["dog", "rain"] and len(found) == 2
+
+
 def test_a_folder_that_may_not_be_read_is_told(sounds, tmp_path, monkeypatch):
     scan = os.scandir
 

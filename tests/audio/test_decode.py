@@ -140,6 +140,23 @@ def test_truncated_aiff(tmp_path, suffix, subtype, width):
     assert_refused(path, f"cut off after {COUNT - 1} samples")
 
 
+def test_truncated_wav_of_the_other_order_of_bytes(tmp_path):
+    path = tmp_path / "a.wav"
+    soundfile.write(path, noise(COUNT), 8_000, subtype="PCM_16", endian="BIG")
+    assert path.read_bytes()[:4] == b"RIFX"
+    assert len(decode.read_audio(path)[0]) == COUNT
+    cut(path, -503 * 2)
+    assert_refused(path, f"cut off after {COUNT - 503} samples")
+
+
+@pytest.mark.parametrize("suffix", ["wav", "aiff"])
+def test_more_than_a_header_can_say_is_not_read_in_part(tmp_path, suffix):
+    """A recorder that goes on for hours counts bytes from 0 again."""
+    path = write(tmp_path / f"a.{suffix}", subtype="PCM_16")
+    os.truncate(path, path.stat().st_size + 2**32)
+    assert_refused(path, "longer than the header of its format can say")
+
+
 def test_streamed_aiff_is_read_whole(tmp_path):
     path = write(tmp_path / "a.aiff", format="AIFF", subtype="PCM_16")
     content = bytearray(path.read_bytes())
