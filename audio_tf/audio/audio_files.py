@@ -96,7 +96,7 @@ def files_below(folder, above=()):
 
 
 def warn_of_others(folder, found):
-    """Warns of files of audio that are passed over for their suffix.
+    """Gives a warning that counts audio passed over for its suffix.
 
     Args:
         folder: path of the folder, for the message.

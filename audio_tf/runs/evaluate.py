@@ -173,13 +173,16 @@ def trained_on(settings, origin):
     return found["train"].files, same
 
 
-def check_by_name(settings, corpus, files, complete):
+def check_by_name(settings, corpus, files, complete, marks=None):
     """Checks that a model was not trained on the clips that it is scored on.
 
     Args:
         settings: `ReportSettings`.
         corpus: `Corpus` of the split.
         files, complete: pair that `trained_on` has returned.
+        marks: array that `heard.read` has returned, or `None`. With them,
+            names count only if they surely are those of the training: another
+            corpus of the same layout may be split alike.
 
     Returns:
         Int, how many clips of the split the training had, or `None` if that
@@ -188,7 +191,7 @@ def check_by_name(settings, corpus, files, complete):
     Raises:
         ValueError: as `check_unheard`.
     """
-    if files is None:
+    if files is None or (marks is not None and not complete):
         return None
     known = set(map(file_identity, files))
     found = [file for file in corpus.files if file_identity(file) in known]
@@ -230,8 +233,10 @@ def run(settings):
     corpus = corpora[settings.split]
     origin = read_provenance(settings.model) or {}
     # Before hours of decoding; the samples tell more.
-    known = check_by_name(settings, corpus, *trained_on(settings, origin))
     marks = heard.read(settings.model)
+    known = check_by_name(
+        settings, corpus, *trained_on(settings, origin), marks
+    )
     chunks, order = decode_split(
         classifier, corpus, settings.split, settings.prepare_arguments()
     )

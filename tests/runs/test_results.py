@@ -212,6 +212,32 @@ def test_splits_of_a_run_that_drew_them_by_its_only_seed(tmp_path):
     assert trained_on(seed=0, corpus_seed=5) == drawn(5)
 
 
+def test_names_of_another_corpus_are_not_what_a_model_has_heard(tmp_path):
+    """One's own recordings, of the layout that the model was trained in."""
+    rows = "".join(f"{number}.wav,{'ab'[number % 2]}\n" for number in range(40))
+    path = write_csv(tmp_path, f"filename,labels\n{rows}", "mine.csv")
+    origin = {
+        "settings": {"dataset": "csv", "corpus_seed": 5, "seed": 0},
+        "given": ["corpus_seed", "dataset"],
+        "corpus": {"train": {"files": 32, "sha256": "of others"}},
+    }
+    settings = evaluate.EvaluateSettings(dataset="csv", data_dir=str(path))
+    corpus = settings.load()["test"]
+    found = evaluate.trained_on(settings, origin)
+    marks = np.zeros(3, np.uint64)
+    assert evaluate.check_by_name(settings, corpus, *found, marks) is None
+    # Of an older model, nothing but names is known.
+    with pytest.raises(ValueError, match="was trained on . of the 4 clips"):
+        evaluate.check_by_name(settings, corpus, *found)
+    record = provenance.corpus_record(
+        {"train": corpora.load_corpus("csv", path, seed=5)["train"]}, tmp_path
+    )
+    origin["corpus"] = provenance.corpus_facts(record)
+    found = evaluate.trained_on(settings, origin)
+    with pytest.raises(ValueError, match="was trained on . of the 4 clips"):
+        evaluate.check_by_name(settings, corpus, *found, marks)
+
+
 def test_marks_tell_what_a_model_has_heard(tmp_path):
     rng = np.random.default_rng(4)
     sounds = [0.1 * rng.standard_normal(size) for size in (700, 700, 900)]
