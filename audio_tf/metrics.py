@@ -1,7 +1,8 @@
 """Figures of merit for multi-label scores: one table, `METRICS`, by name.
 
 `targets` is 0 or 1 and `scores` any finite real number, both
-`(clips, classes)`; a higher score means more likely. A figure that the data
+`(clips, classes)`, or it is a `ValueError`; a higher score means more likely.
+A figure that the data
 leave undefined is `None`, so that a report is valid JSON. All but lwlrap and
 accuracy are computed by scikit-learn.
 """
@@ -44,7 +45,7 @@ def average_precision_per_class(targets, scores):
         >>> metrics.average_precision_per_class(targets, scores).tolist()
         [1.0, 1.0]
     """
-    targets, scores = _validated(targets, scores)
+    targets, scores = validated(targets, scores)
     return _per_class(
         sklearn_metrics.average_precision_score,
         targets,
@@ -78,6 +79,7 @@ def roc_auc(targets, scores):
         >>> round(metrics.roc_auc(targets, scores), 3)
         0.875
     """
+    targets, scores = validated(targets, scores)
     has_both = targets.any(axis=0) & ~targets.all(axis=0)
     return _mean(
         _per_class(sklearn_metrics.roc_auc_score, targets, scores, has_both)
@@ -135,6 +137,7 @@ def lwlrap(targets, scores):
         >>> round(metrics.lwlrap(targets, scores), 3)
         0.889
     """
+    targets, scores = validated(targets, scores)
     if not targets.any():
         return None
     order = np.argsort(scores, axis=1, kind="stable")[:, ::-1]
@@ -154,6 +157,7 @@ def pr_auc_micro(targets, scores):
         >>> metrics.pr_auc_micro(targets, scores)
         1.0
     """
+    targets, scores = validated(targets, scores)
     return _pr_auc(targets.ravel(), scores.ravel()) if targets.any() else None
 
 
@@ -168,6 +172,7 @@ def pr_auc_macro(targets, scores):
         >>> metrics.pr_auc_macro(targets, scores)
         1.0
     """
+    targets, scores = validated(targets, scores)
     return _mean(_per_class(_pr_auc, targets, scores, targets.any(axis=0)))
 
 
@@ -227,7 +232,7 @@ def confusion(targets, scores):
         >>> metrics.confusion(targets, scores).tolist()
         [[1, 1], [0, 1]]
     """
-    targets, scores = _validated(targets, scores)
+    targets, scores = validated(targets, scores)
     if not one_label_each(targets):
         raise ValueError(
             "Each clip must have exactly one label. Received: from "
@@ -253,6 +258,7 @@ def accuracy(targets, scores):
         >>> metrics.accuracy(targets, scores)
         0.75
     """
+    targets, scores = validated(targets, scores)
     if not one_label_each(targets):
         return None
     return float(np.mean(scores.argmax(axis=1) == targets.argmax(axis=1)))
@@ -424,7 +430,7 @@ def evaluate(targets, scores, labels):
         >>> report["mAP"], report["per_class"]["dog"]["positives"]
         (1.0, 2)
     """
-    targets, scores = _validated(targets, scores)
+    targets, scores = validated(targets, scores)
     labels = [str(label) for label in labels]
     if len(labels) != targets.shape[1] or len(set(labels)) != len(labels):
         raise ValueError(
@@ -516,8 +522,12 @@ def _pr_auc(targets, scores):
     return float(sklearn_metrics.auc(recall, precision))
 
 
-def _validated(targets, scores):
-    """`targets` as int64 and `scores` as float64, or a `ValueError`."""
+def validated(targets, scores):
+    """Returns `targets` as int64 and `scores` as float64.
+
+    Raises:
+        ValueError: if their shapes differ, or values are not as they must be.
+    """
     scores = validated_scores(scores)
     targets = np.asarray(targets)
     if targets.shape != scores.shape:

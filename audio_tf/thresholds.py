@@ -8,6 +8,8 @@ thresholds but what is given them.
 import numpy as np
 from sklearn import metrics as sklearn_metrics
 
+from audio_tf import metrics
+
 
 def calibrate(targets, scores, labels):
     """Finds the threshold of each class with the highest F1 on some clips.
@@ -22,15 +24,20 @@ def calibrate(targets, scores, labels):
 
     Returns:
         Dict by label of a float; `None` for a class that no clip has.
+
+    Raises:
+        ValueError: if a shape or a value is not as above, or there is not one
+            label for each class.
     """
+    targets, scores = of_labels(targets, scores, labels)
     found = {}
     for index, label in enumerate(labels):
-        truth = np.asarray(targets)[:, index] > 0
+        truth = targets[:, index] > 0
         if not truth.any():
             found[label] = None
             continue
-        column = np.sort(np.asarray(scores, "float64")[:, index])
-        right = np.sort(np.asarray(scores, "float64")[truth, index])
+        column = np.sort(scores[:, index])
+        right = np.sort(scores[truth, index])
         candidates = np.unique(column)
         said = len(column) - np.searchsorted(column, candidates)
         hits = len(right) - np.searchsorted(right, candidates)
@@ -57,7 +64,11 @@ def evaluate(targets, scores, thresholds):
         none; `f1_micro`, of all their pairs of a clip and a label;
         `classes_without_threshold`, a list of labels; and `per_class`, by
         label the `threshold`, `precision`, `recall` and `f1`.
+
+    Raises:
+        ValueError: as `calibrate`.
     """
+    targets, scores = of_labels(targets, scores, thresholds)
     used = [
         index
         for index, value in enumerate(thresholds.values())
@@ -74,9 +85,9 @@ def evaluate(targets, scores, thresholds):
     }
     if not used:
         return result
-    truth = np.asarray(targets, "int64")[:, used]
+    truth = targets[:, used]
     values = np.array([thresholds[labels[index]] for index in used])
-    found = (np.asarray(scores, "float64")[:, used] >= values).astype("int64")
+    found = (scores[:, used] >= values).astype("int64")
     precision, recall, f1, _ = sklearn_metrics.precision_recall_fscore_support(
         truth.T.reshape(-1),
         found.T.reshape(-1),
@@ -104,3 +115,18 @@ def evaluate(targets, scores, thresholds):
     if defined:
         result["f1_macro"] = float(np.mean(defined))
     return result
+
+
+def of_labels(targets, scores, labels):
+    """Returns targets and scores as `metrics.validated` does, of such classes.
+
+    Raises:
+        ValueError: as there, or if there is not one label for each class.
+    """
+    targets, scores = metrics.validated(targets, scores)
+    if len(labels) != targets.shape[1]:
+        raise ValueError(
+            "There must be one label for each class. "
+            f"Received: {len(labels)} labels, {targets.shape[1]} classes"
+        )
+    return targets, scores

@@ -291,6 +291,19 @@ def test_accuracy_only_with_one_label_per_clip():
     assert metrics.evaluate(two, scores, "abc")["accuracy"] is None
 
 
+@pytest.mark.parametrize("name", metrics.METRICS)
+def test_each_figure_refuses_what_is_not_scored(name):
+    """A bad file has NaN of `predict`, which has no rank."""
+    targets, scores = np.eye(3, dtype=int), np.eye(3) / 2
+    figure = metrics.METRICS[name].figure
+    assert figure(targets.tolist(), scores.tolist()) in (1.0, None)
+    with pytest.raises(ValueError, match="same shape"):
+        figure(targets, scores[:, :2])
+    scores[1] = np.nan
+    with pytest.raises(ValueError, match="`scores` must be finite"):
+        figure(targets, scores)
+
+
 def test_clip_scores_are_means_over_chunks():
     chunks = [[1.0, 10.0], [2.0, 20.0], [6.0, 0.0], [3.0, 60.0]]
     means = metrics.clip_scores(chunks, [2, 0, 2, 1], 3)

@@ -67,6 +67,26 @@ def test_classes_that_are_nowhere_do_not_count(clips):
     assert nothing["f1_macro"] is None and nothing["per_class"] == {}
 
 
+def test_clips_and_classes_that_are_not_scored_are_refused(clips):
+    """A bad file has NaN of `predict`, below which no score would lie."""
+    targets, scores = clips
+    given = dict.fromkeys(LABELS, 0.5)
+    for call in (
+        lambda *clips, labels=LABELS: thresholds.calibrate(*clips, labels),
+        lambda *clips, labels=LABELS: thresholds.evaluate(
+            *clips, {label: given[label] for label in labels}
+        ),
+    ):
+        with pytest.raises(ValueError, match="3 labels, 4 classes"):
+            call(targets, scores, labels=LABELS[:3])
+        with pytest.raises(ValueError, match="must be 0 or 1"):
+            call(targets / 2, scores)
+        bad = scores.copy()
+        bad[7] = np.nan
+        with pytest.raises(ValueError, match="`scores` must be finite"):
+            call(targets, bad)
+
+
 def test_of_thresholds_as_good_the_highest_is_exactly_that():
     """F1 of 0.5 and of 0.1 is 2/3 each, but for rounding."""
     targets = [1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 0, 1, 0, 0, 1, 1, 0]
