@@ -48,7 +48,8 @@ def complete(inputs, takes):
         takes: `"waveform"` or `"features"`.
 
     Returns:
-        Dict of `takes` and `lengths`, int32 or `None`.
+        Dict of `takes` and `lengths`, int32 or, where all is real, `None`,
+        which is no input of a symbolic call.
 
     Raises:
         ValueError: if a dict lacks what the model takes, has both `lengths`
@@ -93,7 +94,23 @@ def complete(inputs, takes):
     if lengths is not None and is_numpy(x) != is_numpy(lengths):
         # Keras takes no mixture of arrays and tensors.
         x, lengths = map(ops.convert_to_tensor, (x, lengths))
+    if lengths is None and isinstance(x, keras.KerasTensor):
+        lengths = symbolic_lengths(x)
     return {takes: x, "lengths": lengths}
+
+
+def symbolic_lengths(x):
+    """Returns lengths of symbolic clips all of which is real, int32 `(batch,)`.
+
+    Within another functional model, Keras lets no optional input be absent.
+
+    Args:
+        x: `keras.KerasTensor` `(batch, time, ...)`.
+    """
+    real = ops.cast(ops.ones_like(x), "int32")
+    if len(x.shape) == 3:
+        real = ops.max(real, axis=2)
+    return ops.sum(real, axis=1)
 
 
 def as_array(x):

@@ -111,6 +111,25 @@ def test_config_is_complete_and_survives(name):
     assert json.loads(json.dumps(again.get_config())) == config
 
 
+@all_backbones
+def test_a_model_is_a_layer_of_others(name, rng):
+    """Keras' functional models hand on no input that is absent."""
+    backbone = built(name)
+    x, lengths = batch(backbone, rng)
+    inputs = keras.Input(x.shape[1:])
+    outer = keras.Model(inputs, backbone(inputs)["sequence_output"])
+    expected, _ = frames_of(backbone, x)
+    found = keras.ops.convert_to_numpy(outer(x))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+    inputs = [inputs, keras.Input((), dtype="int32")]
+    outputs = backbone(given(backbone, *inputs))
+    outer = keras.Model(inputs, outputs["sequence_output"])
+    expected, mask = frames_of(backbone, x, lengths)
+    found = keras.ops.convert_to_numpy(outer([x, lengths]))
+    np.testing.assert_allclose(found[mask], expected[mask], atol=1e-5)
+
+
 @every_backbone
 def test_no_argument_is_ignored(name):
     """Unknown ones are named with the nearest, in whatever way they come."""

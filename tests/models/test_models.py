@@ -606,6 +606,22 @@ def test_an_int8_classifier_loads_again(rng, tmp_path):
     assert renewed.output_dense.quantization_mode is None
 
 
+def test_a_classifier_within_others_is_saved(rng, tmp_path):
+    model, x = classifier(num_classes=3), waveform(rng)
+    inputs = keras.Input((None,))
+    for number, outer in enumerate(
+        (
+            keras.Sequential([keras.Input((131,)), model]),
+            keras.Model(inputs, keras.layers.Dense(2)(model(inputs))),
+        )
+    ):
+        outer.compile(keras.optimizers.SGD(0.1), "mse")
+        tiny.eager(outer).fit(x, np.ones((3, 3 - number)), verbose=0)
+        outer.save(tmp_path / "outer.keras")
+        loaded = keras.saving.load_model(tmp_path / "outer.keras")
+        np.testing.assert_allclose(loaded(x), outer(x), atol=1e-6)
+
+
 def test_clones_score_alike(rng):
     model, x = built("pooled"), waveform(rng)
     clone = keras.models.clone_model(model)
