@@ -416,7 +416,46 @@ def layers_within(model):
     return list(model._flatten_layers(include_self=False))
 
 
-class QuietQuantization:
+class TracedAnew:
+    """Mixin of a model that is traced anew once layers have got other weights.
+
+    Keras does so for the model alone that is quantised or compiled. TensorFlow
+    would go on with the old weights in a model around it and in one within it,
+    and in one whose layers have got LoRA weights.
+    """
+
+    # How often a model has got other weights, and before the tracing of each
+    # function.
+    _changes = 0
+    _changes_of_training = 0
+    _changes_of_test = 0
+    _changes_of_prediction = 0
+
+    @staticmethod
+    def note_other_weights():
+        """Notes that layers of a model have got other weights."""
+        TracedAnew._changes += 1
+
+    def make_train_function(self, force=False):
+        """Makes a step of training, anew where weights are others."""
+        force = force or self._changes_of_training != self._changes
+        self._changes_of_training = self._changes
+        return super().make_train_function(force)
+
+    def make_test_function(self, force=False):
+        """Makes a step of evaluation, anew where weights are others."""
+        force = force or self._changes_of_test != self._changes
+        self._changes_of_test = self._changes
+        return super().make_test_function(force)
+
+    def make_predict_function(self, force=False):
+        """Makes a step of prediction, anew where weights are others."""
+        force = force or self._changes_of_prediction != self._changes
+        self._changes_of_prediction = self._changes
+        return super().make_predict_function(force)
+
+
+class QuietQuantization(TracedAnew):
     """Mixin of a model that quantises without a warning for each other layer.
 
     Keras warns of each layer that has nothing to be quantised, such as a
@@ -434,6 +473,7 @@ class QuietQuantization:
                 "ignore", "Layer .* does not have a `quantize` method"
             )
             super().quantize(*args, **kwargs)
+        self.note_other_weights()
         policies = [layer.dtype_policy for layer in layers_within(self)]
         if not any(policy.quantization_mode for policy in policies):
             raise ValueError(

@@ -216,6 +216,7 @@ class AudioBackbone(
                 f"Received: target_layer_names={target_layer_names}"
             )
         super().enable_lora(rank, target_layer_names)
+        self.note_other_weights()
 
     @property
     def streams(self):

@@ -359,6 +359,53 @@ def test_an_embedding_is_what_the_head_scores(clips, classifier):
         np.testing.assert_allclose(each["embedding"], expected, atol=1e-5)
 
 
+def with_lora(classifier):
+    classifier.backbone.enable_lora(2)
+    rng = np.random.default_rng(0)
+    for block in classifier.backbone.blocks:
+        for dense in (block.attention.query_dense, block.attention.value_dense):
+            dense.lora_kernel_b.assign(rng.normal(size=(2, 10)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda classifier: classifier.quantize("int8"),
+        lambda classifier: classifier.backbone.quantize("int8"),
+        with_lora,
+    ],
+    ids=["quantized", "backbone_quantized", "lora"],
+)
+def test_answers_are_those_of_the_weights_that_layers_have_got(change, rng):
+    """Keras traces the model anew that it changes, not those beside it."""
+    keras.utils.set_random_seed(1)
+    classifier = AudioClassifier(tiny.backbone(), num_classes=3, chunk_s=None)
+    audio = rng.uniform(-0.5, 0.5, 700).astype("float32")
+
+    def answers():
+        embedding = classifier.embed((audio, RATE_HZ))["embedding"]
+        scores = classifier.classify((audio, RATE_HZ), top=None)["scores"]
+        scores = [scores[str(index)] for index in range(3)]
+        return embedding, classifier.predict(audio[None], verbose=0)[0], scores
+
+    before = answers()
+    classifier.evaluate(audio[None], np.eye(3)[:1], verbose=0)
+    change(classifier)
+    after = answers()
+    frames = classifier.backbone(audio[None])
+    pooled = classifier.pooler(
+        frames["sequence_output"], mask=frames["frame_mask"]
+    )
+    called = keras.ops.convert_to_numpy(classifier(audio[None]))
+    expected = keras.ops.convert_to_numpy(pooled)[0], called[0], called[0]
+    for old, new, found in zip(before, after, expected, strict=True):
+        np.testing.assert_allclose(new, found, atol=1e-5)
+        assert np.abs(np.subtract(new, old)).max() > 1e-4
+    loss = classifier.evaluate(audio[None], np.eye(3)[:1], verbose=0)
+    error = np.abs(called - np.eye(3)[:1])
+    assert loss == pytest.approx(np.mean(error**2) / 2, rel=1e-4)  # Huber's
+
+
 @pytest.mark.parametrize(
     "chunk_s, hop_s", [(0.25, None), (0.25, 0.1), (None, None)]
 )
