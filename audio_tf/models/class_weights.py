@@ -11,12 +11,14 @@ def weights_by_class(class_weight, labels, num_classes):
 
     Args:
         class_weight: dict of weights by the number or the label of a class; a
-            class that is not in it has the weight 1.
+            class that is not in it has the weight 1. The number is that of a
+            target: of a model of one class, 1 is that class, as its label is,
+            and 0 what is not of it.
         labels: list of str, the labels, or `None`.
         num_classes: int.
 
     Returns:
-        Dict of float by int, from 0 to `num_classes - 1`.
+        Dict of float by int, from 0 to `num_classes - 1`, or to 1 of one class.
 
     Raises:
         ValueError: if it is no dict, has another class or a class twice, or
@@ -28,6 +30,9 @@ def weights_by_class(class_weight, labels, num_classes):
             f"label or number. Received: class_weight={class_weight!r}"
         )
     columns = {label: column for column, label in enumerate(labels or ())}
+    if num_classes == 1:
+        # Keras looks up the only target of a clip, not where it stands.
+        columns, num_classes = dict.fromkeys(columns, 1), 2
     found = {}
     for key, weight in class_weight.items():
         column = columns.get(key, key)

@@ -112,6 +112,9 @@ class Distiller(ClassifierTraining):
             from_logits=True
         )
 
+    # The teachers alone judge a clip that has none.
+    least_labels = 0
+
     def call(self, inputs, training=None):
         inputs, pairs = self.mixed(inputs, training)
         lengths = masks.real_lengths(inputs["waveform"], inputs["lengths"])

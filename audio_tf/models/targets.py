@@ -49,7 +49,7 @@ def check_targets(loss, targets, scores):
         )
 
 
-def check_one_label(loss, targets):
+def check_one_label(loss, targets, least=1):
     """Checks that clips have one label each where their loss takes no others.
 
     Of a clip with several ones, a model of shares can reach none; the loss of
@@ -61,9 +61,11 @@ def check_one_label(loss, targets):
         loss: as `compile` takes it, or `None`.
         targets: array or tensor `(clips, classes)`; of anything else there is
             nothing to check.
+        least: int, 0 where clips may have no label.
 
     Raises:
-        ValueError: if targets of zeros and ones have several ones, or none.
+        ValueError: if targets of zeros and ones have several ones, or fewer
+            than `least`.
     """
     if loss is None or isinstance(loss, (dict, list)):
         return
@@ -76,9 +78,10 @@ def check_one_label(loss, targets):
     if targets.ndim != 2 or targets.shape[1] < 2:
         return
     hard = ((targets == 0) | (targets == 1)).all(axis=1)
-    wrong = np.flatnonzero(hard & (targets.sum(axis=1) != 1))
+    counts = targets.sum(axis=1)
+    wrong = np.flatnonzero(hard & ((counts > 1) | (counts < least)))
     if wrong.size:
-        count = int(targets[wrong[0]].sum())
+        count = int(counts[wrong[0]])
         raise ValueError(
             f"The loss {name} takes clips of one label each; where they have "
             "several or none, a model with activation='sigmoid' learns by "

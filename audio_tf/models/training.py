@@ -4,7 +4,8 @@ import keras
 import numpy as np
 
 from audio_tf.layers.mixing import mix_targets, mix_weights
-from audio_tf.models.targets import check_targets
+from audio_tf.models.given_clips import bound
+from audio_tf.models.targets import check_one_label, check_targets
 
 
 class ClassifierTraining(keras.Model):
@@ -125,6 +126,43 @@ class ClassifierTraining(keras.Model):
                 waveform, lengths, bank=self.noise_bank, training=training
             )
         return {"waveform": waveform, "lengths": lengths}, pairs
+
+    # How many labels a clip has at least, where its targets are shares.
+    least_labels = 1
+
+    def fit(self, *args, **kwargs):
+        """Trains the classifier as `keras.Model.fit` does.
+
+        Args:
+            *args: as `keras.Model.fit` takes them; `class_weight` as
+                `AudioClassifier.fit` takes it.
+            **kwargs: as well.
+
+        Returns:
+            The `keras.callbacks.History`.
+
+        Raises:
+            ValueError: as `AudioClassifier.fit` of waveforms.
+        """
+        return super().fit(**self.checked(keras.Model.fit, args, kwargs))
+
+    def train_on_batch(self, *args, **kwargs):
+        """Trains on a batch as `keras.Model.train_on_batch` does."""
+        given = self.checked(keras.Model.train_on_batch, args, kwargs)
+        return super().train_on_batch(**given)
+
+    def checked(self, method, args, kwargs):
+        """Returns the arguments of a call, its weights of classes by number.
+
+        Args:
+            method: the method of `keras.Model` that is called.
+            args: tuple of the arguments by position, without the object.
+            kwargs: dict of those by name.
+        """
+        given = bound(method, args, kwargs)
+        check_one_label(self.loss, given.get("y"), self.least_labels)
+        self.classifier.replace_class_weight(given, given.get("y"))
+        return given
 
     def targets_of(self, targets, outputs, sample_weight=None):
         """Mixes targets and weights as the clips were mixed.

@@ -42,6 +42,30 @@ def test_a_class_that_is_left_out_has_the_weight_one():
     assert weights_by_class({np.int64(1): 2}, None, 2) == {0: 1.0, 1: 2.0}
 
 
+def test_of_one_class_its_clips_and_the_others_have_weights():
+    """Keras' number of a clip is its target, 1 where it is of the class."""
+    model = AudioClassifier(tiny.backbone(), labels=["dog"], chunk_s=None)
+    model.compile(keras.optimizers.SGD(0.0), "binary_crossentropy")
+    tiny.eager(model)
+    targets = np.array([[1], [0], [0], [1], [0]], "float32")
+    for given, weights in (
+        ({"dog": 4.0}, [4.0, 1.0, 1.0, 4.0, 1.0]),
+        ({1: 4.0, 0: 0.5}, [4.0, 0.5, 0.5, 4.0, 0.5]),
+    ):
+        expected, found = (
+            model.fit(WAVEFORM, targets, verbose=0, **each).history["loss"]
+            for each in (
+                {"sample_weight": np.array(weights)},
+                {"class_weight": given},
+            )
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        batch = model.train_on_batch(WAVEFORM, targets, class_weight=given)
+        np.testing.assert_allclose(float(batch), expected[0], rtol=1e-5)
+    with pytest.raises(ValueError, match="from 0 to 1 or labels"):
+        model.fit(WAVEFORM, targets, class_weight={2: 1.0})
+
+
 @pytest.mark.parametrize(
     "given, message",
     [

@@ -175,6 +175,21 @@ def test_clips_without_labels_are_judged_by_the_teachers_alone(
     )
 
 
+def test_clips_of_several_labels_or_of_no_weight_are_refused(teachers, rng):
+    again = Distiller(classifier("softmax"), teachers, None, SHARE, T)
+    again.compile("sgd", "categorical_crossentropy")
+    x = rng.standard_normal((B, SAMPLES)).astype("float32")
+    some = TARGETS.astype("float32").copy()
+    some[1] = 0.0
+    tiny.eager(again).train_on_batch(x, some)
+    # Keras would give a clip without a label the weight of the first class.
+    with pytest.raises(ValueError, match="`class_weight` needs.*of clip 1"):
+        again.fit(x, some, class_weight={"a": 2.0})
+    some[2] = 1.0
+    with pytest.raises(ValueError, match="Received: 3 labels for clip 2"):
+        again.fit(x, some)
+
+
 def test_a_student_of_several_labels_learns_each_for_itself(teachers, rng):
     x = rng.standard_normal((B, SAMPLES)).astype("float32")
     student = classifier("sigmoid")

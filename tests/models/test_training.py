@@ -204,6 +204,31 @@ def test_without_mixing_the_classifier_hears_what_it_is_given(rng):
     np.testing.assert_allclose(outputs["scores"], classifier(inputs), atol=1e-6)
 
 
+def test_labels_and_weights_are_taken_as_a_classifier_takes_them(rng):
+    """Keras would look up no name of a class, and say nothing."""
+    classifier = AudioClassifier(
+        tiny.backbone(), labels=["a", "b", "c"], activation="softmax"
+    )
+    training = ClassifierTraining(classifier)
+    training.compile(keras.optimizers.SGD(0.0), "categorical_crossentropy")
+    tiny.eager(training)
+    x = rng.standard_normal((B, SAMPLES)).astype("float32")
+    y = np.eye(C, dtype="float32")[[0, 1, 2, 0, 1]]
+    weights = {"sample_weight": np.array([4.0, 1.0, 1.0, 4.0, 1.0])}
+    expected = training.fit(x, y, verbose=0, **weights).history["loss"]
+    found = training.fit(x, y, verbose=0, class_weight={"a": 4.0})
+    np.testing.assert_allclose(found.history["loss"], expected, rtol=1e-5)
+    batch = training.train_on_batch(x, y, class_weight={"a": 4.0})
+    np.testing.assert_allclose(float(batch), expected[0], rtol=1e-5)
+    for call in (training.fit, training.train_on_batch):
+        with pytest.raises(ValueError, match="Received: class 'z'"):
+            call(x, y, class_weight={"z": 4.0})
+        for wrong, count in ((1.0, 3), (0.0, 0)):
+            targets = np.full((B, C), wrong, "float32")
+            with pytest.raises(ValueError, match=f"Received: {count} labels"):
+                call(x, targets)
+
+
 def test_what_cannot_be_mixed_is_refused(training, rng):
     with pytest.raises(ValueError, match="RandomGain.*the waveform"):
         ClassifierTraining(training.classifier, layers.RandomGain())
