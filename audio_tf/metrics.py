@@ -2,9 +2,8 @@
 
 `targets` is 0 or 1 and `scores` any finite real number, both
 `(clips, classes)`, or it is a `ValueError`; a higher score means more likely.
-A figure that the data
-leave undefined is `None`, so that a report is valid JSON. All but lwlrap and
-accuracy are computed by scikit-learn.
+A figure that the data leave undefined is `None`, so that a report is valid
+JSON. All but lwlrap and accuracy are computed by scikit-learn.
 """
 
 import math
@@ -527,6 +526,12 @@ def validated(targets, scores):
 
     Raises:
         ValueError: if their shapes differ, or values are not as they must be.
+
+    Examples:
+        >>> from audio_tf import metrics
+        >>> targets, scores = metrics.validated([[True, False]], [[2, 1]])
+        >>> targets.tolist(), scores.tolist()
+        ([[1, 0]], [[2.0, 1.0]])
     """
     scores = validated_scores(scores)
     targets = np.asarray(targets)

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import soundfile
 
-from audio_tf.audio import packed
+from audio_tf.audio import mpeg, packed
 from audio_tf.audio.resampling import resample
 
 # Writers that cannot seek back leave one of these as the size of WAV data.
@@ -270,8 +270,8 @@ def inspect_container(path, file):
     """Looks for faults that libsndfile passes over in some kinds of files.
 
     It reads as much of a cut WAV, AIFF or Ogg as is there, the beginning of
-    one so long that its sizes have begun again at 0, and nothing of a WAV
-    whose writer left the size of the data at 0.
+    one so long that its sizes have begun again at 0, nothing of a WAV whose
+    writer left the size of the data at 0, and of an MP3 what `mpeg` tells.
 
     Args:
         path: the file's name, for messages.
@@ -287,6 +287,9 @@ def inspect_container(path, file):
     magic = file.read(4)
     if magic == b"OggS":
         return ogg_has_its_end(file), None
+    if mpeg.begins(magic):
+        content = mpeg.mend(file)
+        return True, content and io.BytesIO(content)
     if magic not in CONTAINERS:
         return True, None
     samples = find_samples(file, *CONTAINERS[magic])
