@@ -199,6 +199,12 @@ def of_classifier(settings, scored, classifier):
     ]
     counts = "accuracy" if report["accuracy"] is not None else "mAP"
     ((_, value, interval),) = [row for row in table if row[0] == counts]
+    if interval is None:
+        raise ValueError(
+            "A released model needs a figure with an interval. Received: "
+            f"{counts} of {found['units']} {found['unit']}s in the split "
+            f"{settings.split}"
+        )
     rows = [
         (f"{name}, {baseline_name(figures[counts])}", figures[counts]["mean"])
         for name, figures in baseline["figures"].items()

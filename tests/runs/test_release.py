@@ -350,6 +350,16 @@ def test_runs_that_are_refused(
     assert not (tmp_path / "released").exists()
 
 
+def test_a_figure_without_an_interval_is_refused(
+    arguments, quick, monkeypatch, tmp_path
+):
+    """As of one clip alone, whose mean average precision is always 1."""
+    monkeypatch.setattr(intervals, "bootstrap", lambda *_: None)
+    with pytest.raises(ValueError, match="interval. Received: accuracy of 7 c"):
+        release.run(release.ReleaseSettings(**arguments))
+    assert not (tmp_path / "released").exists()
+
+
 def test_a_model_that_began_with_a_forbidden_one_is_refused(tmp_path):
     (tmp_path / "provenance.json").write_text(
         json.dumps(
