@@ -79,7 +79,7 @@ def tag(size):
         lambda a, b: tag(300) + a + b,
         lambda a, b: tag(10) + tag(200) + a + b,
         lambda a, b: a + b + b"TAG" + bytes(125),
-        lambda a, b: a + b + b"APETAGEX\xff\xfb" + b"\xff\xfb\x90d" * 50,
+        lambda a, b: a + b + b"APETAGEX" + b"\xff\xfb\x90d" * 9 + bytes(999),
         lambda a, b: a + b + b[:100],
     ],
 )
