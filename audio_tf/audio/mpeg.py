@@ -24,8 +24,9 @@ RATES_HZ = {
     2: (22_050, 24_000, 16_000),
     0: (11_025, 12_000, 8_000),
 }
+# Ahead: one that is none may hold the first byte of one that is.
 HEADER = re.compile(
-    rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][^\x00-\x0f\xf0-\xff].", re.DOTALL
+    rb"\xff(?=[\xe2\xe3\xf2\xf3\xfa\xfb][^\x00-\x0f\xf0-\xff].)", re.DOTALL
 )
 # Places that are tried before a file is taken as it is: what is no sound
 # between frames is a tag, or a picture in it.

@@ -80,6 +80,7 @@ def tag(size):
         lambda a, b: tag(10) + tag(200) + a + b,
         lambda a, b: a + b + b"TAG" + bytes(125),
         lambda a, b: a + b + b"APETAGEX" + b"\xff\xfb\x90d" * 9 + bytes(999),
+        lambda a, b: b"\xff\xfb\x90" + a + b,
         lambda a, b: a + b + b[:100],
     ],
 )
