@@ -38,8 +38,10 @@ def default_cache_dir():
     clips = audio_tf.data.prepare(corpus, 16_000, cache_dir)
     ```
     """
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.environ.get("AUDIO_TF_CACHE") or os.path.join(base, "audio_tf")
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    found = os.environ.get("AUDIO_TF_CACHE") or os.path.join(base, "audio_tf")
+    # Of a variable that no shell has set, "~" would be a folder's name.
+    return os.path.expanduser(found)
 
 
 class EntryError(ValueError):

@@ -187,6 +187,8 @@ def test_failed_write_leaves_no_debris(store, source):
         ({"AUDIO_TF_CACHE": "/x/mine", "XDG_CACHE_HOME": "/y"}, "/x/mine"),
         ({"XDG_CACHE_HOME": "/y"}, "/y/audio_tf"),
         ({"HOME": "/h/someone"}, "/h/someone/.cache/audio_tf"),
+        ({"HOME": "/h/me", "AUDIO_TF_CACHE": "~/mine"}, "/h/me/mine"),
+        ({"HOME": "/h/me", "XDG_CACHE_HOME": "~/y"}, "/h/me/y/audio_tf"),
     ],
 )
 def test_default_cache_folder(monkeypatch, variables, expected):
