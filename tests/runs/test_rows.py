@@ -180,12 +180,14 @@ with console.errors_in_one_line(prog="table"):
 """
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("devices", [[], ["0", "1"]])
-def test_sigterm_ends_a_table_with_its_rows(devices):
-    """A row that went on would train beside the next start of the table."""
+def end_table(row, devices, number):
+    """Sends a table a signal once all its rows have begun.
+
+    Returns:
+        Pair of the lines of its standard error and its status.
+    """
     table = subprocess.Popen(
-        [sys.executable, "-c", TABLE, ROW, *devices],
+        [sys.executable, "-c", TABLE, row, *devices],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -194,15 +196,23 @@ def test_sigterm_ends_a_table_with_its_rows(devices):
     try:
         for _ in devices or ["0"]:
             assert table.stdout.readline() == "begun\n"
-        table.terminate()
+        table.send_signal(number)
         # To the end of what the rows hold open, too.
         said = table.communicate(timeout=60)[1].splitlines()
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(table.pid, signal.SIGKILL)
+    return said, table.returncode
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("devices", [[], ["0", "1"]])
+def test_sigterm_ends_a_table_with_its_rows(devices):
+    """A row that went on would train beside the next start of the table."""
+    said, status = end_table(ROW, devices, signal.SIGTERM)
     ended = ["row: terminated"] * max(1, len(devices))
     assert said == [*ended, "table: terminated"]
-    assert table.returncode == 143
+    assert status == 143
 
 
 # A row that is a command of `audio-tf`, and has an hour's work.
@@ -224,22 +234,9 @@ sys.exit(cli.main(["wait"]))
 @pytest.mark.parametrize("devices", [[], ["0", "1"]])
 def test_rows_end_with_a_table_that_is_killed_at_once(devices):
     """They would go on as nobody's, and hold the locks of their folders."""
-    table = subprocess.Popen(
-        [sys.executable, "-c", TABLE, COMMAND, *devices],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        for _ in devices or ["0"]:
-            assert table.stdout.readline() == "begun\n"
-        table.kill()
-        said = table.communicate(timeout=60)[1].splitlines()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(table.pid, signal.SIGKILL)
+    said, status = end_table(COMMAND, devices, signal.SIGKILL)
     assert said == ["audio-tf wait: terminated"] * max(1, len(devices))
+    assert status == -signal.SIGKILL
 
 
 def test_a_process_sees_the_gpu_that_it_is_given(monkeypatch):
