@@ -7,30 +7,8 @@ import os
 import numpy as np
 import soundfile
 
-from audio_tf.audio import mpeg, packed
+from audio_tf.audio import containers, packed
 from audio_tf.audio.resampling import resample
-
-# Writers that cannot seek back leave one of these as the size of WAV data.
-STREAMING_SIZES = {
-    0,
-    0x7FFFFFFF,
-    0x7FFFF000,
-    0x80000000,
-    0xFFFFFFFF,
-    0xFFFFF000,
-}
-
-# The chunk that has the samples, and the order of bytes in the sizes of chunks,
-# by the first bytes of a WAV or AIFF file.
-CONTAINERS = {
-    b"RIFF": (b"data", "little"),
-    b"RF64": (b"data", "little"),
-    b"RIFX": (b"data", "big"),
-    b"FORM": (b"SSND", "big"),
-}
-
-# Where RF64, a WAV of more than 4 GiB, has the chunk of its true sizes.
-WIDE_SIZES = 12
 
 # Integers of 32 bits that were stored as floats, without being scaled, are
 # still let through. The square of anything larger, which spectra and power
@@ -41,9 +19,6 @@ MAX_PEAK = 2.0**31
 # are 18 hours at 16 kHz, and 4 GiB.
 MAX_SAMPLES = 2**30
 READ_AT_ONCE = 2**22  # Values, of all channels.
-
-# A file has two to ten chunks; millions of empty ones would take minutes.
-MAX_CHUNKS = 256
 
 # No recorder is slower or faster. A lying header would have a second become
 # hours.
@@ -162,7 +137,7 @@ def open_audio(path, content=None):
         else:
             raise AudioError(path, "empty file")
         with file:
-            complete, mended = inspect_container(path, file)
+            complete, mended = containers.inspect(file)
         with soundfile.SoundFile(mended or source) as file:
             yield file, complete
     except soundfile.LibsndfileError as error:
@@ -172,6 +147,8 @@ def open_audio(path, content=None):
             # What it says of an MP3 file that is there and has no frame.
             found = "No audio found in it."
         raise AudioError(path, f"not readable as audio ({found})") from error
+    except containers.ContainerError as error:
+        raise AudioError(path, str(error)) from error
     except (RuntimeError, OSError) as error:
         raise AudioError(path, f"not readable as audio ({error})") from error
 
@@ -264,119 +241,6 @@ def check_samples(path, audio):
         "samples so large that scores are not finite "
         f"(a peak of {peak:.3g}, the most is {MAX_PEAK:.3g})",
     )
-
-
-def inspect_container(path, file):
-    """Looks for faults that libsndfile passes over in some kinds of files.
-
-    It reads as much of a cut WAV, AIFF or Ogg as is there, the beginning of
-    one so long that its sizes have begun again at 0, nothing of a WAV whose
-    writer left the size of the data at 0, and of an MP3 what `mpeg` tells.
-
-    Args:
-        path: the file's name, for messages.
-        file: the file, open for reading bytes.
-
-    Returns:
-        Pair of a bool, whether the file is complete, and the content to read
-        in its place, an `io.BytesIO`, or `None` for the file itself.
-
-    Raises:
-        AudioError: if it is longer than its header can say.
-    """
-    magic = file.read(4)
-    if magic == b"OggS":
-        return ogg_has_its_end(file), None
-    if mpeg.begins(magic):
-        content = mpeg.mend(file)
-        return True, content and io.BytesIO(content)
-    if magic not in CONTAINERS:
-        return True, None
-    samples = find_samples(file, *CONTAINERS[magic])
-    if samples is None:
-        return True, None
-    start, promised, there = samples
-    wide = find_wide_size(file) if magic == b"RF64" else None
-    if wide is not None:
-        return wide <= there, None
-    is_zero = promised == 0 and CONTAINERS[magic] == CONTAINERS[b"RIFF"]
-    if there >= 2**32 and (is_zero or promised not in STREAMING_SIZES):
-        raise AudioError(path, "longer than the header of its format can say")
-    if is_zero and there > 0 and not is_chunks(file, start):
-        file.seek(0)
-        content = bytearray(file.read())
-        content[start - 4 : start] = b"\xff" * 4
-        return True, io.BytesIO(content)
-    return promised <= there or promised in STREAMING_SIZES, None
-
-
-def ogg_has_its_end(file):
-    """Returns whether an open Ogg file ends with a page marked as the last."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - 2**17))  # A page has at most 64 KiB.
-    tail = file.read()
-    page = tail[tail.rfind(b"OggS") :]
-    if len(page) < 27 or not page[5] & 4:
-        return False
-    sizes = page[27 : 27 + page[26]]
-    return len(sizes) == page[26] and len(page) >= 27 + len(sizes) + sum(sizes)
-
-
-def chunks_from(file, place, order="little"):
-    """Yields name, start and size of `MAX_CHUNKS` chunks from `place`.
-
-    Args:
-        file: the file, open for reading bytes.
-        place: int, the byte that the first chunk begins at.
-        order: str, the order of bytes in a size, `"little"` or `"big"`.
-    """
-    for _ in range(MAX_CHUNKS):
-        file.seek(place)
-        head = file.read(8)
-        if len(head) < 8 or not any(head):
-            return
-        size = int.from_bytes(head[4:], order)
-        yield head[:4], place + 8, size
-        place += 8 + size + size % 2
-
-
-def find_samples(file, wanted, order):
-    """Finds the samples of an open WAV or AIFF file.
-
-    Args:
-        file: the file, open for reading bytes.
-        wanted: bytes, the name of the chunk that has them.
-        order: str, the order of bytes in the sizes of chunks.
-
-    Returns:
-        Triple of int: the byte that the chunk's content starts at, the bytes
-        that its header promises, and the bytes that are there; `None` if
-        there is no such chunk.
-    """
-    end = file.seek(0, os.SEEK_END)
-    for name, start, size in chunks_from(file, 12, order):
-        if name == wanted:
-            return start, size, end - start
-    return None
-
-
-def find_wide_size(file):
-    """Returns the bytes of data that an open RF64 file promises, or `None`."""
-    file.seek(WIDE_SIZES)
-    chunk = file.read(24)
-    is_wide = chunk[:4] == b"ds64" and len(chunk) == 24
-    return int.from_bytes(chunk[16:], "little") if is_wide else None
-
-
-def is_chunks(file, place):
-    """Returns whether an open file has RIFF chunks from `place` to its end."""
-    end = file.seek(0, os.SEEK_END)
-    stops = [
-        start + size
-        for name, start, size in chunks_from(file, place)
-        if name.isascii()
-    ]
-    return bool(stops) and end - 1 <= stops[-1] <= end
 
 
 def load_audio(path, sample_rate_hz, content=None):

@@ -10,14 +10,8 @@ trusted.
 import numpy as np
 import tensorflow as tf
 
-from audio_tf.audio.decode import (
-    MAX_CHUNKS,
-    MAX_PEAK,
-    MAX_RATE_HZ,
-    MIN_RATE_HZ,
-    STREAMING_SIZES,
-    WIDE_SIZES,
-)
+from audio_tf.audio.containers import MAX_CHUNKS, STREAMING_SIZES, WIDE_SIZES
+from audio_tf.audio.decode import MAX_PEAK, MAX_RATE_HZ, MIN_RATE_HZ
 from audio_tf.audio.wav import (
     A_LAW,
     EXTENSIBLE,

@@ -31,6 +31,8 @@ HEADER = re.compile(
 # Places that are tried before a file is taken as it is: what is no sound
 # between frames is a tag, or a picture in it.
 MOST_PLACES = 100_000
+# Xing's header is in the first frame, of 1,441 bytes at most.
+FIRST_READ = 2048
 # Bytes of tags behind the frames, with which a header still tells all.
 TAGS_SIZE = 4096
 
@@ -52,7 +54,7 @@ def mend(file):
     """
     start = skip_tags(file)
     file.seek(start)
-    content = file.read(TAGS_SIZE)
+    content = file.read(FIRST_READ)
     if tells_all(content, file.seek(0, 2) - start):
         return None
     file.seek(start)

@@ -107,7 +107,7 @@ def symbolic_lengths(x):
     Args:
         x: `keras.KerasTensor` `(batch, time, ...)`.
     """
-    real = ops.cast(ops.ones_like(x), "int32")
+    real = ops.ones_like(x, dtype="int32")
     if len(x.shape) == 3:
         real = ops.max(real, axis=2)
     return ops.sum(real, axis=1)

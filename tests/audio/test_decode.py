@@ -12,7 +12,7 @@ import scipy.signal
 import soundfile
 import tensorflow as tf
 
-from audio_tf.audio import decode, graph_wav, wav
+from audio_tf.audio import containers, decode, graph_wav, wav
 
 COUNT = 1_009
 
@@ -350,10 +350,10 @@ def test_pipe_is_not_waited_for(tmp_path):
 def test_an_error_of_the_disk_is_an_error_of_the_file(tmp_path, monkeypatch):
     path = write(tmp_path / "a.wav")
 
-    def fail(path, file):
+    def fail(file):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(decode, "inspect_container", fail)
+    monkeypatch.setattr(containers, "inspect", fail)
     assert_refused(path, "not readable as audio .*Input/output error")
 
 

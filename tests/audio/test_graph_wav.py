@@ -12,7 +12,7 @@ import tensorflow as tf
 import wav_cases
 from wav_cases import BAD, SAMPLES, chunk, fmt, riff, simple
 
-from audio_tf.audio import decode, graph_wav, wav
+from audio_tf.audio import containers, decode, graph_wav, wav
 from audio_tf.audio.graph_resampling import resample_in_graph
 from audio_tf.audio.wav import WavError
 
@@ -236,7 +236,7 @@ def test_mean_of_the_channels():
     np.testing.assert_allclose(decoded(content)[0], [first, second], rtol=1e-6)
 
 
-@pytest.mark.parametrize("size", sorted(decode.STREAMING_SIZES))
+@pytest.mark.parametrize("size", sorted(containers.STREAMING_SIZES))
 def test_streamed(size, tmp_path):
     content = simple(SAMPLES, data_size=size)
     audio, _, _ = decoded(content)
@@ -417,7 +417,7 @@ def test_chunks_are_not_counted_without_end():
             chunk(b"data", b""),
             chunk(b"junk", b"") * count + b"jun",
         )
-        for count in (decode.MAX_CHUNKS, decode.MAX_CHUNKS + 1)
+        for count in (containers.MAX_CHUNKS, containers.MAX_CHUNKS + 1)
     )
     assert decoded(few)[2] == WavError.NONE
     assert decoded(many)[2] == WavError.NO_SAMPLES
