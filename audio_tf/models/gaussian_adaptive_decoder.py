@@ -10,7 +10,7 @@ import math
 import keras
 from keras import ops
 
-from audio_tf import attention, compat
+from audio_tf import attention, compat, optimizers
 from audio_tf.models.backbone import freeze_layers
 from audio_tf.ops import checks
 
@@ -113,13 +113,13 @@ def make_optimizer(learning_rate=1e-4, weight_decay=0.1, **options):
         learning_rate: float, 1e-4 for speech, 5e-5 for Llama 2.
         weight_decay: float, the paper's by default; its authors' code says
             0.01.
-        **options: further arguments of `keras.optimizers.AdamW`.
+        **options: further arguments of `audio_tf.optimizers.AdamW`.
     """
-    optimizer = keras.optimizers.AdamW(
-        learning_rate, weight_decay=weight_decay, **options
+    return optimizers.AdamW(
+        learning_rate,
+        weight_decay,
+        **{"exclude_from_weight_decay": NO_DECAY, **options},
     )
-    optimizer.exclude_from_weight_decay(var_names=NO_DECAY)
-    return optimizer
 
 
 def make_loss(gamma=2.5, alpha=0.25):

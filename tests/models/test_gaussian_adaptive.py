@@ -149,6 +149,25 @@ def test_every_module_trains_and_comes_back(module, rng, tmp_path):
     )
 
 
+def test_what_does_not_decay_does_not_once_it_is_loaded(tmp_path):
+    model = tiny.eager(decoder("gaam_v1"))
+    optimizer = decoders.make_optimizer(0.1, weight_decay=0.5)
+    model.compile(optimizer, decoders.make_loss())
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    variables = again.trainable_variables
+    before = [numpy(variable) for variable in variables]
+    # Without a gradient, the decay alone moves a weight.
+    again.optimizer.apply([ops.zeros(v.shape) for v in variables], variables)
+    kept = []
+    for variable, old in zip(variables, before, strict=True):
+        share = 0.95 if variable.name == "kernel" else 1.0
+        np.testing.assert_allclose(numpy(variable), share * old, 1e-6)
+        kept.append(share == 1.0 and np.any(old))
+    # A bias begins at 0, where no decay shows; the variances do not.
+    assert any(kept)
+
+
 def test_maps_are_those_of_gaussian_modules(rng):
     x = rng.standard_normal((2, LAYERS, DIM)).astype("float32")
     weights = decoder().gaussian_map(x)
