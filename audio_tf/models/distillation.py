@@ -5,6 +5,7 @@ import math
 import keras
 from keras import ops
 
+from audio_tf.models.targets import takes_ids
 from audio_tf.models.training import ClassifierTraining
 from audio_tf.ops import masks
 
@@ -155,7 +156,10 @@ class Distiller(ClassifierTraining):
     def labelled(self, targets, scores, sample_weight):
         """Weighs each row by how much of it has a label."""
         softmax = activation_of(self.classifier) == "softmax"
-        if not softmax or tuple(targets.shape[1:]) != tuple(scores.shape[1:]):
+        # Batches of `tf.data` may not know their classes beforehand.
+        shape, counts = tuple(targets.shape), (None, scores.shape[-1])
+        by_class = len(shape) == 2 and shape[1] in counts
+        if not (softmax and by_class) or takes_ids(self.loss):
             return targets, sample_weight
         targets = ops.cast(targets, "float32")
         known = ops.minimum(ops.sum(targets, axis=-1), 1.0)

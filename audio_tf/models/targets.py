@@ -19,6 +19,17 @@ def name_of_loss(loss):
     return getattr(loss, "__name__", type(loss).__name__)
 
 
+def takes_ids(loss):
+    """Returns whether a loss is one of Keras' that takes the ids of classes.
+
+    Args:
+        loss: as `compile` takes it.
+    """
+    if loss is None or isinstance(loss, (dict, list)):
+        return False
+    return "sparse" in (name_of_loss(loss) or "").lower()
+
+
 def check_targets(loss, targets, scores):
     """Checks that targets have the shape that their loss is meant for.
 
@@ -32,7 +43,7 @@ def check_targets(loss, targets, scores):
     if name is None:
         return
     classes, shape = scores.shape[-1], tuple(targets.shape)
-    if "sparse" in name.lower():
+    if takes_ids(loss):
         if len(shape) == 2 and shape[1] == classes > 1:
             raise ValueError(
                 f"The loss {name} takes the ids of classes, of shape "

@@ -175,6 +175,21 @@ def test_clips_without_labels_are_judged_by_the_teachers_alone(
     )
 
 
+def test_a_batch_of_unknown_classes_may_have_clips_without_labels(distiller):
+    """As of `tf.data`, in whose graph the shape of targets is not known."""
+    scores = keras.KerasTensor((None, 3), "float32")
+    for shape in ((None, None), (B, None), (None, 3)):
+        targets = keras.KerasTensor(shape, "float32")
+        _, weights = distiller.labelled(targets, scores, None)
+        assert weights is not None and len(weights.shape) == 1
+    again = Distiller(distiller.classifier, distiller.teachers)
+    again.compile("sgd", "sparse_categorical_crossentropy")
+    for shape in ((None,), (None, 1), (None, None)):
+        ids = keras.KerasTensor(shape, "int32")
+        told, weights = again.labelled(ids, scores, None)
+        assert told is ids and weights is None
+
+
 def test_clips_of_several_labels_or_of_no_weight_are_refused(teachers, rng):
     again = Distiller(classifier("softmax"), teachers, None, SHARE, T)
     again.compile("sgd", "categorical_crossentropy")
