@@ -15,6 +15,12 @@ from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_flags, check_sizes
 from audio_tf.ops.weights import declare_parts
 
+# Beside a table in a file: it has weights. Blocks and models do not say in
+# their configurations that they were folded, and are built for logits.
+FOLDED = "folded"
+# Its logarithm is finite in float32.
+LEAST_WEIGHT = 1e-37
+
 
 @keras.saving.register_keras_serializable("audio_tf")
 class DenseSynthesizerAttention(SelfAttention):
@@ -275,6 +281,20 @@ class RandomSynthesizerAttention(SelfAttention):
             self.table,
             lambda: self.add_table(lambda shape, dtype: weights),
         )
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        if self.folded:
+            store[FOLDED] = np.ones((), "int32")
+
+    def load_own_variables(self, store):
+        own = {name: store[name] for name in store.keys()}
+        has_weights = own.pop(FOLDED, None) is not None
+        super().load_own_variables(own)
+        if has_weights and not self.folded:
+            # The softmax of their logarithms is what they are.
+            weights = statistics.to_float32(self.table.value)
+            self.table.assign(ops.log(ops.maximum(weights, LEAST_WEIGHT)))
 
     def project(self, inputs):
         return None, None

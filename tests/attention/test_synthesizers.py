@@ -25,7 +25,7 @@ from attention_cases import (
     weights_of,
 )
 
-from audio_tf import attention
+from audio_tf import attention, layers
 
 
 def test_dense_synthesizer_has_one_map_or_one_a_head(rng):
@@ -334,6 +334,28 @@ def test_a_folded_layer_is_saved_and_loaded(name, rng, tmp_path):
     np.testing.assert_allclose(loaded(data), before, atol=5e-6)
     assert len(loaded.trainable_weights) == 4
     layer.fold()
+
+
+@tables
+def test_a_folded_model_is_saved_and_loaded(name, rng, tmp_path):
+    """Its config does not tell: the weights had been taken for logits."""
+    x = keras.Input((None, F))
+    block = layers.TransformerBlock(
+        8, D, (5,), attention=name, made_for_frames=17
+    )
+    model = keras.Model(x, block(x))
+    shaken(block, rng)
+    cases = [inputs(rng, length) for length in (17, 5)]
+    before = [np.asarray(model(data)) for data in cases]
+    assert attention.fold(model) == 1
+    model.save(tmp_path / "folded.keras")
+    loaded = keras.saving.load_model(tmp_path / "folded.keras")
+    for data, expected in zip(cases, before, strict=True):
+        np.testing.assert_allclose(loaded(data), expected, atol=2e-5)
+    # It can be trained, and folded, as before.
+    assert len(loaded.trainable_weights) == len(model.trainable_weights) + 1
+    assert attention.fold(loaded) == 1
+    np.testing.assert_allclose(loaded(cases[1]), before[1], atol=2e-5)
 
 
 def test_folding_a_model_folds_all_its_tables(rng):
