@@ -82,6 +82,8 @@ def environment():
 def execute_again():
     """Executes what the process that has started this one had executed.
 
+    What this process has executed already is left out.
+
     Raises:
         ValueError: if the variable holds no list of Python files, or as
             `execute`.
@@ -100,4 +102,5 @@ def execute_again():
             f"""'["mine.py"]'. Received: {text!r}"""
         )
     for path in paths:
-        execute(path)
+        if os.path.abspath(path) not in executed:
+            execute(path)

@@ -8,6 +8,8 @@ import socket
 import sys
 import threading
 
+from audio_tf import configs
+
 # How long a job may take, and a job service to answer.
 JOB_S, ANSWER_S = 60 * 24 * 3_600, 20
 # Beam's flags that are set here.
@@ -34,7 +36,8 @@ def local_options(workers):
     """Returns the flags of Beam's runner for this machine.
 
     Each worker is a process, and the threads of TensorFlow are shared out
-    among them: they take these from the environment.
+    among them: they take these from the environment, as they do the configs
+    that this process has executed.
 
     Args:
         workers: int, how many.
@@ -42,6 +45,7 @@ def local_options(workers):
     threads = max(1, (os.cpu_count() or 1) // workers)
     for name in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, str(threads))
+    os.environ.update(configs.environment())
     mode = "multi_processing" if workers > 1 else "in_memory"
     return [
         "--runner=FnApiRunner",
@@ -208,6 +212,17 @@ class Watch(threading.Thread):
         self.bar.close()
 
 
+def do_task(task, function):
+    """Does a task in a worker, which knows what configs have added by then.
+
+    Args:
+        task: what the worker was sent.
+        function: function of a task; what it returns is dropped.
+    """
+    configs.execute_again()
+    function(task)
+
+
 def run(function, tasks, options):
     """Applies a function to tasks, each on any worker, in any order.
 
@@ -227,7 +242,7 @@ def run(function, tasks, options):
         pipeline
         | "tasks" >> beam.Create(tasks)
         | "spread" >> beam.Reshuffle()
-        | "work" >> beam.Map(function)
+        | "work" >> beam.Map(do_task, function=function)
     )
     state = pipeline.run().wait_until_finish()
     if state not in (None, "DONE"):

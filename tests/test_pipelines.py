@@ -8,7 +8,7 @@ import threading
 import pytest
 import tqdm
 
-from audio_tf import pipelines
+from audio_tf import configs, pipelines
 
 
 @pytest.mark.parametrize("every_s", [0.0, 3600.0])
@@ -58,3 +58,29 @@ def test_a_worker_ends_at_once_with_its_status(ends, code, later):
     assert done.returncode == code
     assert done.stdout.split("\n")[:-1] == ["done", "taken apart"][: 1 + later]
     assert ("ZeroDivisionError" in done.stderr) == bool(code)
+
+
+def test_a_worker_knows_what_configs_have_added(tmp_path, monkeypatch):
+    """By the environment, which it has of whoever starts it; each once."""
+    for name in (configs.VARIABLE, "TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "[]")
+    monkeypatch.setattr(configs, "executed", {})
+    monkeypatch.setattr(pipelines, "OWN_FLAGS", [])
+    config = tmp_path / "mine.py"
+    config.write_text(
+        "from audio_tf import pipelines\n"
+        "pipelines.OWN_FLAGS = [*pipelines.OWN_FLAGS, 'mine']\n"
+    )
+    configs.execute(config)
+    pipelines.local_options(2)
+    seen = []
+    pipelines.do_task("shard", seen.append)
+    assert seen == ["shard"] and pipelines.OWN_FLAGS == ["mine"]
+    script = (
+        "from audio_tf import pipelines; pipelines.do_task('shard', "
+        "lambda task: print(task, pipelines.OWN_FLAGS[-1]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True
+    )
+    assert done.stdout == "shard mine\n"

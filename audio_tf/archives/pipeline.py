@@ -16,7 +16,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from audio_tf import console, pipelines
+from audio_tf import configs, console, pipelines
 from audio_tf.archives import lists, planning, settling, shards, tables, turns
 from audio_tf.archives.lists import Part
 from audio_tf.archives.tables import Settings
@@ -117,8 +117,13 @@ def use(options):
 
 
 def load_classifier(name):
-    """Loads a classifier without a word of TensorFlow."""
+    """Loads a classifier without a word of TensorFlow.
+
+    A worker is a process of its own, or on a machine of its own: it finds the
+    classes of a user as a command does.
+    """
     with console.quiet_tensorflow():
+        configs.execute_again()
         import audio_tf.models  # noqa: F401
         from audio_tf.export import classifiers
     return classifiers.load_classifier(name)

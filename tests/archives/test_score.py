@@ -21,12 +21,13 @@ from apache_beam.io.filesystem import (
     FileSystem,
 )
 
-from audio_tf import cli
+from audio_tf import attention, cli, configs
 from audio_tf.archives import (
     lists,
     pipeline,
     planning,
     scoring,
+    tables,
 )
 from audio_tf.models import AudioClassifier
 
@@ -601,3 +602,28 @@ def test_settings_that_clash_are_found_before_a_model_is_loaded(
     # Names are the folder's, unless others are given.
     with pytest.raises(ValueError, match="Received: labels="):
         score([clip], preset, out, labels=["x"])
+
+
+def test_a_worker_knows_the_classes_of_a_user(tmp_path, monkeypatch):
+    """A worker is another process than the one that has executed configs."""
+    known = dict(attention.ATTENTIONS)
+    monkeypatch.setattr(attention, "ATTENTIONS", known)
+    monkeypatch.setattr(configs, "executed", {})
+    known["near"] = attention.FullAttention
+    backbone = tiny.backbone(attention="near")
+    model = AudioClassifier(backbone, labels=["a", "b"], chunk_s=0.5)
+    folder = tmp_path / "nameless"  # Loaded as it is.
+    model.save_to_preset(folder)
+    del known["near"]
+    config = tmp_path / "mine.py"
+    config.write_text(
+        "from audio_tf import attention\n"
+        "attention.ATTENTIONS['near'] = attention.FullAttention\n"
+    )
+    monkeypatch.setenv(configs.VARIABLE, json.dumps([str(config)]))
+    settings = tables.Settings(str(folder), None, 60.0, 5, False)
+    (tmp_path / "out").mkdir()
+    handler = pipeline.ShardHandler(str(tmp_path / "out"), settings, [], None)
+    ready = handler.load_model()
+    assert ready.classifier.backbone.attention == "near"
+    assert ready.settings.labels == ["a", "b"]
