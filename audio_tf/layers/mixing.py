@@ -109,17 +109,27 @@ def mix_targets(targets, partner, ratio):
     """Mixes targets as clips were mixed, `r t1 + (1 - r) t2`.
 
     Args:
-        targets: floating tensor `(batch, classes)`, one-hot or multi-hot.
+        targets: tensor `(batch, classes)`, one-hot or multi-hot.
         partner: int32 `(batch,)`, the row of the clip that each is mixed with.
         ratio: float32 `(batch, 1)`, the share `r` of each first clip.
 
     Returns:
-        Tensor of the shape and dtype of `targets`.
+        Tensor of the shape of `targets`, of their dtype as `mixed_dtype` says.
     """
     targets = ops.convert_to_tensor(targets)
     t = ops.cast(targets, "float32")
     mixed = ratio * t + (1.0 - ratio) * ops.take(t, partner, axis=0)
-    return ops.cast(mixed, targets.dtype)
+    return ops.cast(mixed, mixed_dtype(targets))
+
+
+def mixed_dtype(targets):
+    """Returns the dtype of targets that are mixed, a str.
+
+    It is their own where it is floating; shares of labels that are integers
+    or booleans would be rounded, and are float32.
+    """
+    dtype = keras.backend.standardize_dtype(targets.dtype)
+    return dtype if keras.backend.is_float_dtype(dtype) else "float32"
 
 
 class PairMixing(augment.Augmentation):
@@ -132,15 +142,16 @@ class PairMixing(augment.Augmentation):
 
     Call arguments:
         waveform: floating tensor `(batch, samples)`.
-        targets: floating tensor `(batch, classes)`, one-hot or multi-hot.
+        targets: tensor `(batch, classes)`, one-hot or multi-hot.
         lengths: integer `(batch,)`, real samples of each clip, or `None`
             where all are real.
         training: bool; without it nothing is changed.
 
     Returns:
         Triple of the waveform and the targets, `r t1 + (1 - r) t2`, in the
-        shapes and dtypes in which they came, and the lengths, int32
-        `(batch,)`; a mix is as long as the longer of its two clips.
+        shapes and dtypes in which they came, targets of integers or booleans
+        in float32, and the lengths, int32 `(batch,)`; a mix is as long as the
+        longer of its two clips.
     """
 
     domain = "batch"
@@ -214,7 +225,7 @@ class PairMixing(augment.Augmentation):
     ):
         return (
             keras.KerasTensor(waveform.shape, dtype=waveform.dtype),
-            keras.KerasTensor(targets.shape, dtype=targets.dtype),
+            keras.KerasTensor(targets.shape, dtype=mixed_dtype(targets)),
             keras.KerasTensor(waveform.shape[:1], dtype="int32"),
         )
 

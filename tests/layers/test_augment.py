@@ -568,6 +568,26 @@ def test_mixup_mixes_waveforms_as_targets(rng):
     assert ((partners > 0).sum(axis=0) <= 1).all() and (partners > 0).sum() > 3
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64"])
+def test_shares_of_whole_labels_are_not_rounded(dtype, rng):
+    """As scikit-learn and pandas make them, in integers or booleans."""
+    x, labels = waves(rng, 7), np.eye(7)
+    _, targets, _ = layers.Mixup(1.0, seed=2)(x, labels.astype(dtype))
+    np.testing.assert_array_equal(targets, labels)
+    mixed = [
+        np.asarray(layers.Mixup(1.0, seed=2)(x, given, training=True)[1])
+        for given in (labels.astype("float32"), labels.astype(dtype))
+    ]
+    assert ((mixed[0] > 0.0) & (mixed[0] < 1.0)).any()
+    np.testing.assert_array_equal(mixed[1], mixed[0])
+    symbols = [
+        keras.KerasTensor((3, 11), "float32"),
+        keras.KerasTensor((3, 7), dtype),
+    ]
+    said = layers.Mixup().compute_output_spec(*symbols)[1]
+    assert keras.backend.standardize_dtype(said.dtype) == "float32"
+
+
 @pytest.mark.parametrize("alpha", [0.003, 0.05, 0.4, 1.0, 30.0])
 def test_shares_of_mixup_are_those_of_beta(alpha):
     """Also where gammas of alpha round to 0."""

@@ -81,6 +81,16 @@ def cross_entropies(scores, classes):
     return -(smooth * np.log(scores)).sum(axis=1)
 
 
+def test_labels_of_integers_are_mixed_as_those_of_floats(training, rng):
+    inputs, targets = padded(rng), np.eye(C, dtype="float32")[[0, 1, 2, 0, 1]]
+    outputs = training(inputs, training=True)
+    _, mixed = mixed_by_hand(inputs, targets, outputs)
+    scores = ops.convert_to_numpy(outputs["scores"]).astype("float64")
+    by_hand = -((0.9 * mixed + 0.1 / C) * np.log(scores)).sum(axis=1).mean()
+    loss = training.compute_loss(inputs, targets.astype("int64"), outputs)
+    assert float(loss) == pytest.approx(by_hand, rel=1e-4)
+
+
 @pytest.mark.parametrize("column", [False, True])
 def test_each_clip_of_a_mix_has_its_own_weight(column, training, rng):
     inputs, classes = padded(rng), np.array([0, 1, 2, 0, 1])
