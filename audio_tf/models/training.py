@@ -94,9 +94,8 @@ class ClassifierTraining(keras.Model):
                 name="noise_bank",
             )
             self.noise_bank.assign(noise_bank)
-
-    def build(self, input_shape):
-        # All that has weights is built with the classifier.
+        # All that has weights is: what restores them before the first batch,
+        # as `keras.callbacks.BackupAndRestore` does, must know.
         self.built = True
 
     def call(self, inputs, training=None):

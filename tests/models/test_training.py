@@ -195,6 +195,33 @@ def test_a_step_follows_the_loss_of_the_mixes(training, rng):
     np.testing.assert_allclose(after - before, -0.5 * gradient, atol=1e-5)
 
 
+def test_a_training_that_broke_off_goes_on_from_its_backup(rng, tmp_path):
+    x, y = padded(rng), np.eye(C, dtype="float32")[[0, 1, 2, 0, 1]]
+
+    def train(*callbacks):
+        keras.utils.set_random_seed(8)
+        training = ClassifierTraining(softmax_classifier(dropout=0.0))
+        optimizer = keras.optimizers.SGD(0.5, momentum=0.9)
+        training.compile(optimizer, "categorical_crossentropy")
+        tiny.eager(training).fit(
+            x, y, epochs=2, shuffle=False, verbose=0, callbacks=callbacks
+        )
+        return training.get_weights()
+
+    class Killed(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 1:
+                raise KeyboardInterrupt
+
+    backup = keras.callbacks.BackupAndRestore(str(tmp_path / "backup"))
+    expected = train()
+    with pytest.raises(KeyboardInterrupt):
+        train(backup, Killed())
+    assert list((tmp_path / "backup").iterdir())
+    for found, weights in zip(train(backup), expected, strict=True):
+        np.testing.assert_allclose(found, weights, atol=1e-6)
+
+
 def test_evaluation_mixes_nothing(training, rng):
     inputs, targets = padded(rng), np.eye(C, dtype="float32")[[0, 1, 2, 0, 1]]
     classifier = training.classifier
