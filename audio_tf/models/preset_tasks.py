@@ -1,7 +1,6 @@
 """Classifiers from presets, and what turns files into their rows."""
 
 import copy
-import inspect
 
 import keras
 
@@ -51,7 +50,7 @@ def load_classifier(
         checks.reject_unknown(family.__name__, backbone_arguments, of_backbone)
         rest = {**rest, **backbone_arguments}
     if presets.is_size(loader):
-        default = inspect.signature(cls).parameters["chunk_s"].default
+        default = checks.defaults_of(cls)["chunk_s"]
         backbone = preset_backbones.build_for(
             family, {**config, **rest}, own.get("chunk_s", default)
         )

@@ -709,3 +709,33 @@ def test_what_does_not_fit_is_refused(rng):
     model.compile("sgd", "sparse_categorical_crossentropy", run_eagerly=True)
     with pytest.raises(ValueError, match=r"takes the ids.*multi-hot.*\(3, 3\)"):
         model.fit(x, y, verbose=0)
+
+
+@keras.saving.register_keras_serializable("test_models")
+class FurtherClassifier(AudioClassifier):
+    """A classifier with an argument of its own, which hands on all others."""
+
+    def __init__(self, *args, extra=1, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.extra = extra
+
+    def get_config(self):
+        return {**super().get_config(), "extra": self.extra}
+
+
+def test_a_classifier_of_ones_own_is_built_of_sizes_and_presets(tmp_path):
+    size = "audio_transformer_small"
+    sizes = {**tiny.SIZES, "attention": "random_synthesizer"}
+    model = FurtherClassifier.from_preset(
+        size, labels=["dog", "rain"], extra=3, **sizes
+    )
+    # Made for the chunks that it has by default, of a second.
+    assert (model.extra, model.chunk_s) == (3, 1.0)
+    assert model.backbone.made_for_frames == 40
+    model.save_to_preset(str(tmp_path))
+    for cls in (FurtherClassifier, AudioClassifier):
+        again = cls.from_preset(str(tmp_path))
+        assert type(again) is FurtherClassifier and again.extra == 3
+    assert cls.from_preset(str(tmp_path), labels=["cat"], extra=5).extra == 5
+    with pytest.raises(TypeError, match="'extro'; did you mean 'extra'"):
+        FurtherClassifier.from_preset(size, num_classes=2, extro=3)
