@@ -8,6 +8,7 @@ from audio_tf.models import (
     preset_tasks,
     presets,
 )
+from audio_tf.models.targets import check_one_label
 from audio_tf.runs import callbacks, provenance
 from audio_tf.runs.recipes import AUGMENTATIONS
 
@@ -76,8 +77,8 @@ def build(settings, corpus):
 
     Raises:
         ValueError: if the head alone is to be trained, on random weights,
-            every clip has the same label and no other, or a class could not
-            be loaded again.
+            every clip has the same label and no other, a clip has several or
+            none and the loss takes one, or a class could not be loaded again.
     """
     labels = corpus.vocabulary
     corpus.check_teaches()
@@ -87,7 +88,14 @@ def build(settings, corpus):
             "--trainable head needs a preset, whose weights are trained "
             f"already. Received: the size {settings.model!r}"
         )
-    options = head(settings, corpus.has_one_label())
+    one_label = corpus.has_one_label()
+    check_one_label(
+        settings.loss_function(one_label),
+        corpus.targets(),
+        # Teachers judge a clip that has none.
+        least=0 if settings.teachers else 1,
+    )
+    options = head(settings, one_label)
     kept = preset_tasks.has_head_of(
         settings.model,
         labels=labels,

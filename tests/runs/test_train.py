@@ -1239,6 +1239,24 @@ def test_one_label_alone_is_nothing_to_learn(refusal, tmp_path):
     assert train_model.build(settings, corpus).labels == ["bark"]
 
 
+@pytest.mark.parametrize("labels", [["low", "high"], []])
+def test_several_labels_are_not_trained_on_as_shares(labels):
+    """Of a clip with two, a softmax reaches none."""
+    corpus = Corpus(
+        ["a.wav", "b.wav", "c.wav"],
+        [["low"], labels, ["high"]],
+        ["low", "high"],
+    )
+    tiny_mel = json.loads(TINY_MEL)
+    for loss in ("categorical_crossentropy", "categorical_focal_crossentropy"):
+        settings = TrainSettings(loss=loss, model_kwargs=tiny_mel)
+        message = f"{len(labels)} labels for clip 1"
+        with pytest.raises(ValueError, match=message):
+            train_model.build(settings, corpus)
+    settings = TrainSettings(model_kwargs=tiny_mel)
+    assert train_model.build(settings, corpus).activation.__name__ == "sigmoid"
+
+
 def test_a_rate_that_never_falls_is_named_as_it_was_given():
     """Keras has a step of the fall at least."""
     settings = TrainSettings(warmup_share=0.99, epochs=2)
