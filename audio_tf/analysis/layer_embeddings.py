@@ -130,8 +130,9 @@ class LayerEmbeddings:
 def without_names(config):
     """Returns a configuration without what moves no output, at any depth."""
     if isinstance(config, dict):
+        # The name of a policy is the precision of what is computed.
         return {
-            name: without_names(value)
+            name: value if name == "dtype" else without_names(value)
             for name, value in config.items()
             if name not in NOT_OF_THE_OUTPUT
         }

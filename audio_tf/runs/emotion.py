@@ -245,6 +245,25 @@ def summed_up(done):
     return {**means, "intervals": interval_of(done), "folds": done}
 
 
+def check(embedded, settings):
+    """Finds out whether decoders can be trained, before that takes hours.
+
+    Args:
+        embedded: `folds.Embedded`, which may be without a chunk.
+        settings: `EmotionSettings`.
+
+    Returns:
+        Dict of `folds.Fold` by name.
+
+    Raises:
+        TypeError: if the attention takes no such argument.
+        ValueError: if there can be no such folds, or no such decoder.
+    """
+    todo = folds.make(embedded, settings)
+    fold_decoders.make_decoder(embedded, settings)
+    return todo
+
+
 def load(settings, out):
     """Loads embeddings: from the file that is given, or by the model.
 
@@ -259,7 +278,7 @@ def load(settings, out):
     """
     if settings.embeddings is None:
         embedded, encoder, record, shared, failures = folds.embed_corpus(
-            settings, out
+            settings, out, functools.partial(check, settings=settings)
         )
         facts = {
             **provenance.model_facts(encoder),
@@ -308,7 +327,9 @@ def run(settings, out):
                 f"Received: {facts}, then {before['model']}"
             )
         done = before["folds"]
-    todo = folds.make(embedded, settings)
+    todo = check(embedded, settings)
+    if folds.WHOLE in todo and todo[folds.WHOLE].tested == "val":
+        print("no clips in test: the figure is the best epoch's on val")
     print(
         f"{len(embedded.targets)} clips, {len(embedded.x)} chunks of "
         f"{embedded.x.shape[1]} layers x {embedded.x.shape[2]}, "

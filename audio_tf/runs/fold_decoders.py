@@ -39,6 +39,31 @@ def fold_folder(out, name):
     return out / f"fold_{plain}"
 
 
+def make_decoder(embedded, settings):
+    """Makes the decoder of embeddings, not compiled.
+
+    Args:
+        embedded: `folds.Embedded`, which may be without a chunk.
+        settings: `EmotionSettings`.
+
+    Returns:
+        `GaussianAdaptiveDecoder`.
+
+    Raises:
+        TypeError: if the attention takes no such argument.
+        ValueError: if there can be no such decoder.
+    """
+    return GaussianAdaptiveDecoder(
+        *embedded.x.shape[1:],
+        num_classes=len(embedded.vocabulary),
+        module=settings.module,
+        num_heads=settings.num_heads,
+        attention_kwargs=settings.attention_kwargs,
+        filters=settings.filters,
+        compile=False,
+    )
+
+
 def train_fold(name, fold, embedded, settings, folder):
     """Trains a decoder on a fold and tests its best epoch, once.
 
@@ -57,15 +82,7 @@ def train_fold(name, fold, embedded, settings, folder):
     (x, y, _), (x_val, y_val, _), (x_test, _, clips) = (
         embedded.part(fold.rows[split]) for split in ("train", "val", "test")
     )
-    decoder = GaussianAdaptiveDecoder(
-        *x.shape[1:],
-        num_classes=len(embedded.vocabulary),
-        module=settings.module,
-        num_heads=settings.num_heads,
-        attention_kwargs=settings.attention_kwargs,
-        filters=settings.filters,
-        compile=False,
-    )
+    decoder = make_decoder(embedded, settings)
     decoder.compile(
         make_optimizer(settings.learning_rate, settings.weight_decay),
         make_loss(settings.focal_gamma),

@@ -235,17 +235,23 @@ def check_layers(layers, known):
     return layers
 
 
-def embed_corpus(settings, out):
+def embed_corpus(settings, out, check):
     """Decodes a corpus, and embeds its chunks through the cache.
 
     Args:
         settings: `EmotionSettings`.
         out: `pathlib.Path`, the folder of the run, which may have begun.
+        check: function of `Embedded` without a chunk, which raises an error
+            if nothing can be trained on such, before all is decoded.
 
     Returns:
         Tuple of `Embedded`, the encoder, a `corpus_record`, a list of
         `leaks.Leak` of the sides that folds are made of, and a dict of the
         files that were left out.
+
+    Raises:
+        ValueError: if the model takes no waveforms, or no clips as long as
+            those that are embedded whole.
     """
     corpus, splits = merged(settings.load())
     root = settings.file_root()
@@ -261,8 +267,12 @@ def embed_corpus(settings, out):
     attention.fold(encoder)
     embeddings = LayerEmbeddings(encoder, settings.chunk_s or None)
     layers = check_layers(settings.layers, range(embeddings.layers))
+    shape = (-1, embeddings.layers, embeddings.dim // embeddings.layers)
+    x = np.zeros((0, len(layers), shape[-1]), "float32")
+    check(described(corpus, splits, x, np.zeros(0, np.int64), layers))
     arguments = settings.prepare_arguments()
     clips = data.prepare(corpus, encoder.sample_rate_hz, **arguments)
+    check_lengths(encoder, clips, settings)
     record = provenance.leave_out(record, root, clips.failures)
     provenance.check_corpus(out, record)
     kept = {str(file) for file in clips.corpus.files}
@@ -276,20 +286,55 @@ def embed_corpus(settings, out):
     )
     settings.check_leaks(shared)
     cached = data.cache_features(clips, embeddings, arguments["cache_dir"])
-    shape = (-1, embeddings.layers, embeddings.dim // embeddings.layers)
     x = [
         cached.read(row).reshape(shape)[:, layers] for row in range(len(clips))
     ]
-    found = Embedded(
+    found = described(
+        clips.corpus,
+        splits,
         np.concatenate(x),
         np.repeat(np.arange(len(clips)), cached.lengths),
-        clips.corpus.targets(),
-        None if clips.corpus.groups is None else np.array(clips.corpus.groups),
+        layers,
+    )
+    return found, encoder, record, shared, clips.failures
+
+
+def described(corpus, splits, x, clips, layers):
+    """Puts embeddings and what the clips of a corpus are together.
+
+    Args:
+        corpus: `Corpus` of all splits.
+        splits: list of the split of each clip.
+        x, clips, layers: as `Embedded` has them.
+    """
+    return Embedded(
+        x,
+        clips,
+        corpus.targets(),
+        None if corpus.groups is None else np.array(corpus.groups),
         np.array(splits),
         corpus.vocabulary,
         layers,
     )
-    return found, encoder, record, shared, clips.failures
+
+
+def check_lengths(encoder, clips, settings):
+    """Raises a `ValueError` if a whole clip is longer than an encoder takes.
+
+    Args:
+        encoder: an `AudioBackbone`.
+        clips: `Clips` at its rate.
+        settings: `EmotionSettings`.
+    """
+    limit, longest = encoder.max_samples, clips.lengths.max()
+    if settings.chunk_s or limit is None or longest <= limit:
+        return
+    rate_hz = clips.sample_rate_hz
+    raise ValueError(
+        f"--chunk-s must cut clips into at most {limit / rate_hz:g} s, which "
+        "the encoder takes. Received: --chunk-s 0, and a clip of "
+        f"{longest / rate_hz:g} s"
+    )
 
 
 def between_sides(clips, sides):
@@ -343,7 +388,6 @@ def make(embedded, settings):
         tested = "test"
         if not parts["test"].any():
             # A corpus may hold its test back.
-            print("no clips in test: the figure is the best epoch's on val")
             parts["test"], tested = parts["val"], "val"
         fold = Fold(parts, "val", tested)
         fold.check()

@@ -16,6 +16,7 @@ from backbone_cases import RATE_HZ, speech_encoder
 from audio_tf import data, models
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
 from audio_tf.corpora import Corpus
+from audio_tf.data.feature_cache import cache_of
 from audio_tf.runs import emotion, fold_decoders, folds
 
 CHUNK_S = 0.2
@@ -186,6 +187,64 @@ def test_chunks_are_embedded_as_a_classifier_scores_them(rng):
         again, default=str
     )
     assert again != LayerEmbeddings(encoder, 0.1).get_config()
+
+
+def test_each_precision_has_a_cache_of_its_own(tmp_path):
+    """Half precision had been taken for full where weights are the same."""
+    found = []
+    for dtype in ("float32", "mixed_bfloat16"):
+        encoder = speech_encoder(dtype=dtype, name=f"of_{dtype}")
+        for weight in encoder.weights:
+            weight.assign(np.full(weight.shape, 0.1))
+        layer = LayerEmbeddings(encoder, CHUNK_S)
+        found.append(cache_of(layer, RATE_HZ, tmp_path).directory)
+    assert found[0] != found[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--leave-out", "99"), "--leave-out must be among ['03', '08', '16']"),
+        (("--protocol", "splits"), "must have clips in all splits"),
+        (("--num-heads", 2), "--num-heads must divide"),
+        (
+            ("--attention-kwargs", '{"epsilom": 1e-3}'),
+            "did you mean 'epsilon'",
+        ),
+    ],
+)
+def test_what_cannot_be_trained_is_told_before_clips_are_decoded(
+    flags, message, corpus, preset, tmp_path, main, monkeypatch, capsys
+):
+    monkeypatch.setattr(data, "prepare", None)
+    run = ("--model", preset, "--data-dir", corpus, "--out", tmp_path / "run")
+    with pytest.raises(SystemExit):
+        main("emotion", *run, *TINY, *flags)
+    assert message in capsys.readouterr().err
+
+
+def test_a_decoder_that_cannot_be_leaves_no_run(tmp_path, main, capsys):
+    file, out = arrays(tmp_path / "x.npz"), tmp_path / "run"
+    with pytest.raises(SystemExit):
+        main("emotion", "--embeddings", file, "--num-heads", 2, "--out", out)
+    assert "--num-heads must divide" in capsys.readouterr().err
+    assert not (out / "config.json").exists()
+
+
+def test_whole_clips_are_no_longer_than_the_encoder_takes(
+    corpus, tmp_path, main, capsys
+):
+    encoder = speech_encoder(
+        num_layers=3, attention="random_synthesizer", made_for_frames=15
+    )
+    encoder.save_to_preset(str(tmp_path / "preset"))
+    run = ("--model", tmp_path / "preset", "--data-dir", corpus)
+    with pytest.raises(SystemExit):
+        main("emotion", *run, "--chunk-s", 0, "--out", tmp_path / "run")
+    seconds = encoder.max_samples / RATE_HZ
+    assert 0.2 < seconds < 500 / RATE_HZ
+    error = capsys.readouterr().err
+    assert f"--chunk-s must cut clips into at most {seconds:g} s" in error
 
 
 @pytest.mark.long
