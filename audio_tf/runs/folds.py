@@ -253,9 +253,14 @@ def embed_corpus(settings, out, check):
         ValueError: if the model takes no waveforms, or no clips as long as
             those that are embedded whole.
     """
-    corpus, splits = merged(settings.load())
+    loaded = settings.load()
+    corpus, splits = merged(loaded)
     root = settings.file_root()
-    record = provenance.corpus_record({"all": corpus}, root)
+    # Where groups are left out, nothing depends on the splits.
+    by_split = settings.protocol == "splits"
+    record = provenance.corpus_record(
+        loaded if by_split else {"all": corpus}, root
+    )
     # Before all is decoded.
     provenance.check_corpus(out, record)
     encoder = AudioBackbone.from_preset(settings.model, trainable=False)
@@ -281,9 +286,7 @@ def embed_corpus(settings, out, check):
         for file, split in zip(corpus.files, splits, strict=True)
         if str(file) in kept
     ]
-    shared = between_sides(
-        clips, splits if settings.protocol == "splits" else clips.corpus.groups
-    )
+    shared = between_sides(clips, splits if by_split else clips.corpus.groups)
     settings.check_leaks(shared)
     cached = data.cache_features(clips, embeddings, arguments["cache_dir"])
     x = [

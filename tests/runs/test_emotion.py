@@ -223,6 +223,31 @@ def test_what_cannot_be_trained_is_told_before_clips_are_decoded(
     assert message in capsys.readouterr().err
 
 
+def test_clips_in_other_splits_are_another_corpus(
+    corpus, tmp_path, main, monkeypatch
+):
+    """Rows of a table had been compared that were tested on other clips."""
+    seen = []
+    monkeypatch.setattr(
+        folds.provenance,
+        "check_corpus",
+        lambda out, record: seen.append(folds.provenance.corpus_facts(record)),
+    )
+    file = tmp_path / "clips.csv"
+    names = ("03a01Wa", "03a01Na", "08a01Wa", "08a01Na", "16a01Wa", "16a01Na")
+    for splits in ("train val test", "train test val", "train val test"):
+        rows = [
+            f"{corpus / 'wav' / name}.wav,{name[5]},{splits.split()[n // 2]}"
+            for n, name in enumerate(names)
+        ]
+        file.write_text("\n".join(["filename,labels,split", *rows]))
+        run = ("--dataset", "csv", "--data-dir", file, "--protocol", "splits")
+        with pytest.raises(SystemExit):
+            main("emotion", "--model", "none", *run, "--out", tmp_path / "run")
+    assert seen[0] == seen[2] != seen[1]
+    assert list(seen[0]) == ["train", "val", "test"]
+
+
 def test_a_decoder_that_cannot_be_leaves_no_run(tmp_path, main, capsys):
     file, out = arrays(tmp_path / "x.npz"), tmp_path / "run"
     with pytest.raises(SystemExit):
