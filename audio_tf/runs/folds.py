@@ -154,9 +154,10 @@ def read_arrays(path):
                 f"{path}: `{name}` must have one value for each of {len(x)} "
                 f"clips. Received: shape={arrays[name].shape}"
             )
+    for name in arrays.keys() - {"embeddings"}:
+        arrays[name] = as_names(path, name, arrays[name])
     splits = arrays.get("splits")
     if splits is not None:
-        splits = splits.astype(str)
         strange = sorted(set(splits.tolist()) - {"train", "val", "test"})
         if strange:
             raise ValueError(
@@ -173,6 +174,35 @@ def read_arrays(path):
         splits,
         [str(name) for name in names],
         list(range(1, x.shape[1] + 1)),
+    )
+
+
+def as_names(path, name, array):
+    """Returns an array of a file as names or, as they are, numbers.
+
+    Args:
+        path: the file, for messages.
+        name: str, the array, for messages.
+        array: array of numbers, of str, or of bytes, which are taken for
+            UTF-8, as HDF5 has names.
+
+    Raises:
+        ValueError: if it is of anything else, or one is missing.
+    """
+    if array.dtype.kind == "S":
+        try:
+            return np.char.decode(array, "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path}: `{name}` must be in UTF-8. Received: {error}"
+            ) from error
+    is_number = array.dtype.kind in "biuf"
+    # As pandas has a label that is missing.
+    if is_number and np.isfinite(array).all() or array.dtype.kind == "U":
+        return array
+    wrong = np.unique(array[~np.isfinite(array)]) if is_number else array.dtype
+    raise ValueError(
+        f"{path}: `{name}` must be names or finite numbers. Received: {wrong}"
     )
 
 

@@ -396,11 +396,28 @@ def test_arrays_from_elsewhere(tmp_path, main, eager_models):
             {"labels": np.array(list("ab") * 6, dtype=object)},
             "x.npz: `labels` must be .* of str",
         ),
+        ({"labels": np.array([1.0, np.nan] * 6)}, "x.npz: `labels`.*nan"),
+        ({"labels": np.zeros(12, "datetime64[s]")}, "Received: datetime64"),
+        ({"groups": np.array([b"\xff", b"a"] * 6)}, "`groups` .* in UTF-8"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(changes, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         folds.read_arrays(arrays(tmp_path / "x.npz", **changes))
+
+
+def test_names_may_be_bytes(tmp_path):
+    """As HDF5 has them."""
+    names = np.array(["Glück", "joy"] * 6)
+    told = {
+        "labels": np.char.encode(names, "utf-8"),
+        "groups": np.char.encode(names, "utf-8"),
+        "splits": np.array([b"train"] * 6 + [b"val"] * 6),
+    }
+    found = folds.read_arrays(arrays(tmp_path / "x.npz", **told))
+    assert found.vocabulary == ["Glück", "joy"]
+    assert found.groups.tolist() == names.tolist()
+    assert found.splits.tolist() == ["train"] * 6 + ["val"] * 6
 
 
 def test_a_file_that_is_no_npz_is_refused_by_its_name(tmp_path):
