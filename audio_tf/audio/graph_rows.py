@@ -28,6 +28,39 @@ def run_in_python(function, inputs, specs):
     ]
 
 
+def checked_targets(dataset, check, names):
+    """Has the targets of each batch checked before it is trained on.
+
+    Args:
+        dataset: `tf.data.Dataset` of `(x, y)` or `(x, y, sample_weight)`; of
+            others there is nothing to check.
+        check: function of the array `y`, which raises what is wrong with it.
+        names: bool, whether it takes names of labels, too.
+
+    Returns:
+        `tf.data.Dataset` of the same elements.
+    """
+    spec = dataset.element_spec
+    if not isinstance(spec, tuple) or len(spec) < 2:
+        return dataset
+    if not isinstance(spec[1], tf.TensorSpec) or spec[1].shape.rank == 0:
+        return dataset
+    if spec[1].dtype == tf.string and not names:
+        return dataset
+
+    def call(targets):
+        check(targets)
+        return True
+
+    def look(x, targets, *beside):
+        # Stateful, or TensorFlow leaves out what nobody reads the result of.
+        right = tf.numpy_function(call, [targets], tf.bool)
+        with tf.control_dependencies([right]):
+            return (x, tf.identity(targets), *beside)
+
+    return dataset.map(tf.autograph.experimental.do_not_convert(look))
+
+
 def take_rows(x, clips):
     """Returns the row of each clip, with `clips` int64 `(rows,)`."""
     return tf.gather(x, clips)

@@ -65,9 +65,18 @@ class FileTask(GivenClips):
                 waveform is of integers or has an axis for channels; if clips
                 have several labels or none, and the loss is a categorical
                 cross entropy; or if `class_weight` has an unknown class, or
-                clips of several.
+                clips of several. Of a dataset they are found when their batch
+                comes.
         """
         given = bound(keras.Model.fit, args, kwargs)
+        with (
+            self.checking_stream(given),
+            self.checking_stream(given, "validation_data"),
+        ):
+            return self.fit_given(given)
+
+    def fit_given(self, given):
+        """Does the work of `fit`, of the dict of its arguments; see there."""
         batch_size = given.get("batch_size")
         clips = self.find_files(given)
         self.replace_names(given)
@@ -151,6 +160,11 @@ class FileTask(GivenClips):
             ValueError: as `fit`, or if files have no labels.
         """
         given = bound(keras.Model.evaluate, args, kwargs)
+        with self.checking_stream(given):
+            return self.evaluate_given(given)
+
+    def evaluate_given(self, given):
+        """Does the work of `evaluate`, of the dict of its arguments."""
         clips = self.find_files(given)
         self.replace_names(given)
         if clips is None:

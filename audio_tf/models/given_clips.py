@@ -18,7 +18,11 @@ from audio_tf.models.named_files import (
     without_names,
 )
 from audio_tf.models.preprocessor import AudioClassifierPreprocessor
-from audio_tf.models.targets import check_one_class, check_one_label
+from audio_tf.models.targets import (
+    check_one_class,
+    check_one_label,
+    checking_stream,
+)
 
 
 class GivenClips:
@@ -130,6 +134,18 @@ class GivenClips:
             self.require_preprocessor()
             given["y"] = self.preprocessor.targets(given["y"])
         check_one_label(self.loss, given.get("y"))
+
+    def checking_stream(self, given, name="x"):
+        """Has the targets of a dataset checked, as long as a context lasts.
+
+        Args:
+            given: dict of arguments; changed.
+            name: str, the argument that may be a dataset.
+        """
+        to_targets = None
+        if self.preprocessor is not None:
+            to_targets = self.preprocessor.targets
+        return checking_stream(given, self.loss, name, to_targets=to_targets)
 
     def replace_class_weight(self, given, targets):
         """Replaces the weights of some classes by those of all, by number.

@@ -1,7 +1,11 @@
 """Targets of clips, held against their loss and the weights of classes."""
 
+import contextlib
+
 import keras
 import numpy as np
+
+from audio_tf import compat
 
 # Losses of Keras of which the targets of a clip are shares that add up to 1.
 OF_SHARES = ("categoricalcrossentropy", "categoricalfocalcrossentropy")
@@ -28,6 +32,17 @@ def takes_ids(loss):
     if loss is None or isinstance(loss, (dict, list)):
         return False
     return "sparse" in (name_of_loss(loss) or "").lower()
+
+
+def takes_shares(loss):
+    """Returns whether a loss is one of Keras' that takes shares of classes.
+
+    Args:
+        loss: as `compile` takes it.
+    """
+    if loss is None or isinstance(loss, (dict, list)):
+        return False
+    return (name_of_loss(loss) or "").replace("_", "").lower() in OF_SHARES
 
 
 def check_targets(loss, targets, scores):
@@ -78,12 +93,9 @@ def check_one_label(loss, targets, least=1):
         ValueError: if targets of zeros and ones have several ones, or fewer
             than `least`.
     """
-    if loss is None or isinstance(loss, (dict, list)):
-        return
     if not isinstance(targets, np.ndarray) and not keras.ops.is_tensor(targets):
         return
-    name = name_of_loss(loss)
-    if name is None or name.replace("_", "").lower() not in OF_SHARES:
+    if not takes_shares(loss):
         return
     targets = keras.ops.convert_to_numpy(targets)
     if targets.ndim != 2 or targets.shape[1] < 2:
@@ -94,10 +106,10 @@ def check_one_label(loss, targets, least=1):
     if wrong.size:
         count = int(counts[wrong[0]])
         raise ValueError(
-            f"The loss {name} takes clips of one label each; where they have "
-            "several or none, a model with activation='sigmoid' learns by "
-            f"`binary_crossentropy`. Received: {count} labels for clip "
-            f"{wrong[0]}"
+            f"The loss {name_of_loss(loss)} takes clips of one label each; "
+            "where they have several or none, a model with "
+            "activation='sigmoid' learns by `binary_crossentropy`. "
+            f"Received: {count} labels for clip {wrong[0]}"
         )
 
 
@@ -125,3 +137,52 @@ def check_one_class(targets):
             f"Received: targets {targets[several[0]].tolist()[:9]} of clip "
             f"{several[0]}"
         )
+
+
+@contextlib.contextmanager
+def checking_stream(given, loss, name="x", least=1, to_targets=None):
+    """Checks the targets of a `tf.data.Dataset` as its batches come.
+
+    They are held against the loss as `check_one_label` does it, and with a
+    `class_weight` as `check_one_class` does. Where there is nothing to check,
+    the dataset stays as it is.
+
+    Args:
+        given: dict of the arguments of a method; changed.
+        loss: as `compile` takes it, or `None`.
+        name: str, the argument that may be a dataset.
+        least: as `check_one_label` takes it.
+        to_targets: function of an array of names of labels to their targets,
+            or `None` where there are none to check.
+
+    Raises:
+        ValueError: as those functions do, at the end of the context.
+    """
+    dataset, said = given.get(name), []
+    weighted = name == "x" and given.get("class_weight") is not None
+
+    def check(targets):
+        try:
+            if targets.dtype.kind in "OSU":
+                targets = to_targets(targets)
+            check_one_label(loss, targets, least)
+            if weighted:
+                check_one_class(targets)
+        except ValueError as error:
+            # No more of it: TensorFlow never frees what its graphs have called.
+            said.append(f"{error} of a batch of the dataset")
+            raise
+
+    if compat.is_tf_dataset(dataset) and (weighted or takes_shares(loss)):
+        from audio_tf.audio import graph_rows
+
+        given[name] = graph_rows.checked_targets(
+            dataset, check, to_targets is not None
+        )
+    try:
+        yield
+    except Exception:
+        if not said:
+            raise
+        # TensorFlow's own error has the sentence amid two tracebacks.
+        raise ValueError(said[0]) from None

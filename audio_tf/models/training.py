@@ -5,7 +5,11 @@ import numpy as np
 
 from audio_tf.layers.mixing import mix_targets, mix_weights
 from audio_tf.models.given_clips import bound
-from audio_tf.models.targets import check_one_label, check_targets
+from audio_tf.models.targets import (
+    check_one_label,
+    check_targets,
+    checking_stream,
+)
 
 
 class ClassifierTraining(keras.Model):
@@ -143,7 +147,9 @@ class ClassifierTraining(keras.Model):
         Raises:
             ValueError: as `AudioClassifier.fit` of waveforms.
         """
-        return super().fit(**self.checked(keras.Model.fit, args, kwargs))
+        given = self.checked(keras.Model.fit, args, kwargs)
+        with checking_stream(given, self.loss, least=self.least_labels):
+            return super().fit(**given)
 
     def train_on_batch(self, *args, **kwargs):
         """Trains on a batch as `keras.Model.train_on_batch` does."""

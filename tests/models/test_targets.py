@@ -3,9 +3,10 @@
 import keras
 import numpy as np
 import pytest
+import soundfile
 import tiny
 
-from audio_tf.models import AudioClassifier
+from audio_tf.models import AudioClassifier, ClassifierTraining, Distiller
 
 LABELS = ["dog", "rain", "siren"]
 WAVEFORM = np.random.default_rng(3).normal(0.0, 0.1, (3, 700)).astype("float32")
@@ -62,3 +63,100 @@ def test_other_losses_take_clips_of_several_labels(loss):
     model = classifier(loss or (lambda y, scores: (y - scores) ** 2))
     names = [["dog", "siren"], [], ["rain"]]
     model.fit(WAVEFORM, names, verbose=0)
+
+
+def stream(x, targets):
+    tf = pytest.importorskip("tensorflow")
+    return tf.data.Dataset.from_tensor_slices((x, targets)).batch(3)
+
+
+# Names of clips, in which "" is none, and how many labels the second has.
+WRONG = [
+    (np.array([["dog", ""], ["dog", "siren"], ["rain", ""]]), 2),
+    (np.array([["dog", ""], ["", ""], ["rain", ""]]), 0),
+]
+
+
+@pytest.mark.parametrize("names, count", WRONG)
+def test_batches_of_a_dataset_are_checked_as_they_come(names, count, wav_files):
+    numbers = np.array([[label in row for label in LABELS] for row in names])
+    numbers = numbers.astype("float32")
+    model = tiny.eager(classifier(keras.losses.CategoricalCrossentropy()))
+    right, wrong = (
+        stream(WAVEFORM, np.eye(3, dtype="float32")),
+        stream(WAVEFORM, numbers),
+    )
+    of_batch = "clip 1 of a batch of the dataset$"
+    for given in (
+        lambda: model.fit(wrong, verbose=0),
+        lambda: model.fit(right.concatenate(wrong), verbose=0),
+        lambda: (
+            model.fit(right.repeat(), steps_per_epoch=1, verbose=0)
+            and model.fit(stream(WAVEFORM, names), verbose=0)
+        ),
+        lambda: model.fit(right, validation_data=wrong, verbose=0),
+        lambda: model.evaluate(wrong, verbose=0),
+        lambda: model.fit(stream(wav_files, names), verbose=0),
+        lambda: model.fit(stream(wav_files, numbers), verbose=0),
+        lambda: model.evaluate(stream(wav_files, names), verbose=0),
+    ):
+        with pytest.raises(ValueError, match=f"{count} labels for {of_batch}"):
+            given()
+    weighted = {"class_weight": {"dog": 2.0}, "verbose": 0}
+    model.compile("sgd", "binary_crossentropy")
+    tiny.eager(model)
+    for data in (wrong, stream(wav_files, names)):
+        with pytest.raises(ValueError, match=f"`class_weight` .*{of_batch}"):
+            model.fit(data, **weighted)
+    # What fits is trained on, and what nobody needs to check stays as it is.
+    model.fit(wrong, verbose=0)
+    given = {"x": wrong}
+    with model.checking_stream(given):
+        assert given["x"] is wrong
+
+
+def test_a_graph_checks_the_batches_of_a_dataset():
+    model = classifier("categorical_crossentropy")
+    shares = stream(
+        WAVEFORM, np.array([[0.5, 0.5, 0], [0.1, 0.7, 0.2], [1] * 3])
+    )
+    with pytest.raises(ValueError, match="3 labels for clip 2 of a batch"):
+        model.fit(shares, verbose=0)
+    model.fit(shares.map(lambda x, y: (x[:2], y[:2])), verbose=0)
+
+
+def test_unknown_names_of_a_dataset_are_named():
+    model = tiny.eager(classifier("categorical_crossentropy"))
+    wrong = stream(WAVEFORM, np.array(["dog", "rian", "rain"]))
+    with pytest.raises(ValueError, match="did you mean 'rain'.*for clip 1 of"):
+        model.fit(wrong, verbose=0)
+    assert int(model.optimizer.iterations) == 0
+
+
+def test_trainings_check_the_batches_of_a_dataset():
+    model, teacher = classifier(None), classifier(None)
+    some = np.array([[1.0, 0, 0], [0, 0, 0], [0, 1, 0]], "float32")
+    several = np.array([[1.0, 0, 0], [0, 1, 0], [0, 1, 1]], "float32")
+    for training, wrong, message in (
+        (ClassifierTraining(model), some, "0 labels for clip 1 of a batch"),
+        (Distiller(model, [teacher]), several, "2 labels for clip 2 of a"),
+    ):
+        training.compile("sgd", "categorical_crossentropy")
+        tiny.eager(training).fit(
+            stream(WAVEFORM, np.eye(3, dtype="float32")), verbose=0
+        )
+        with pytest.raises(ValueError, match=message):
+            training.fit(stream(WAVEFORM, wrong), verbose=0)
+    # A teacher judges clips without labels, which have no class's weight.
+    training.fit(stream(WAVEFORM, some), verbose=0)
+    weighted = {"class_weight": {"dog": 2.0}, "verbose": 0}
+    with pytest.raises(ValueError, match="`class_weight` .*of clip 1 of a b"):
+        training.fit(stream(WAVEFORM, some), **weighted)
+
+
+@pytest.fixture
+def wav_files(tmp_path):
+    files = [str(tmp_path / name) for name in FILES]
+    for path, samples in zip(files, WAVEFORM, strict=True):
+        soundfile.write(path, samples, tiny.RATE_HZ)
+    return files
