@@ -8,6 +8,7 @@ import keras
 from audio_tf import metrics
 from audio_tf.models.classifier import POOLINGS
 from audio_tf.models.frontends import FILTERBANKS
+from audio_tf.models.targets import takes_shares
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.host_settings import HostSettings, places
 from audio_tf.runs.model_settings import MODELS_OWN, ModelSettings
@@ -42,7 +43,7 @@ LOSSES = [
 ]
 TRAINABLE = ("all", "head")
 RECIPES_OWN = "the recipe's"
-# That of scores whose sum is 1.
+# That of clips of one label each.
 SOFTMAX_LOSS = "categorical_crossentropy"
 # Losses that share a label among classes.
 SMOOTHING = {
@@ -334,7 +335,7 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
             one_label: bool, whether each clip of the corpus has one label.
         """
         given = self.those_given(self.chunking)
-        softmax = self.loss_name(one_label) == SOFTMAX_LOSS
+        softmax = takes_shares(self.loss_name(one_label))
         return {
             **{name: value or None for name, value in given.items()},
             "pooling": self.pooling,

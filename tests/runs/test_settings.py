@@ -358,6 +358,11 @@ def test_only_what_is_given_reaches_the_model(classes):
     assert train().model_options() == {}
     recipes = {"pooling": "mean", "activation": "sigmoid"}
     assert train(recipe="paper").head_options(True) == recipes
+    # Keras divides scores by their sum in both of them.
+    for loss in ("categorical_crossentropy", "categorical_focal_crossentropy"):
+        assert train(loss=loss).head_options(True)["activation"] == "softmax"
+    for loss in ("binary_focal_crossentropy", "huber"):
+        assert train(loss=loss).head_options(True)["activation"] == "sigmoid"
     # The scale of the paper's front end, which others do not have.
     assert train(recipe="paper").model_options() == {"frontend_gain": 1.0}
     both = {"frontend_gain": 1.0, "num_layers": 2}
