@@ -6,6 +6,7 @@ from keras import ops
 from audio_tf.layers import activations
 from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
 from audio_tf.models.backbone import freeze_layers
+from audio_tf.models.given_clips import bound
 from audio_tf.models.inputs import InputDoor, check_features, complete
 from audio_tf.ops import checks
 
@@ -192,6 +193,29 @@ class MaskedAcousticModel(InputDoor, keras.Model):
         if compile:
             self.compile(keras.optimizers.Adam(5e-5, global_clipnorm=10.0))
 
+    def fit(self, *args, **kwargs):
+        """Trains the model as `keras.Model.fit` does.
+
+        Args:
+            *args: as `keras.Model.fit` takes them, without `class_weight`.
+            **kwargs: as well.
+
+        Returns:
+            The `keras.callbacks.History`.
+
+        Raises:
+            ValueError: if there is a `class_weight`.
+        """
+        given = bound(keras.Model.fit, args, kwargs)
+        refuse_class_weight(given)
+        return super().fit(**given)
+
+    def train_on_batch(self, *args, **kwargs):
+        """Trains on a batch as `keras.Model.train_on_batch` does."""
+        given = bound(keras.Model.train_on_batch, args, kwargs)
+        refuse_class_weight(given)
+        return super().train_on_batch(**given)
+
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
@@ -243,6 +267,20 @@ class MaskedAcousticModel(InputDoor, keras.Model):
             config["backbone"], custom_objects=custom_objects
         )
         return cls(**{**config, "backbone": backbone})
+
+
+def refuse_class_weight(given):
+    """Raises a `ValueError` for weights of classes, of which there are none.
+
+    Args:
+        given: dict of the arguments of a method.
+    """
+    if given.get("class_weight") is not None:
+        raise ValueError(
+            "`class_weight` is for labels, and a MaskedAcousticModel learns "
+            "without any; `sample_weight` gives every clip its weight. "
+            f"Received: class_weight={given['class_weight']!r}"
+        )
 
 
 def initializer_of(backbone):

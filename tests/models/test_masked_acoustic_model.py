@@ -386,6 +386,9 @@ def test_what_cannot_be_trained_on_is_refused(rng):
     net.compile("sgd", "mse", run_eagerly=True)
     with pytest.raises(ValueError, match="takes no loss.*'mse'"):
         net.fit(x, x, verbose=0)
+    for call in (net.fit, net.train_on_batch):
+        with pytest.raises(ValueError, match=r"`sample_weight`.*\{0: 2.0\}"):
+            call(x, class_weight={0: 2.0})
     for wrong in (0, -3, 2.5):
         with pytest.raises(ValueError, match="`target_dim` must be"):
             MaskedAcousticModel(net.backbone, target_dim=wrong)
