@@ -19,6 +19,7 @@ from audio_tf.models.named_files import (
 )
 from audio_tf.models.preprocessor import AudioClassifierPreprocessor
 from audio_tf.models.targets import (
+    check_numbers,
     check_one_class,
     check_one_label,
     checking_stream,
@@ -100,6 +101,7 @@ class GivenClips:
             )
         self.require_preprocessor()
         targets = self.preprocessor.targets(given.pop("y", None))
+        check_numbers(self.loss, targets)
         check_one_label(self.loss, targets)
         del given["x"]
         return ListedFiles(names, targets, given.pop("sample_weight", None))
@@ -133,6 +135,7 @@ class GivenClips:
         elif label_rows(given.get("y")) is not None:
             self.require_preprocessor()
             given["y"] = self.preprocessor.targets(given["y"])
+        check_numbers(self.loss, given.get("y"))
         check_one_label(self.loss, given.get("y"))
 
     def checking_stream(self, given, name="x"):

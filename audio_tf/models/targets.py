@@ -75,6 +75,47 @@ def check_targets(loss, targets, scores):
         )
 
 
+def check_numbers(loss, targets):
+    """Checks that targets are numbers, where a loss of Keras' takes them.
+
+    One NaN, as tables have for what is not known, makes the loss NaN, and by
+    its gradient every weight. A loss of one's own may leave it out.
+
+    Args:
+        loss: as `compile` takes it, or `None`.
+        targets: array, tensor, list or table `(clips, ...)`; of anything else
+            there is nothing to check.
+
+    Raises:
+        ValueError: if there is NaN or infinity; it names the clip.
+    """
+    if loss is None or isinstance(loss, (dict, list)):
+        return
+    if name_of_loss(loss) is None:
+        return
+    if keras.ops.is_tensor(targets):
+        targets = keras.ops.convert_to_numpy(targets)
+    elif hasattr(targets, "to_numpy"):
+        targets = targets.to_numpy()
+    try:
+        targets = np.asarray(targets)
+        if targets.dtype.kind == "O":
+            targets = targets.astype("float64")
+    except (TypeError, ValueError):
+        return  # What is no array at all, Keras refuses.
+    if targets.dtype.kind != "f" or not targets.ndim:
+        return
+    rows = targets.reshape(len(targets), -1)
+    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if wrong.size:
+        raise ValueError(
+            "`y` must be finite numbers, or the loss and then all weights are "
+            "NaN; clips whose label is not known must be left out. Received: "
+            f"{rows[wrong[0]].tolist()[:9]} for clip {wrong[0]}, of "
+            f"{wrong.size} such clips"
+        )
+
+
 def check_one_label(loss, targets, least=1):
     """Checks that clips have one label each where their loss takes no others.
 

@@ -3,9 +3,12 @@
 import keras
 import numpy as np
 
+from audio_tf import compat
 from audio_tf.layers.mixing import mix_targets, mix_weights
 from audio_tf.models.given_clips import bound
+from audio_tf.models.named_files import file_names, is_text, label_rows
 from audio_tf.models.targets import (
+    check_numbers,
     check_one_label,
     check_targets,
     checking_stream,
@@ -145,7 +148,8 @@ class ClassifierTraining(keras.Model):
             The `keras.callbacks.History`.
 
         Raises:
-            ValueError: as `AudioClassifier.fit` of waveforms.
+            ValueError: as `AudioClassifier.fit` of waveforms, or if there are
+                names of files or of labels.
         """
         given = self.checked(keras.Model.fit, args, kwargs)
         with checking_stream(given, self.loss, least=self.least_labels):
@@ -165,9 +169,42 @@ class ClassifierTraining(keras.Model):
             kwargs: dict of those by name.
         """
         given = bound(method, args, kwargs)
+        self.refuse_names(given)
+        check_numbers(self.loss, given.get("y"))
         check_one_label(self.loss, given.get("y"), self.least_labels)
         self.classifier.replace_class_weight(given, given.get("y"))
         return given
+
+    def refuse_names(self, given):
+        """Raises a `ValueError` for names of files or of labels.
+
+        Args:
+            given: dict of the arguments of a method.
+        """
+        beside = given.get("validation_data")
+        for data in ((given.get("x"), given.get("y")), beside):
+            x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
+            if compat.is_tf_dataset(x):
+                spec = x.element_spec
+                x, y, _ = keras.utils.unpack_x_y_sample_weight(spec)
+                named = is_text(x), is_text(y)
+            else:
+                named = bool(file_names(x)), bool(label_rows(y))
+            if any(named):
+                found = "files" if named[0] else "labels"
+                raise ValueError(
+                    f"A {type(self).__name__} is trained on arrays; "
+                    "`classifier.preprocessor(x, y)` makes them of names, and "
+                    "of a dataset by `dataset.map(classifier.preprocessor)"
+                    f".unbatch().batch(32)`. Received: names of {found}"
+                )
+
+    def get_config(self):
+        raise NotImplementedError(
+            f"A {type(self).__name__} is not saved whole: save its "
+            "`classifier`, whose weights it trains, or, to go on with the "
+            "training, weights alone. Received: a call that saves the model"
+        )
 
     def targets_of(self, targets, outputs, sample_weight=None):
         """Mixes targets and weights as the clips were mixed.

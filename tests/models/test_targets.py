@@ -1,5 +1,7 @@
 """Targets of clips that do not fit the loss of a classifier."""
 
+import types
+
 import keras
 import numpy as np
 import pytest
@@ -63,6 +65,48 @@ def test_other_losses_take_clips_of_several_labels(loss):
     model = classifier(loss or (lambda y, scores: (y - scores) ** 2))
     names = [["dog", "siren"], [], ["rain"]]
     model.fit(WAVEFORM, names, verbose=0)
+
+
+@pytest.mark.parametrize("loss", ["binary_crossentropy", LOSSES[1], "huber"])
+def test_labels_that_are_not_known_are_refused(loss):
+    """A researcher's NaN would be the loss, and then every weight."""
+    model = classifier(loss)
+    training = ClassifierTraining(model)
+    training.compile("sgd", loss)
+    y = np.eye(3, dtype="float32")
+    y[1, 2] = np.nan
+    right = np.eye(3, dtype="float32")
+    message = r"`y` must be finite.*\[0.0, 1.0, nan\] for clip 1, of 1 such"
+    for given in (
+        lambda: model.fit(FILES, y),
+        lambda: model.fit(FILES, y.tolist()),
+        lambda: model.fit(WAVEFORM, y),
+        lambda: model.fit(WAVEFORM, y.astype("float16")),
+        lambda: model.fit(WAVEFORM, y.astype(object)),
+        lambda: model.fit(WAVEFORM, keras.ops.convert_to_tensor(y)),
+        lambda: model.fit(WAVEFORM, types.SimpleNamespace(to_numpy=lambda: y)),
+        lambda: model.fit(WAVEFORM, right, validation_data=(WAVEFORM, y)),
+        lambda: model.evaluate(WAVEFORM, y),
+        lambda: training.fit(WAVEFORM, y),
+        lambda: training.train_on_batch(WAVEFORM, y),
+    ):
+        with pytest.raises(ValueError, match=message):
+            given()
+    y[1, 2] = np.inf
+    with pytest.raises(ValueError, match=r"\[0.0, 1.0, inf\] for clip 1"):
+        model.fit(WAVEFORM, y)
+
+
+def test_a_loss_of_ones_own_may_leave_out_what_is_not_known():
+    def known(y, scores):
+        y = keras.ops.where(keras.ops.isnan(y), scores, y)
+        return keras.ops.square(y - scores)
+
+    y = np.eye(3, dtype="float32")
+    y[1, 2] = np.nan
+    model = tiny.eager(classifier(known))
+    history = model.fit(WAVEFORM, y, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
 
 
 def stream(x, targets):

@@ -7,7 +7,7 @@ import tiny
 from keras import ops
 
 from audio_tf import layers
-from audio_tf.models import AudioClassifier, ClassifierTraining
+from audio_tf.models import AudioClassifier, ClassifierTraining, Distiller
 
 B, SAMPLES, C = 5, 130, 3
 
@@ -327,3 +327,55 @@ def test_a_bank_that_nothing_or_nobody_can_take_from_is_refused():
             ClassifierTraining(
                 classifier, noise=layers.AdditiveNoise(), noise_bank=wrong
             )
+
+
+@pytest.mark.parametrize("kind", [ClassifierTraining, Distiller])
+def test_names_are_refused_by_what_trains_on_arrays(kind, rng):
+    classifier, teacher = (
+        AudioClassifier(
+            tiny.backbone(), labels=["a", "b", "c"], activation="softmax"
+        )
+        for _ in range(2)
+    )
+    more = [[teacher]] if kind is Distiller else []
+    training = kind(classifier, *more)
+    training.compile("sgd", "categorical_crossentropy")
+    tiny.eager(training)
+    x = rng.standard_normal((B, SAMPLES)).astype("float32")
+    files, names = [f"{row}.wav" for row in range(B)], list("abcab")
+    of = f"A {kind.__name__} is trained on arrays.*Received: names of "
+    y = classifier.preprocessor.targets(names)
+    given = [
+        (files, names, "files"),
+        (np.array(files), y, "files"),
+        (x, names, "labels"),
+        (x, np.array(names), "labels"),
+    ]
+    for first, second, found in given:
+        with pytest.raises(ValueError, match=of + found):
+            training.fit(first, second)
+        with pytest.raises(ValueError, match=of + found):
+            training.train_on_batch(first, second)
+        with pytest.raises(ValueError, match=of + found):
+            training.fit(x, y, validation_data=(first, second))
+    tf = pytest.importorskip("tensorflow")
+    for first, second, found in given:
+        data = tf.data.Dataset.from_tensor_slices((first, second)).batch(2)
+        with pytest.raises(ValueError, match=of + found):
+            training.fit(data)
+    # What the sentence says is a way to go on.
+    made = data.map(classifier.preprocessor).unbatch().batch(32)
+    training.fit(made, shuffle=False, verbose=0)
+    training.fit(*classifier.preprocessor(x, names), verbose=0)
+
+
+@pytest.mark.parametrize("kind", [ClassifierTraining, Distiller])
+def test_what_trains_is_not_saved_whole(kind, tmp_path):
+    more = [AudioClassifier(tiny.backbone(), labels=["a", "b"])]
+    classifier = AudioClassifier(tiny.backbone(), labels=["a", "b"])
+    training = kind(classifier, *([more] if kind is Distiller else []))
+    message = f"A {kind.__name__} is not saved whole: save its `classifier`"
+    with pytest.raises(NotImplementedError, match=message):
+        training.save(tmp_path / "training.keras")
+    training.save_weights(tmp_path / "training.weights.h5")
+    classifier.save(tmp_path / "classifier.keras")
