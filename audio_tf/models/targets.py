@@ -103,16 +103,16 @@ def check_numbers(loss, targets):
             targets = targets.astype("float64")
     except (TypeError, ValueError):
         return  # What is no array at all, Keras refuses.
-    if targets.dtype.kind != "f" or not targets.ndim:
+    if targets.dtype.kind != "f" or not targets.ndim or not targets.size:
         return
     rows = targets.reshape(len(targets), -1)
-    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if wrong.size:
+    unknown = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if unknown.size:
         raise ValueError(
             "`y` must be finite numbers, or the loss and then all weights are "
             "NaN; clips whose label is not known must be left out. Received: "
-            f"{rows[wrong[0]].tolist()[:9]} for clip {wrong[0]}, of "
-            f"{wrong.size} such clips"
+            f"{rows[unknown[0]].tolist()[:9]} for clip {unknown[0]}, of "
+            f"{unknown.size} such clips"
         )
 
 
