@@ -15,6 +15,7 @@ from audio_tf.models.inputs import InputDoor
 from audio_tf.ops import checks
 
 
+@keras.saving.register_keras_serializable("audio_tf")
 class LayerFrames(InputDoor, compat.QuietQuantization, keras.Model):
     """A functional model of the hidden states of a backbone, side by side.
 
@@ -40,11 +41,28 @@ class LayerFrames(InputDoor, compat.QuietQuantization, keras.Model):
             name="layer_frames",
         )
         self.max_samples = backbone.max_samples
+        # As attributes Keras would track them, and order weights by them.
+        self.made_of = lambda: (backbone, list(layers))
 
     @property
     def heard(self):
         """The inputs: in inference, nothing of a waveform is changed."""
         return self.input
+
+    def get_config(self):
+        # Keras' own is that of any functional model, made in another way.
+        backbone, layers = self.made_of()
+        return {
+            "backbone": keras.saving.serialize_keras_object(backbone),
+            "layers": layers,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        backbone = keras.saving.deserialize_keras_object(
+            config["backbone"], custom_objects=custom_objects
+        )
+        return cls(backbone, config["layers"])
 
 
 @keras.saving.register_keras_serializable("audio_tf")

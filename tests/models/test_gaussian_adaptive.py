@@ -281,6 +281,25 @@ def test_a_preset_brings_the_whole_back(model, rng, tmp_path):
         )
 
 
+def test_a_clone_scores_alike_and_is_saved(model, rng, tmp_path):
+    inputs = clips(rng)
+    clone = keras.models.clone_model(model)
+    assert np.ptp(numpy(clone(inputs)) - numpy(model(inputs))) > 1e-3
+    clone.set_weights(model.get_weights())
+    assert len(clone.trainable_weights) == len(model.decoder.weights)
+    clone.save(tmp_path / "clone.keras")
+    model.save(tmp_path / "model.keras")
+    load = keras.saving.load_model
+    for again in (
+        clone,
+        load(tmp_path / "clone.keras"),
+        load(tmp_path / "model.keras"),
+    ):
+        np.testing.assert_allclose(
+            numpy(again(inputs)), numpy(model(inputs)), atol=1e-6
+        )
+
+
 @pytest.mark.slow
 def test_a_new_head_over_the_backbone_of_another_classifier(rng, tmp_path):
     encoder = speech_encoder()
