@@ -9,6 +9,7 @@ import typing
 from audio_tf.archives import members, places
 from audio_tf.audio import packed
 from audio_tf.audio.audio_files import AUDIO_SUFFIXES, list_files
+from audio_tf.corpora.lists import check_not_utf16, check_utf8
 from audio_tf.ops.checks import closest
 
 MANIFESTS = (".csv", ".parquet")
@@ -155,7 +156,11 @@ def read_csv(path, column):
         )
         rows = csv.DictReader(text)
         try:
-            check_column(path, column, rows.fieldnames or [])
+            names = rows.fieldnames or []
+            check_not_utf16(path, "".join(names))
+            for name in names:
+                check_utf8(f"{path}, row {rows.line_num}", name)
+            check_column(path, column, names)
             for row in rows:
                 yield rows.line_num, row[column]
         except csv.Error as error:

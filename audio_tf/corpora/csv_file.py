@@ -10,17 +10,17 @@ from audio_tf.corpora.labels import (
     read_vocabulary,
     split_labels,
 )
-from audio_tf.corpora.lists import audio_path, read_rows
+from audio_tf.corpora.lists import audio_path, check_utf8, read_rows
 from audio_tf.ops.checks import closest
 
 
 def read_csv(path, vocabulary=None, seed=0):
     """Reads a corpus listed in a CSV of one's own.
 
-    Its header is `filename,labels`, and `split` and `source` where wanted: a
-    source is the speaker, the uploader or the recording that a clip comes
-    from, and must not be in two splits; the field is empty where it is not
-    known. A row or a column that does not fit is an error that names it; an
+    It is UTF-8; only names of files may be in other bytes. Its header is
+    `filename,labels`, and `split` and `source` where wanted: a source is the
+    speaker, the uploader or the recording that a clip comes from, and must
+    not be in two splits; the field is empty where it is not known. A row or a column that does not fit is an error that names it; an
     audio file that is missing or bad is left out when it is decoded.
 
     Args:
@@ -58,6 +58,8 @@ def read_csv(path, vocabulary=None, seed=0):
     if isinstance(vocabulary, str | os.PathLike):
         vocabulary = read_vocabulary(vocabulary)
     if vocabulary is None:
+        for number, row in rows:
+            check_utf8(f"{path}, row {number}", row["labels"])
         names = (name for _, row in rows for name in row["labels"].split(","))
         vocabulary = sorted({name.strip() for name in names} - {""})
         if not vocabulary:

@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from audio_tf.corpora.lists import read_fields
+from audio_tf.corpora.lists import check_utf8, read_fields
 from audio_tf.ops.checks import closest
 
 
@@ -24,7 +24,7 @@ def check_vocabulary(where, vocabulary):
     """
     known = {}
     for label in vocabulary:
-        # Bytes that are no UTF-8 are not printable either.
+        check_utf8(where, label)
         if not label.isprintable() or label != label.strip() or not label:
             raise ValueError(
                 f"{where}: a label must be text without spaces around it. "
@@ -50,13 +50,15 @@ def read_vocabulary(path):
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if a line is neither, indices do not count from 0, or
-            labels cannot be told from each other.
+        ValueError: if a line is neither, or not UTF-8, indices do not count
+            from 0, or labels cannot be told from each other.
     """
     rows = read_fields(path)
     counted = len(rows) > 0 and len(rows[0][1]) > 1
     labels = []
     for number, fields in rows:
+        for field in fields:
+            check_utf8(f"{path}, row {number}", field)
         fits = len(fields) == 1
         if counted:
             fits = len(fields) in (2, 3) and fields[0] == str(len(labels))
@@ -86,10 +88,11 @@ def split_labels(path, number, field, vocabulary, needed=True):
         List of labels, in the field's order.
 
     Raises:
-        ValueError: if a label is unknown, empty or there twice, or if there
-            is none where one is needed. The message names file and row, and
-            the nearest known label.
+        ValueError: if a label is unknown, empty or there twice, if there is
+            none where one is needed, or the field is not UTF-8. The message
+            names file and row, and the nearest known label.
     """
+    check_utf8(f"{path}, row {number}", field)
     labels = [label.strip() for label in field.split(",")]
     if labels == [""] and not needed:
         return []

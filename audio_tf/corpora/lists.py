@@ -1,12 +1,18 @@
 """Text files that list something: rows of a CSV, lines of fields."""
 
+import codecs
 import csv
 import io
 import pathlib
+import re
 
 from audio_tf.audio import packed
 from audio_tf.ops.checks import closest
 
+# Bytes that are not UTF-8, as Python decodes them.
+ESCAPED = re.compile(r"[\udc80-\udcff]")
+# UTF-32 little-endian begins as UTF-16 does.
+WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 def read_fields(path):
     """Reads a CSV, with or without a header.
@@ -23,10 +29,10 @@ def read_fields(path):
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is no CSV.
+        ValueError: if it is no CSV, or in UTF-16.
     """
-    content = read_list(path)
-    text = content.decode("utf-8-sig", errors="surrogateescape")
+    text = read_list(path).decode("utf-8-sig", errors="surrogateescape")
+    check_not_utf16(path, text)
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
         return [(reader.line_num, fields) for fields in reader if fields]
@@ -34,6 +40,38 @@ def read_fields(path):
         raise ValueError(
             f"{path}, row {reader.line_num}: not CSV ({error})"
         ) from error
+
+
+def check_not_utf16(path, text):
+    """Raises a `ValueError` if a text is in UTF-16 or UTF-32.
+
+    Args:
+        path: the file, for messages.
+        text: str, the beginning of the file, bytes that are not UTF-8 as
+            surrogates.
+    """
+    if text[:4].encode("utf-8", "surrogateescape").startswith(WIDE_MARKS):
+        raise ValueError(
+            f"{path}: must be UTF-8, but begins as UTF-16 or UTF-32 does; "
+            "save it as UTF-8"
+        )
+
+
+def check_utf8(where, text):
+    """Raises a `ValueError` if a text has bytes that are not UTF-8.
+
+    Args:
+        where: the file and the row or line, for messages.
+        text: str, bytes that are not UTF-8 as surrogates.
+    """
+    if ESCAPED.search(text):
+        content = text.encode("utf-8", "surrogateescape")
+        # Windows-1252 has all that can be seen of Latin-1, and more.
+        guess = content.decode("cp1252", "replace")
+        raise ValueError(
+            f"{where}: must be UTF-8, but seems to be Latin-1 or "
+            f"Windows-1252. Received: {content!r}, which may be {guess!r}"
+        )
 
 
 def read_list(path):
@@ -76,6 +114,8 @@ def read_rows(path, columns, optional=None):
     rows = read_fields(path)
     header = rows[0][1] if rows else None
     names = header or []
+    for name in names:
+        check_utf8(f"{path}, row {rows[0][0]}", name)
     if optional is not None:
         known = [*columns, *optional]
         unknown = [name for name in names if name not in known]
@@ -138,11 +178,11 @@ def read_lines(path):
     path = pathlib.Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
-    with open(path, encoding="utf-8-sig") as file:
-        try:
-            for number, line in enumerate(file, start=1):
-                fields = line.split()
-                if fields:
-                    yield number, fields
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: not UTF-8 ({error})") from error
+    with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+        for number, line in enumerate(file, start=1):
+            if number == 1:
+                check_not_utf16(path, line)
+            check_utf8(f"{path}, line {number}", line.strip())
+            fields = line.split()
+            if fields:
+                yield number, fields

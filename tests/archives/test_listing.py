@@ -57,6 +57,12 @@ def test_a_manifest(sounds):
     ]
     with pytest.raises(ValueError, match="no column 'clips'; did you mean"):
         names([path], sounds, column="clips")
+    path.write_bytes("\ufefffile\na.wav\n".encode("utf-16-le"))
+    with pytest.raises(ValueError, match="list.csv: must be UTF-8, but begins"):
+        names([path], sounds)
+    path.write_bytes(b"file,gr\xf6\xdfe\na.wav,1\n")
+    with pytest.raises(ValueError, match="row 1: must be UTF-8.*'größe'"):
+        names([path], sounds)
     path.write_text("file\na.wav\n \n")
     with pytest.raises(ValueError, match="row 3: no name of a file"):
         names([path], sounds)

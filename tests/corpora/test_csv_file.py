@@ -6,6 +6,7 @@ import pytest
 from corpus_files import WITH_SPLITS, names, write_csv
 
 from audio_tf import corpora
+from audio_tf.corpora import lists
 
 
 def test_csv_with_splits(tmp_path):
@@ -184,6 +185,42 @@ def test_csv_with_names_that_are_no_utf_8(tmp_path):
     path.write_bytes(b"filename,labels\ncaf\xe9.wav,dog\n")
     splits = corpora.read_csv(path)
     assert splits["train"].files == [tmp_path / os.fsdecode(b"caf\xe9.wav")]
-    path.write_bytes(b"filename,labels\na.wav,caf\xe9\n")
-    with pytest.raises(ValueError, match=r"text.*'caf\\udce9'"):
+
+
+UMLAUTS = "filename,labels\na.wav,dog\nb.wav,Tür\n"
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+def test_labels_that_are_no_utf_8_are_told_so(tmp_path, encoding):
+    path, words = tmp_path / "clips.csv", tmp_path / "words.txt"
+    path.write_bytes(UMLAUTS.encode(encoding))
+    words.write_bytes("dog\nTür\n".encode(encoding))
+    message = r"row {}: must be UTF-8, but seems to be Latin-1 .*'{}'"
+    for vocabulary in (None, ["dog", "Tür"]):
+        with pytest.raises(ValueError, match=message.format(3, "Tür")):
+            corpora.read_csv(path, vocabulary)
+    with pytest.raises(ValueError, match=message.format(2, "Tür")) as caught:
+        corpora.read_csv(write_csv(tmp_path, UMLAUTS), words)
+    assert str(words) in str(caught.value)
+    path.write_bytes("filename,Töne\na.wav,dog\n".encode(encoding))
+    with pytest.raises(ValueError, match=message.format(1, "Töne")):
         corpora.read_csv(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
+def test_lists_in_utf_16_are_told_so(tmp_path, encoding):
+    mark = "" if encoding == "utf-32" else "\ufeff"
+    path, words = tmp_path / "clips.csv", tmp_path / "words.txt"
+    path.write_bytes(f"{mark}{UMLAUTS}".encode(encoding))
+    words.write_bytes(f"{mark}dog\nTür\n".encode(encoding))
+    message = "{}: must be UTF-8, but begins as UTF-16"
+    with pytest.raises(ValueError, match=message.format("clips.csv")):
+        corpora.read_csv(path)
+    with pytest.raises(ValueError, match=message.format("words.txt")):
+        corpora.read_csv(write_csv(tmp_path, UMLAUTS), words)
+    with pytest.raises(ValueError, match=message.format("words.txt")):
+        list(lists.read_lines(words))
+    # Excel's "CSV UTF-8" has a mark, too.
+    path.write_bytes(UMLAUTS.encode("utf-8-sig"))
+    words.write_bytes("dog\nTür\n".encode("utf-8-sig"))
+    assert corpora.read_csv(path, words)["train"].vocabulary == ["dog", "Tür"]

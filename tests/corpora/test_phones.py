@@ -51,7 +51,7 @@ def test_phone_file_that_is_missing_empty_or_no_text(tmp_path):
     with pytest.raises(ValueError, match="p.txt: no labels"):
         read_phones(path)
     path.write_bytes(b"a 0\n\xff\xfe 1\n")
-    with pytest.raises(ValueError, match="p.txt: not UTF-8"):
+    with pytest.raises(ValueError, match="p.txt, line 2: must be UTF-8"):
         read_phones(path)
 
 
