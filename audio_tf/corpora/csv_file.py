@@ -6,6 +6,7 @@ import pathlib
 from audio_tf.corpora.arguments import check_names
 from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits, draw_splits
 from audio_tf.corpora.labels import (
+    check_separators,
     check_vocabulary,
     read_vocabulary,
     split_labels,
@@ -20,8 +21,9 @@ def read_csv(path, vocabulary=None, seed=0):
     It is UTF-8; only names of files may be in other bytes. Its header is
     `filename,labels`, and `split` and `source` where wanted: a source is the
     speaker, the uploader or the recording that a clip comes from, and must
-    not be in two splits; the field is empty where it is not known. A row or a column that does not fit is an error that names it; an
-    audio file that is missing or bad is left out when it is decoded.
+    not be in two splits; the field is empty where it is not known. A row or a
+    column that does not fit is an error that names it; an audio file that is
+    missing or bad is left out when it is decoded.
 
     Args:
         path: the CSV. Filenames are relative to its folder; labels are
@@ -29,7 +31,8 @@ def read_csv(path, vocabulary=None, seed=0):
             clip that has none of them.
         vocabulary: list of label names, the path of a file that
             `read_vocabulary` reads, or `None` for all labels that occur,
-            sorted. A label outside it is an error.
+            sorted. A label outside it is an error, and so is, without one,
+            `dog;rain` or `dog|rain` where dog and rain are labels too.
         seed: int. Without a split column, 80 % of the clips become train, 10
             % val and 10 % test, drawn by this seed; with a source column so
             many sources do.
@@ -60,8 +63,14 @@ def read_csv(path, vocabulary=None, seed=0):
     if vocabulary is None:
         for number, row in rows:
             check_utf8(f"{path}, row {number}", row["labels"])
-        names = (name for _, row in rows for name in row["labels"].split(","))
-        vocabulary = sorted({name.strip() for name in names} - {""})
+        labels = [
+            (number, [name.strip() for name in row["labels"].split(",")])
+            for number, row in rows
+        ]
+        known = {name for _, names in labels for name in names} - {""}
+        for number, names in labels:
+            check_separators(path, number, names, known)
+        vocabulary = sorted(known)
         if not vocabulary:
             raise ValueError(f"{path}: no row has a label")
     check_names(vocabulary=vocabulary)

@@ -5,6 +5,9 @@ import unicodedata
 from audio_tf.corpora.lists import check_utf8, read_fields
 from audio_tf.ops.checks import closest
 
+# What separates labels in other corpora, where commas do here.
+OTHER_SEPARATORS = (";", "|")
+
 
 def compose_unicode(name):
     """Returns a name in composed Unicode (NFC).
@@ -74,6 +77,30 @@ def read_vocabulary(path):
     return labels
 
 
+def check_separators(path, number, labels, vocabulary):
+    """Raises a `ValueError` if a label is several, separated otherwise.
+
+    That is certain only where each part is a label itself.
+
+    Args:
+        path: the file, for messages.
+        number: int, the row, for messages.
+        labels: list of str, as they are between commas.
+        vocabulary: set of the labels that are known.
+    """
+    for label in labels:
+        for separator in OTHER_SEPARATORS:
+            parts = [part.strip() for part in label.split(separator)]
+            if len(parts) > 1 and set(parts) <= vocabulary:
+                raise ValueError(
+                    f"{path}, row {number}: `labels` must be separated by "
+                    f"commas, in quotes, not by {separator!r}, where each "
+                    "part is a label itself; a vocabulary that has it keeps "
+                    f"it as one label. Received: {label!r}, not "
+                    f"{','.join(parts)!r}"
+                )
+
+
 def split_labels(path, number, field, vocabulary, needed=True):
     """Splits one comma-separated field into labels of the vocabulary.
 
@@ -103,6 +130,7 @@ def split_labels(path, number, field, vocabulary, needed=True):
         )
     unknown = [label for label in labels if label not in vocabulary]
     if unknown:
+        check_separators(path, number, unknown, vocabulary)
         raise ValueError(
             f"{path}, row {number}: label not in the vocabulary of "
             f"{len(vocabulary)}{closest(unknown[0], vocabulary)}. "

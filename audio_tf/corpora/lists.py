@@ -14,6 +14,7 @@ ESCAPED = re.compile(r"[\udc80-\udcff]")
 # UTF-32 little-endian begins as UTF-16 does.
 WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
+
 def read_fields(path):
     """Reads a CSV, with or without a header.
 

@@ -187,6 +187,22 @@ def test_csv_with_names_that_are_no_utf_8(tmp_path):
     assert splits["train"].files == [tmp_path / os.fsdecode(b"caf\xe9.wav")]
 
 
+@pytest.mark.parametrize("separator", [";", "|", " ; "])
+def test_labels_that_something_else_than_a_comma_separates(tmp_path, separator):
+    both = f"dog{separator}rain"
+    text = f"filename,labels\na.wav,dog\nb.wav,rain\nc.wav,{both}\n"
+    path = write_csv(tmp_path, text)
+    message = rf"row 4: `labels` must .*, not by '[{separator.strip()}]'.*Rec"
+    for vocabulary in (None, ["dog", "rain"]):
+        with pytest.raises(ValueError, match=message):
+            corpora.read_csv(path, vocabulary)
+    # One label, if a vocabulary says so, or a part of it is none.
+    splits = corpora.read_csv(path, ["dog", "rain", both])
+    assert splits["train"].labels[-1] == [both]
+    path = write_csv(tmp_path, text.replace("b.wav,rain", "b.wav,rains"))
+    assert corpora.read_csv(path)["train"].labels[-1] == [both]
+
+
 UMLAUTS = "filename,labels\na.wav,dog\nb.wav,Tür\n"
 
 
