@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
@@ -12,6 +13,8 @@ from audio_tf import configs
 
 # How long a job may take, and a job service to answer.
 JOB_S, ANSWER_S = 60 * 24 * 3_600, 20
+# From the end of a worker to that of the run.
+LOST_AFTER_S = 2.0
 # Beam's flags that are set here.
 OWN_FLAGS = ("--runner", "--direct_num_workers", "--direct_running_mode")
 
@@ -170,6 +173,67 @@ def logged(path):
                 os.dup2(terminal.fileno(), 2)
 
 
+class LostWorker(RuntimeError):
+    """A worker of this machine that has ended before its work."""
+
+
+@contextlib.contextmanager
+def lost_workers_told():
+    """Ends the block if a worker of this machine has ended before its work.
+
+    Beam's runner waits for ever for one that was killed, as the system does
+    where memory runs out. It waits in a lock, which a signal alone ends, so
+    that the block has to be in the main thread; elsewhere nothing is done.
+
+    Raises:
+        LostWorker: if one has ended.
+    """
+    main = threading.main_thread()
+    if threading.current_thread() is not main:
+        yield
+        return
+    lost, ended, guard = [], threading.Event(), threading.Lock()
+    before = threading.excepthook
+
+    def wake():
+        with guard:
+            if not ended.is_set():
+                ended.set()
+                signal.pthread_kill(main.ident, signal.SIGUSR1)
+
+    def heard(failed):
+        # Beam's thread that has waited for the process says so.
+        if "Worker subprocess exited" in str(failed.exc_value):
+            lost.append(str(failed.exc_value))
+            # Ctrl-C ends workers, too, and is to be heard first.
+            timer = threading.Timer(LOST_AFTER_S, wake)
+            timer.daemon = True
+            timer.start()
+        before(failed)
+
+    def end(number, frame):
+        raise LostWorker(
+            "a worker has ended before its work, as it does where memory runs "
+            f"out ({lost[0]})"
+        )
+
+    handler = signal.signal(signal.SIGUSR1, end)
+    threading.excepthook = heard
+    try:
+        yield
+    except LostWorker as error:
+        # Raised while another error was on its way.
+        context = error.__context__
+        if context is not None and not isinstance(context, Exception):
+            raise context from None
+        raise
+    finally:
+        with guard:
+            ended.set()
+        threading.excepthook = before
+        signal.signal(signal.SIGUSR1, handler)
+
+
 class Watch(threading.Thread):
     """A bar that is brought up to date while others do the work.
 
@@ -244,6 +308,24 @@ def run(function, tasks, options):
         | "spread" >> beam.Reshuffle()
         | "work" >> beam.Map(do_task, function=function)
     )
-    state = pipeline.run().wait_until_finish()
+    finish(pipeline)
+
+
+def finish(pipeline):
+    """Runs a pipeline to its end.
+
+    Args:
+        pipeline: `apache_beam.Pipeline`.
+
+    Returns:
+        Beam's result of it.
+
+    Raises:
+        RuntimeError: if it has ended without having done it all.
+    """
+    with lost_workers_told():
+        result = pipeline.run()
+        state = result.wait_until_finish()
     if state not in (None, "DONE"):
         raise RuntimeError(f"the pipeline has ended as {state}")
+    return result

@@ -1,6 +1,7 @@
 """What is common to the commands that run on Apache Beam, without it."""
 
 import io
+import re
 import subprocess
 import sys
 import threading
@@ -58,6 +59,53 @@ def test_a_worker_ends_at_once_with_its_status(ends, code, later):
     assert done.returncode == code
     assert done.stdout.split("\n")[:-1] == ["done", "taken apart"][: 1 + later]
     assert ("ZeroDivisionError" in done.stderr) == bool(code)
+
+
+GONE = (
+    "import signal, threading; from audio_tf import pipelines\n"
+    "pipelines.LOST_AFTER_S = 0.0\n"
+    "hook = threading.excepthook\n"
+    "def gone():\n"
+    "    raise RuntimeError('Worker subprocess exited with return code -9')\n"
+    "def wait_for_ever(function):\n"
+    "    threading.Thread(target=function).start()\n"
+    "    threading.Event().wait()\n"
+    "try:\n"
+    "    with pipelines.lost_workers_told():\n"
+    "        %s\n"
+    "except BaseException as error:\n"
+    "    print(type(error).__name__, error)\n"
+    "print(hook == threading.excepthook)\n"
+    "print(signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ("wait_for_ever(gone)", "LostWorker a worker has ended.* code -9"),
+        # By Ctrl-C, of which the workers have heard, too.
+        (
+            "exec('try: raise KeyboardInterrupt\\n'"
+            "'finally: wait_for_ever(gone)')",
+            "KeyboardInterrupt",
+        ),
+        # Some other thread failed, and whoever runs goes on.
+        (
+            "each = threading.Thread(target=lambda: 1 / 0); each.start(); "
+            "each.join(); print('went on')",
+            "went on",
+        ),
+    ],
+)
+def test_a_worker_that_was_killed_is_not_waited_for(does, told):
+    done = subprocess.run(
+        [sys.executable, "-c", GONE % does],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert re.match(f"{told}.*\nTrue\nTrue\n$", done.stdout), done
 
 
 def test_a_worker_knows_what_configs_have_added(tmp_path, monkeypatch):

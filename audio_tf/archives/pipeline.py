@@ -229,10 +229,7 @@ def run(todo, out, settings, options, workers=None):
             | "score" >> RunInference(handler)
             | "write" >> beam.Map(write_shard, out=out)
         )
-        result = pipeline.run()
-        state = result.wait_until_finish()
-    if state not in (None, "DONE"):
-        raise RuntimeError(f"the pipeline has ended as {state}")
+        result = pipelines.finish(pipeline)
     return counters(result)
 
 

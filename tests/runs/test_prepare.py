@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -175,9 +177,29 @@ def test_the_rate_is_that_of_the_model():
         assert settings.rate_hz() == rate_hz
 
 
-@pytest.mark.skipif(
+needs_beam = pytest.mark.skipif(
     importlib.util.find_spec("apache_beam") is None, reason="needs Beam"
 )
+
+
+@needs_beam
+def test_beam_does_not_wait_for_a_worker_that_is_gone():
+    """As where memory runs out; Beam's runner would wait for ever."""
+    script = (
+        "import os; from audio_tf import pipelines\n"
+        "try: pipelines.run(os._exit, [9, 9], pipelines.local_options(2))\n"
+        "except pipelines.LostWorker as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0 and "return code 9" in done.stdout, done
+
+
+@needs_beam
 def test_beam_does_the_same(corpus, tmp_path, capsys):
     given = {**PRETRAIN, "data_dir": corpus, "cache_dir": tmp_path / "cache"}
     run("pretrain", *flags(given), "--workers=1", "--shard-size=30kB")
