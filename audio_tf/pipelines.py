@@ -222,10 +222,9 @@ def lost_workers_told():
     try:
         yield
     except LostWorker as error:
-        # Raised while another error was on its way.
-        context = error.__context__
-        if context is not None and not isinstance(context, Exception):
-            raise context from None
+        # Another error was on its way: Beam was ending the workers.
+        if error.__context__ is not None:
+            raise error.__context__ from None
         raise
     finally:
         with guard:
