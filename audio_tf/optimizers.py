@@ -76,39 +76,8 @@ def norm(x, axis=None):
     return ops.sqrt(ops.sum(ops.square(x), axis=others, keepdims=True))
 
 
-class KeptExclusions:
-    """Mixin of an optimizer whose config says which weights do not decay.
-
-    Keras' own config does not: a model that was saved, and goes on training
-    once it is loaded, would decay all of its weights.
-    """
-
-    excluded_names = ()
-
-    def exclude_from_weight_decay(self, var_list=None, var_names=None):
-        """Excludes variables as in Keras, and keeps the names for saving."""
-        if self.built:
-            raise ValueError(
-                "Variables must be excluded from weight decay before the "
-                f"optimizer is built. Received: var_names={var_names}"
-            )
-        if isinstance(var_names, str):
-            raise ValueError(
-                "`exclude_from_weight_decay` must be a sequence of strings. "
-                f"Received: exclude_from_weight_decay={var_names!r}"
-            )
-        super().exclude_from_weight_decay(var_list, var_names)
-        self.excluded_names = tuple(var_names or ())
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "exclude_from_weight_decay": list(self.excluded_names),
-        }
-
-
 @keras.saving.register_keras_serializable("audio_tf")
-class AdamW(KeptExclusions, keras.optimizers.AdamW):
+class AdamW(compat.KeptExclusions, keras.optimizers.AdamW):
     """Keras' AdamW, whose config says which weights do not decay.
 
     Its steps are Keras' own, which `create("adamw")` does not take. It is
@@ -147,7 +116,7 @@ class AdamW(KeptExclusions, keras.optimizers.AdamW):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class Lamb(
-    KeptExclusions,
+    compat.KeptExclusions,
     compat.OwnWeightDecay,
     compat.UnbiasedAverage,
     keras.optimizers.Optimizer,

@@ -60,7 +60,7 @@ def test_what_is_trained_or_embeds_is_compiled_on_jax(
         plateau_patience=2,
     )
     embedded = types.SimpleNamespace(
-        part=lambda rows: part, vocabulary=["a", "b"]
+        x=part[0], part=lambda rows: part, vocabulary=["a", "b"]
     )
     with pytest.raises(FitBegins):
         fold_decoders.train_fold(

@@ -252,12 +252,15 @@ def parts_alone():
     from audio_tf.attention.gaussian_adaptive import LogNormal
     from audio_tf.attention.relative import RelativePositions
     from audio_tf.layers.frontend import QuadratureFilters, TriangularBands
+    from audio_tf.models.gaussian_adaptive_transformer import LayerFrames
 
     return [
+        LayerFrames(albert(return_hidden_states=True), [0, 2]),
         LogNormal(),
         QuadratureFilters(),
         TriangularBands(),
         batch_metrics.BatchAveragePrecision(3),
+        optimizers.AdamW(),
         attention.create("gated_relative", num_heads=2, key_dim=3),
         RelativePositions(2),
         layers.ChannelNorm(),
