@@ -67,9 +67,9 @@ GONE = (
     "hook = threading.excepthook\n"
     "def gone():\n"
     "    raise RuntimeError('Worker subprocess exited with return code -9')\n"
-    "def wait_for_ever(function):\n"
+    "def wait_long(function):\n"
     "    threading.Thread(target=function).start()\n"
-    "    threading.Event().wait()\n"
+    "    threading.Event().wait(30.0)\n"
     "try:\n"
     "    with pipelines.lost_workers_told():\n"
     "        %s\n"
@@ -83,11 +83,11 @@ GONE = (
 @pytest.mark.parametrize(
     ("does", "told"),
     [
-        ("wait_for_ever(gone)", "LostWorker a worker has ended.* code -9"),
+        ("wait_long(gone)", "LostWorker a worker has ended.* code -9"),
         # By Ctrl-C, of which the workers have heard, too, or by an error.
         *(
             (
-                f"exec('try: raise {error}\\nfinally: wait_for_ever(gone)')",
+                f"exec('try: raise {error}\\nfinally: wait_long(gone)')",
                 error,
             )
             for error in ("KeyboardInterrupt", "OSError")
