@@ -501,37 +501,6 @@ class OwnWeightDecay:
         return self._get_variable_index(variable)
 
 
-class KeptExclusions:
-    """Mixin of an optimizer whose config says which weights do not decay.
-
-    Keras' own config does not: a model that was saved, and goes on training
-    once it is loaded, would decay all of its weights.
-    """
-
-    excluded_names = ()
-
-    def exclude_from_weight_decay(self, var_list=None, var_names=None):
-        """Excludes variables as in Keras, and keeps the names for saving."""
-        if self.built:
-            raise ValueError(
-                "Variables must be excluded from weight decay before the "
-                f"optimizer is built. Received: var_names={var_names}"
-            )
-        if isinstance(var_names, str):
-            raise ValueError(
-                "`exclude_from_weight_decay` must be a sequence of strings. "
-                f"Received: exclude_from_weight_decay={var_names!r}"
-            )
-        super().exclude_from_weight_decay(var_list, var_names)
-        self.excluded_names = tuple(var_names or ())
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "exclude_from_weight_decay": list(self.excluded_names),
-        }
-
-
 class UnbiasedAverage:
     """Mixin of an optimizer whose average of weights has no bias.
 

@@ -1,4 +1,4 @@
-"""The optimizers of the papers, and the rate with which they pre-train."""
+"""The optimizer and the learning rate with which the papers pre-train."""
 
 import math
 
@@ -77,49 +77,8 @@ def norm(x, axis=None):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class AdamW(compat.KeptExclusions, keras.optimizers.AdamW):
-    """Keras' AdamW, whose config says which weights do not decay.
-
-    Its steps are Keras' own, which `create("adamw")` does not take. It is
-    loaded with a model as it was saved, where `keras.optimizers.AdamW` would
-    decay every weight from then on.
-
-    Args:
-        learning_rate: float, a schedule or a callable without arguments.
-        weight_decay: float, the share of the weights in the step.
-        exclude_from_weight_decay: sequence of strings; a variable with one
-            of them in its name has no weight decay.
-        **kwargs: further arguments of `keras.optimizers.AdamW`.
-
-    Raises:
-        TypeError: if there is an unknown argument; it names the closest.
-        ValueError: if `exclude_from_weight_decay` is one string.
-
-    Examples:
-        >>> from audio_tf import optimizers
-        >>> adamw = optimizers.AdamW(exclude_from_weight_decay=["bias"])
-        >>> adamw.get_config()["exclude_from_weight_decay"]
-        ['bias']
-    """
-
-    def __init__(
-        self,
-        learning_rate=1e-3,
-        weight_decay=4e-3,
-        exclude_from_weight_decay=(),
-        **kwargs,
-    ):
-        checks.reject_unknown("AdamW", kwargs, checks.parameters_of(type(self)))
-        super().__init__(learning_rate, weight_decay, **kwargs)
-        self.exclude_from_weight_decay(var_names=exclude_from_weight_decay)
-
-
-@keras.saving.register_keras_serializable("audio_tf")
 class Lamb(
-    compat.KeptExclusions,
-    compat.OwnWeightDecay,
-    compat.UnbiasedAverage,
-    keras.optimizers.Optimizer,
+    compat.OwnWeightDecay, compat.UnbiasedAverage, keras.optimizers.Optimizer
 ):
     """The optimizer LAMB: Adam whose step is scaled by each tensor's norm.
 
@@ -226,6 +185,12 @@ class Lamb(
                 f"`bias_correction` must be one of {BIAS_CORRECTIONS}. "
                 f"Received: bias_correction={bias_correction!r}"
             )
+        if isinstance(exclude_from_weight_decay, str):
+            raise ValueError(
+                "`exclude_from_weight_decay` must be a sequence of strings. "
+                "Received: exclude_from_weight_decay="
+                f"{exclude_from_weight_decay!r}"
+            )
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
@@ -239,6 +204,16 @@ class Lamb(
                     f"Received: {factor} for {path!r}"
                 )
         self.exclude_from_weight_decay(var_names=exclude_from_weight_decay)
+
+    def exclude_from_weight_decay(self, var_list=None, var_names=None):
+        """Excludes variables as in Keras, and keeps the names for saving."""
+        if self.built:
+            raise ValueError(
+                "Variables must be excluded from weight decay before the "
+                f"optimizer is built. Received: var_names={var_names}"
+            )
+        super().exclude_from_weight_decay(var_list, var_names)
+        self.excluded_names = tuple(var_names or ())
 
     def build(self, variables):
         if self.built:
@@ -306,6 +281,7 @@ class Lamb(
             "epsilon": self.epsilon,
             "trust_ratio": self.trust_ratio,
             "bias_correction": self.bias_correction,
+            "exclude_from_weight_decay": list(self.excluded_names),
             "rate_factors": dict(self.rate_factors),
         }
 

@@ -183,13 +183,17 @@ def lost_workers_told():
 
     Beam's runner waits for ever for one that was killed, as the system does
     where memory runs out. It waits in a lock, which a signal alone ends, so
-    that the block has to be in the main thread; elsewhere nothing is done.
+    that the block has to be in the main thread; elsewhere nothing is done, nor
+    where a program has a handler of SIGUSR1 of its own.
 
     Raises:
         LostWorker: if one has ended.
     """
     main = threading.main_thread()
-    if threading.current_thread() is not main:
+    if (
+        threading.current_thread() is not main
+        or signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL
+    ):
         yield
         return
     lost, ended, guard = [], threading.Event(), threading.Lock()
@@ -217,7 +221,7 @@ def lost_workers_told():
             f"out ({lost[0]})"
         )
 
-    handler = signal.signal(signal.SIGUSR1, end)
+    signal.signal(signal.SIGUSR1, end)
     threading.excepthook = heard
     try:
         yield
@@ -230,7 +234,7 @@ def lost_workers_told():
         with guard:
             ended.set()
         threading.excepthook = before
-        signal.signal(signal.SIGUSR1, handler)
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
 
 
 class Watch(threading.Thread):

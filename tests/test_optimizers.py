@@ -13,7 +13,6 @@ from audio_tf.ops import weights
 from audio_tf.optimizers import (
     BIAS_CORRECTIONS,
     PRETRAINING,
-    AdamW,
     Lamb,
     WarmupLinearDecay,
     create,
@@ -316,46 +315,6 @@ def test_other_names_may_be_excluded_and_are_saved(rng):
         assert_close(outputs, expected)
     with pytest.raises(ValueError, match="before .* built.*Received: .*'x'"):
         first.exclude_from_weight_decay(var_names=["x"])
-
-
-def naive_adamw(weights, gradients, rate, weight_decay, undecayed, epsilon):
-    """AdamW as Keras has it, one tensor after the other, in float64."""
-    outputs = {}
-    for name, w in weights.items():
-        w = w.astype("float64")
-        m, v = np.zeros(w.shape), np.zeros(w.shape)
-        for step, gradient in enumerate(gradients, start=1):
-            g = gradient[name].astype("float64")
-            if name not in undecayed:
-                w = w - rate * weight_decay * w
-            m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
-            scale = np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-            w = w - rate * scale * m / (np.sqrt(v) + epsilon)
-        outputs[name] = w
-    return outputs
-
-
-def test_adamw_is_loaded_with_what_does_not_decay(rng):
-    weights, gradients = tensors(rng), some_gradients(rng, 3)
-    first = AdamW(
-        RATE, 0.3, exclude_from_weight_decay=["tab", "gamma"], epsilon=1e-4
-    )
-    later = AdamW(RATE, 0.3, epsilon=1e-4)
-    later.exclude_from_weight_decay(var_names=["tab", "gamma"])
-    config = json.loads(json.dumps(keras.optimizers.serialize(later)))
-    again = keras.optimizers.deserialize(config)
-    # Keras has an `AdamW` of its own.
-    assert type(again) is AdamW
-    expected = naive_adamw(
-        weights, gradients, RATE, 0.3, ("table", "gamma"), epsilon=1e-4
-    )
-    for optimizer in (first, again):
-        outputs = apply(optimizer, variables_of(weights), gradients)
-        assert_close(outputs, expected, 1e-4, 1e-5)
-    with pytest.raises(TypeError, match="did you mean 'global_clipnorm'"):
-        AdamW(global_clip_norm=1.0)
-    with pytest.raises(ValueError, match="sequence of strings.*'bias'"):
-        AdamW(exclude_from_weight_decay="bias")
 
 
 def test_some_variables_learn_faster(rng):

@@ -105,7 +105,7 @@ def test_a_worker_that_was_killed_is_not_waited_for(does, told):
         [sys.executable, "-c", GONE % does],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
     )
     assert re.match(f"{told}.*\nTrue\nTrue\n$", done.stdout), done
 

@@ -113,12 +113,16 @@ def make_optimizer(learning_rate=1e-4, weight_decay=0.1, **options):
         learning_rate: float, 1e-4 for speech, 5e-5 for Llama 2.
         weight_decay: float, the paper's by default; its authors' code says
             0.01.
-        **options: further arguments of `audio_tf.optimizers.AdamW`.
+        **options: further arguments of `audio_tf.optimizers.Lamb`.
     """
-    return optimizers.AdamW(
-        learning_rate,
-        weight_decay,
-        **{"exclude_from_weight_decay": NO_DECAY, **options},
+    # Keras' own is loaded without what it excludes, and decays all from then.
+    own = {
+        "bias_correction": "moments",
+        "epsilon": 1e-7,
+        "exclude_from_weight_decay": NO_DECAY,
+    }
+    return optimizers.create(
+        "adamw", learning_rate, weight_decay=weight_decay, **{**own, **options}
     )
 
 

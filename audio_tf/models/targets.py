@@ -15,8 +15,10 @@ def name_of_loss(loss):
     """Returns the name of a loss, `None` if it is not one of Keras' own.
 
     Args:
-        loss: as `compile` takes it, for one output.
+        loss: as `compile` takes it; it has no name if it is of several outputs.
     """
+    if loss is None or isinstance(loss, (dict, list)):
+        return None
     loss = keras.losses.get(loss)
     if not loss.__module__.startswith("keras."):
         return None
@@ -29,8 +31,6 @@ def takes_ids(loss):
     Args:
         loss: as `compile` takes it.
     """
-    if loss is None or isinstance(loss, (dict, list)):
-        return False
     return "sparse" in (name_of_loss(loss) or "").lower()
 
 
@@ -40,8 +40,6 @@ def takes_shares(loss):
     Args:
         loss: as `compile` takes it.
     """
-    if loss is None or isinstance(loss, (dict, list)):
-        return False
     return (name_of_loss(loss) or "").replace("_", "").lower() in OF_SHARES
 
 
@@ -52,10 +50,8 @@ def check_targets(loss, targets, scores):
         ValueError: if the shapes differ and the loss is no sparse one, or if
             a sparse one of Keras' is given a target for each class.
     """
-    if targets is None or loss is None or isinstance(loss, (dict, list)):
-        return
     name = name_of_loss(loss)
-    if name is None:
+    if targets is None or name is None:
         return
     classes, shape = scores.shape[-1], tuple(targets.shape)
     if takes_ids(loss):
@@ -89,8 +85,6 @@ def check_numbers(loss, targets):
     Raises:
         ValueError: if there is NaN or infinity; it names the clip.
     """
-    if loss is None or isinstance(loss, (dict, list)):
-        return
     if name_of_loss(loss) is None:
         return
     if keras.ops.is_tensor(targets):

@@ -154,7 +154,6 @@ def read_arrays(path):
                 f"{path}: `{name}` must have one value for each of {len(x)} "
                 f"clips. Received: shape={arrays[name].shape}"
             )
-    for name in arrays.keys() - {"embeddings"}:
         arrays[name] = as_names(path, name, arrays[name])
     splits = arrays.get("splits")
     if splits is not None:
@@ -198,7 +197,7 @@ def as_names(path, name, array):
             ) from error
     is_number = array.dtype.kind in "biuf"
     # As pandas has a label that is missing.
-    if is_number and np.isfinite(array).all() or array.dtype.kind == "U":
+    if array.dtype.kind == "U" or (is_number and np.isfinite(array).all()):
         return array
     wrong = np.unique(array[~np.isfinite(array)]) if is_number else array.dtype
     raise ValueError(

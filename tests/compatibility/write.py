@@ -260,7 +260,6 @@ def parts_alone():
         QuadratureFilters(),
         TriangularBands(),
         batch_metrics.BatchAveragePrecision(3),
-        optimizers.AdamW(),
         attention.create("gated_relative", num_heads=2, key_dim=3),
         RelativePositions(2),
         layers.ChannelNorm(),
