@@ -41,6 +41,14 @@ PREPROCESSOR_FILE = "preprocessor_config.json"
 # Of averages of weights: 1 itself would be 0 / 0.
 LARGEST_MOMENTUM = 1.0 - 1e-12
 
+# As Keras' training on JAX names them, in its order.
+VARIABLES_OF_STATE = (
+    "trainable_variables",
+    "non_trainable_variables",
+    "optimizer_variables",
+    "metrics_variables",
+)
+
 # Dict by name of the loaders of architectures.
 SIZE_LOADERS = {}
 # Dict by `model_type` of `transformers` of the modules that convert it.
@@ -414,6 +422,32 @@ def settle_dtypes(model):
 def layers_within(model):
     """Lists the layers of a model or layer, at any depth, without itself."""
     return list(model._flatten_layers(include_self=False))
+
+
+class KeptVariables:
+    """Mixin of a model that has its weights after an error on JAX, too.
+
+    Keras takes the values of all variables out of a model there while it is
+    trained, evaluated or predicts. Of an error in the first batch, and of any
+    outside of `fit`, they would not come back.
+    """
+
+    def _get_jax_state(self, **kinds):
+        state = super()._get_jax_state(**kinds)
+        if kinds.get("purge_model_variables"):
+            names = [name for name in VARIABLES_OF_STATE if kinds.get(name)]
+            self._jax_state = dict(zip(names, state, strict=True))
+        return state
+
+    @contextlib.contextmanager
+    def keeping_variables(self):
+        """Puts back what Keras has taken out, where the context fails."""
+        try:
+            yield
+        except BaseException:
+            if keras.backend.backend() == "jax":
+                self.jax_state_sync()
+            raise
 
 
 class TracedAnew:

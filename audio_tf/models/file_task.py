@@ -16,7 +16,7 @@ from audio_tf.models.given_clips import GivenClips, bound
 from audio_tf.ops.checks import check_sizes
 
 
-class FileTask(GivenClips):
+class FileTask(GivenClips, compat.KeptVariables):
     """The base of a classifier that is trained and evaluated with files, too.
 
     A subclass has what `GivenClips` asks for, and is a `ClipClassifier` and a
@@ -161,7 +161,7 @@ class FileTask(GivenClips):
             ValueError: as `fit`, or if files have no labels.
         """
         given = bound(keras.Model.evaluate, args, kwargs)
-        with self.checking_stream(given):
+        with self.keeping_variables(), self.checking_stream(given):
             return self.evaluate_given(given)
 
     def evaluate_given(self, given):
@@ -194,7 +194,8 @@ class FileTask(GivenClips):
         given = bound(keras.Model.predict, args, kwargs)
         clips = self.find_files(given)
         if clips is None:
-            return keras.Model.predict(self, **given)
+            with self.keeping_variables():
+                return keras.Model.predict(self, **given)
         return self.predict_files(clips, **given)
 
     def train_on_batch(self, *args, **kwargs):

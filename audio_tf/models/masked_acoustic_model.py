@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from audio_tf import compat
 from audio_tf.layers import activations
 from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
 from audio_tf.models.backbone import freeze_layers
@@ -60,7 +61,7 @@ class ReplicaShare(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class MaskedAcousticModel(InputDoor, keras.Model):
+class MaskedAcousticModel(InputDoor, compat.KeptVariables, keras.Model):
     """A model that pre-trains an Audio ALBERT to fill in hidden frames.
 
     ```python

@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+from keras import ops
 
 from audio_tf import compat
 from audio_tf.layers.mixing import mix_targets, mix_weights
@@ -15,7 +16,7 @@ from audio_tf.models.targets import (
 )
 
 
-class ClassifierTraining(keras.Model):
+class ClassifierTraining(compat.KeptVariables, keras.Model):
     """A model that trains a classifier on mixes of clips.
 
     ```python
@@ -122,7 +123,10 @@ class ClassifierTraining(keras.Model):
             `mixing`.
         """
         inputs = self.classifier.completed(inputs)
-        waveform, lengths, pairs = inputs["waveform"], inputs["lengths"], {}
+        # Keras takes no mixture of arrays, as an eager step on JAX gets them
+        # of a dataset, and of tensors that are computed of them.
+        waveform = ops.convert_to_tensor(inputs["waveform"])
+        lengths, pairs = inputs["lengths"], {}
         if self.mixing is not None:
             waveform, lengths, pairs = self.mixing.mix_clips(
                 waveform, lengths, training=training

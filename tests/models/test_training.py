@@ -369,6 +369,34 @@ def test_names_are_refused_by_what_trains_on_arrays(kind, rng):
     training.fit(*classifier.preprocessor(x, names), verbose=0)
 
 
+@pytest.mark.parametrize("moment", ["train", "test", "predict"])
+def test_weights_are_there_after_ctrl_c(moment, rng):
+    """Keras on JAX takes them out of a model for as long as it works."""
+    model = tiny.eager(softmax_classifier())
+    model.compile("sgd", "categorical_crossentropy")
+    x = rng.standard_normal((2, SAMPLES)).astype("float32")
+    y = np.eye(C, dtype="float32")[:2]
+    before = model.get_weights()
+
+    def interrupt(batch, logs):
+        raise KeyboardInterrupt
+
+    how = {"on_" + moment + "_batch_end": interrupt}
+    callbacks = [keras.callbacks.LambdaCallback(**how)]
+    work = {"train": model.fit, "test": model.evaluate}
+    with pytest.raises(KeyboardInterrupt):
+        if moment == "predict":
+            model.predict(x, callbacks=callbacks, verbose=0)
+        else:
+            work[moment](x, y, callbacks=callbacks, verbose=0)
+    same = [
+        np.array_equal(*each)
+        for each in zip(before, model.get_weights(), strict=True)
+    ]
+    assert all(same) == (moment != "train")
+    model.fit(x, y, verbose=0)
+
+
 @pytest.mark.parametrize("kind", [ClassifierTraining, Distiller])
 def test_what_trains_is_not_saved_whole(kind, tmp_path):
     more = [AudioClassifier(tiny.backbone(), labels=["a", "b"])]
