@@ -439,6 +439,16 @@ class KeptVariables:
             self._jax_state = dict(zip(names, state, strict=True))
         return state
 
+    def evaluate(self, *args, **kwargs):
+        """Evaluates the model as `keras.Model.evaluate` does."""
+        with self.keeping_variables():
+            return super().evaluate(*args, **kwargs)
+
+    def predict(self, *args, **kwargs):
+        """Predicts as `keras.Model.predict` does."""
+        with self.keeping_variables():
+            return super().predict(*args, **kwargs)
+
     @contextlib.contextmanager
     def keeping_variables(self):
         """Puts back what Keras has taken out, where the context fails."""

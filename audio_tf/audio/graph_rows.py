@@ -34,7 +34,8 @@ def checked_targets(dataset, check, names):
     Args:
         dataset: `tf.data.Dataset` of `(x, y)` or `(x, y, sample_weight)`; of
             others there is nothing to check.
-        check: function of the array `y`, which raises what is wrong with it.
+        check: function of the array `y` and, where there is one, of
+            `sample_weight`, which raises what is wrong with them.
         names: bool, whether it takes names of labels, too.
 
     Returns:
@@ -47,14 +48,16 @@ def checked_targets(dataset, check, names):
         return dataset
     if spec[1].dtype == tf.string and not names:
         return dataset
+    known = [isinstance(each, tf.TensorSpec) for each in spec[1:]]
 
-    def call(targets):
-        check(targets)
+    def call(*arrays):
+        check(*arrays)
         return True
 
     def look(x, targets, *beside):
         # Stateful, or TensorFlow leaves out what nobody reads the result of.
-        right = tf.numpy_function(call, [targets], tf.bool)
+        arrays = [targets, *beside][: 2 if all(known) else 1]
+        right = tf.numpy_function(call, arrays, tf.bool)
         with tf.control_dependencies([right]):
             return (x, tf.identity(targets), *beside)
 

@@ -10,7 +10,10 @@ from audio_tf.ops import checks, masks
 
 
 class AudioBackbone(
-    InputDoor, compat.QuietQuantization, keras_hub.models.Backbone
+    InputDoor,
+    compat.KeptVariables,
+    compat.QuietQuantization,
+    keras_hub.models.Backbone,
 ):
     """The base of the models that turn audio into frames.
 

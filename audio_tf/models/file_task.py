@@ -161,7 +161,14 @@ class FileTask(GivenClips, compat.KeptVariables):
             ValueError: as `fit`, or if files have no labels.
         """
         given = bound(keras.Model.evaluate, args, kwargs)
-        with self.keeping_variables(), self.checking_stream(given):
+        # What `fit` evaluates has been looked at, and has begun to be read.
+        if given.get("_use_cached_eval_dataset"):
+            if not self.is_of_files(given["x"]):
+                return self.evaluate_arrays(given)
+            # Keras has an iterator ready, which files do not need.
+            del given["_use_cached_eval_dataset"]
+            return self.evaluate_given(given)
+        with self.checking_stream(given):
             return self.evaluate_given(given)
 
     def evaluate_given(self, given):
@@ -169,10 +176,13 @@ class FileTask(GivenClips, compat.KeptVariables):
         clips = self.find_files(given)
         self.replace_names(given)
         if clips is None:
-            return keras.Model.evaluate(self, **given)
-        # Within `fit`, Keras has an iterator ready, which files do not need.
-        given.pop("_use_cached_eval_dataset", None)
+            return self.evaluate_arrays(given)
         return self.evaluate_files(clips, **given)
+
+    def evaluate_arrays(self, given):
+        """Evaluates as Keras does, whose Task would preprocess once more."""
+        with self.keeping_variables():
+            return keras.Model.evaluate(self, **given)
 
     def predict(self, *args, **kwargs):
         """Scores waveforms as `keras.Model.predict` does, or files.

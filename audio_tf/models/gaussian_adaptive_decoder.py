@@ -187,7 +187,9 @@ def grid_of(dim, height=None):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class GaussianAdaptiveDecoder(compat.QuietQuantization, keras.Model):
+class GaussianAdaptiveDecoder(
+    compat.KeptVariables, compat.QuietQuantization, keras.Model
+):
     """Scores classes from the embeddings that the layers of an encoder give.
 
     The decoder network of "Gaussian Adaptive Attention is All You Need"

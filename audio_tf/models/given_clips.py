@@ -19,9 +19,8 @@ from audio_tf.models.named_files import (
 )
 from audio_tf.models.preprocessor import AudioClassifierPreprocessor
 from audio_tf.models.targets import (
-    check_numbers,
+    check_clips,
     check_one_class,
-    check_one_label,
     checking_stream,
 )
 
@@ -69,8 +68,7 @@ class GivenClips:
         """
         x = given.get("x")
         if compat.is_tf_dataset(x):
-            names = keras.utils.unpack_x_y_sample_weight(x.element_spec)[0]
-            if not is_text(names):
+            if not self.is_of_files(x):
                 return None
             self.require_preprocessor()
             for name in ("y", "sample_weight"):
@@ -101,10 +99,17 @@ class GivenClips:
             )
         self.require_preprocessor()
         targets = self.preprocessor.targets(given.pop("y", None))
-        check_numbers(self.loss, targets)
-        check_one_label(self.loss, targets)
+        weights = given.pop("sample_weight", None)
+        check_clips(self.loss, targets, weights)
         del given["x"]
-        return ListedFiles(names, targets, given.pop("sample_weight", None))
+        return ListedFiles(names, targets, weights)
+
+    def is_of_files(self, x):
+        """Returns whether something is a `tf.data.Dataset` of files."""
+        if not compat.is_tf_dataset(x):
+            return False
+        spec = keras.utils.unpack_x_y_sample_weight(x.element_spec)
+        return is_text(spec[0])
 
     def require_preprocessor(self):
         """Raises a `ValueError` without a preprocessor that fits the model."""
@@ -135,15 +140,14 @@ class GivenClips:
         elif label_rows(given.get("y")) is not None:
             self.require_preprocessor()
             given["y"] = self.preprocessor.targets(given["y"])
-        check_numbers(self.loss, given.get("y"))
-        check_one_label(self.loss, given.get("y"))
+        check_clips(self.loss, given.get("y"), given.get("sample_weight"))
 
     def checking_stream(self, given, name="x"):
-        """Has the targets of a dataset checked, as long as a context lasts.
+        """Has the targets of batches checked, as long as a context lasts.
 
         Args:
             given: dict of arguments; changed.
-            name: str, the argument that may be a dataset.
+            name: str, the argument that may come in batches.
         """
         to_targets = None
         if self.preprocessor is not None:

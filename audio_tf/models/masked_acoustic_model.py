@@ -61,7 +61,9 @@ class ReplicaShare(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class MaskedAcousticModel(InputDoor, compat.KeptVariables, keras.Model):
+class MaskedAcousticModel(
+    InputDoor, compat.KeptVariables, compat.QuietQuantization, keras.Model
+):
     """A model that pre-trains an Audio ALBERT to fill in hidden frames.
 
     ```python

@@ -1,12 +1,12 @@
 """Names of files and of labels, as they may be given, read and checked."""
 
 import os
-import types
 
 import keras
 import numpy as np
 
 from audio_tf import compat
+from audio_tf.models.batch_sources import checked_batches, kind_of
 from audio_tf.models.inputs import complete
 
 # The most channels of a recording. Clips that have so few samples, and are
@@ -94,30 +94,14 @@ def without_names(x):
     """Returns batches that Keras reads itself, in which there are no names.
 
     Args:
-        x: anything that a model could be given. Of a
-            `keras.utils.PyDataset` and of a generator the first batch is
-            looked at.
+        x: anything that a model could be given.
 
     Returns:
-        `x`, or a generator of the same batches.
-
-    Raises:
-        ValueError: if there are names of files or of labels in them.
+        `x`, or the same batches, which are a `ValueError` as soon as there
+        are names of files or of labels in one.
     """
-    generated = isinstance(x, types.GeneratorType)
-    if not generated and not isinstance(x, keras.utils.PyDataset):
-        return x
-    for batch in x:
-        refuse_names(batch, type(x).__name__)
-        # Keras asks for a generator's own class, and this one has begun.
-        return begun_again(batch, x) if generated else x
-    return x
-
-
-def begun_again(first, others):
-    """Yields a batch that was taken from a generator, and the other ones."""
-    yield first
-    yield from others
+    source = kind_of(x)
+    return checked_batches(x, lambda batch: refuse_names(batch, source))
 
 
 def refuse_names(batch, source):
@@ -138,7 +122,7 @@ def refuse_names(batch, source):
             "Names of files and of labels must be in lists or in a "
             f"`tf.data.Dataset`; in training, a batch of a {source} may be "
             "what `classifier.preprocessor(files, names)` returns. "
-            f"Received: {names[:3]} in the first batch"
+            f"Received: {names[:3]} in a batch"
         )
 
 

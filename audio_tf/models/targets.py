@@ -6,6 +6,8 @@ import keras
 import numpy as np
 
 from audio_tf import compat
+from audio_tf.models.batch_sources import checked_batches, kind_of
+from audio_tf.models.named_files import is_text
 
 # Losses of Keras of which the targets of a clip are shares that add up to 1.
 OF_SHARES = ("categoricalcrossentropy", "categoricalfocalcrossentropy")
@@ -71,6 +73,23 @@ def check_targets(loss, targets, scores):
         )
 
 
+def check_clips(loss, targets, weights=None, least=1):
+    """Checks what a loss is computed of, before any of it is trained on.
+
+    Args:
+        loss: as `compile` takes it, or `None`.
+        targets: as `check_numbers` and `check_one_label` take them.
+        weights: as `check_weights` takes them.
+        least: as `check_one_label` takes it.
+
+    Raises:
+        ValueError: as those functions do.
+    """
+    check_numbers(loss, targets)
+    check_one_label(loss, targets, least)
+    check_weights(weights)
+
+
 def check_numbers(loss, targets):
     """Checks that targets are numbers, where a loss of Keras' takes them.
 
@@ -87,24 +106,64 @@ def check_numbers(loss, targets):
     """
     if name_of_loss(loss) is None:
         return
-    if keras.ops.is_tensor(targets):
-        targets = keras.ops.convert_to_numpy(targets)
-    elif hasattr(targets, "to_numpy"):
-        targets = targets.to_numpy()
+    check_finite(
+        "y", targets, "; clips whose label is not known must be left out"
+    )
+
+
+def check_weights(weights):
+    """Checks that the weights of clips are numbers, which no loss is without.
+
+    Args:
+        weights: array, tensor, list or table `(clips, ...)`; of anything else
+            there is nothing to check.
+
+    Raises:
+        ValueError: if there is NaN or infinity; it names the clip.
+    """
+    check_finite(
+        "sample_weight", weights, "; a clip of the weight 0 teaches nothing"
+    )
+
+
+def as_numbers(values):
+    """Returns an array, tensor, list or table of numbers as an array.
+
+    Of anything else, which Keras refuses, it returns `None`.
+    """
+    if keras.ops.is_tensor(values):
+        values = keras.ops.convert_to_numpy(values)
+    elif hasattr(values, "to_numpy"):
+        values = values.to_numpy()
     try:
-        targets = np.asarray(targets)
-        if targets.dtype.kind == "O":
-            targets = targets.astype("float64")
+        values = np.asarray(values)
+        if values.dtype.kind == "O":
+            values = values.astype("float64")
     except (TypeError, ValueError):
-        return  # What is no array at all, Keras refuses.
-    if targets.dtype.kind != "f" or not targets.ndim or not targets.size:
+        return None
+    return values if values.dtype.kind in "bfiu" else None
+
+
+def check_finite(name, values, hint):
+    """Raises a `ValueError` for NaN or infinity among numbers by clip.
+
+    Args:
+        name: str, the argument.
+        values: array, tensor, list or table `(clips, ...)`; of anything else
+            there is nothing to check.
+        hint: str, the end of a sentence on what to do instead.
+    """
+    values = as_numbers(values)
+    if values is None or values.dtype.kind != "f":
         return
-    rows = targets.reshape(len(targets), -1)
+    if not values.ndim or not values.size:
+        return
+    rows = values.reshape(len(values), -1)
     unknown = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if unknown.size:
         raise ValueError(
-            "`y` must be finite numbers, or the loss and then all weights are "
-            "NaN; clips whose label is not known must be left out. Received: "
+            f"`{name}` must be finite numbers, or the loss and then all "
+            f"weights are NaN{hint}. Received: "
             f"{rows[unknown[0]].tolist()[:9]} for clip {unknown[0]}, of "
             f"{unknown.size} such clips"
         )
@@ -120,20 +179,18 @@ def check_one_label(loss, targets, least=1):
 
     Args:
         loss: as `compile` takes it, or `None`.
-        targets: array or tensor `(clips, classes)`; of anything else there is
-            nothing to check.
+        targets: array, tensor, list or table `(clips, classes)`; of anything
+            else there is nothing to check.
         least: int, 0 where clips may have no label.
 
     Raises:
         ValueError: if targets of zeros and ones have several ones, or fewer
             than `least`.
     """
-    if not isinstance(targets, np.ndarray) and not keras.ops.is_tensor(targets):
-        return
     if not takes_shares(loss):
         return
-    targets = keras.ops.convert_to_numpy(targets)
-    if targets.ndim != 2 or targets.shape[1] < 2:
+    targets = as_numbers(targets)
+    if targets is None or targets.ndim != 2 or targets.shape[1] < 2:
         return
     hard = ((targets == 0) | (targets == 1)).all(axis=1)
     counts = targets.sum(axis=1)
@@ -176,16 +233,17 @@ def check_one_class(targets):
 
 @contextlib.contextmanager
 def checking_stream(given, loss, name="x", least=1, to_targets=None):
-    """Checks the targets of a `tf.data.Dataset` as its batches come.
+    """Checks the targets of data that comes in batches, as each comes.
 
-    They are held against the loss as `check_one_label` does it, and with a
-    `class_weight` as `check_one_class` does. Where there is nothing to check,
-    the dataset stays as it is.
+    It may be a `tf.data.Dataset`, a `keras.utils.PyDataset` or a generator.
+    They are held against the loss as `check_clips` does it, and with a
+    `class_weight` as `check_one_class` does. What is something else stays as
+    it is.
 
     Args:
         given: dict of the arguments of a method; changed.
         loss: as `compile` takes it, or `None`.
-        name: str, the argument that may be a dataset.
+        name: str, the argument that may be such data.
         least: as `check_one_label` takes it.
         to_targets: function of an array of names of labels to their targets,
             or `None` where there are none to check.
@@ -193,27 +251,36 @@ def checking_stream(given, loss, name="x", least=1, to_targets=None):
     Raises:
         ValueError: as those functions do, at the end of the context.
     """
-    dataset, said = given.get(name), []
+    source, said = given.get(name), []
     weighted = name == "x" and given.get("class_weight") is not None
+    is_dataset = compat.is_tf_dataset(source)
+    kind = "dataset" if is_dataset else kind_of(source)
 
-    def check(targets):
+    def check(targets, weights=None):
         try:
-            if targets.dtype.kind in "OSU":
+            if to_targets is not None and is_text(targets):
                 targets = to_targets(targets)
-            check_one_label(loss, targets, least)
+            check_clips(loss, targets, weights, least)
             if weighted:
                 check_one_class(targets)
         except ValueError as error:
             # No more of it: TensorFlow never frees what its graphs have called.
-            said.append(f"{error} of a batch of the dataset")
-            raise
+            said.append(f"{error} of a batch of the {kind}")
+            raise ValueError(said[-1]) from error
 
-    if compat.is_tf_dataset(dataset) and (weighted or takes_shares(loss)):
+    def check_batch(batch):
+        # Keras tells of anything else, and others of names of files alone.
+        if isinstance(batch, (list, tuple)) and len(batch) in (2, 3):
+            check(*batch[1:])
+
+    if is_dataset:
         from audio_tf.audio import graph_rows
 
         given[name] = graph_rows.checked_targets(
-            dataset, check, to_targets is not None
+            source, check, to_targets is not None
         )
+    elif source is not None:
+        given[name] = checked_batches(source, check_batch)
     try:
         yield
     except Exception:

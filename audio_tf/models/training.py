@@ -6,17 +6,17 @@ from keras import ops
 
 from audio_tf import compat
 from audio_tf.layers.mixing import mix_targets, mix_weights
+from audio_tf.models.batch_sources import checked_batches
 from audio_tf.models.given_clips import bound
 from audio_tf.models.named_files import file_names, is_text, label_rows
 from audio_tf.models.targets import (
-    check_numbers,
-    check_one_label,
+    check_clips,
     check_targets,
     checking_stream,
 )
 
 
-class ClassifierTraining(compat.KeptVariables, keras.Model):
+class ClassifierTraining(compat.KeptVariables, compat.TracedAnew, keras.Model):
     """A model that trains a classifier on mixes of clips.
 
     ```python
@@ -156,13 +156,35 @@ class ClassifierTraining(compat.KeptVariables, keras.Model):
                 names of files or of labels.
         """
         given = self.checked(keras.Model.fit, args, kwargs)
-        with checking_stream(given, self.loss, least=self.least_labels):
+        with (
+            self.checking_stream(given),
+            self.checking_stream(given, "validation_data"),
+        ):
             return super().fit(**given)
+
+    def evaluate(self, *args, **kwargs):
+        """Evaluates the classifier as `keras.Model.evaluate` does.
+
+        Raises:
+            ValueError: as `fit`.
+        """
+        given = bound(keras.Model.evaluate, args, kwargs)
+        # What `fit` evaluates has been looked at, and has begun to be read.
+        if given.get("_use_cached_eval_dataset"):
+            return super().evaluate(**given)
+        given = self.checked(keras.Model.evaluate, args, kwargs)
+        with self.checking_stream(given):
+            return super().evaluate(**given)
 
     def train_on_batch(self, *args, **kwargs):
         """Trains on a batch as `keras.Model.train_on_batch` does."""
         given = self.checked(keras.Model.train_on_batch, args, kwargs)
         return super().train_on_batch(**given)
+
+    def test_on_batch(self, *args, **kwargs):
+        """Evaluates a batch as `keras.Model.test_on_batch` does."""
+        given = self.checked(keras.Model.test_on_batch, args, kwargs)
+        return super().test_on_batch(**given)
 
     def checked(self, method, args, kwargs):
         """Returns the arguments of a call, its weights of classes by number.
@@ -171,37 +193,61 @@ class ClassifierTraining(compat.KeptVariables, keras.Model):
             method: the method of `keras.Model` that is called.
             args: tuple of the arguments by position, without the object.
             kwargs: dict of those by name.
+
+        Raises:
+            ValueError: if there are names of files or of labels, or something
+                that the loss cannot be computed of.
         """
         given = bound(method, args, kwargs)
-        self.refuse_names(given)
-        check_numbers(self.loss, given.get("y"))
-        check_one_label(self.loss, given.get("y"), self.least_labels)
+        names = ("x", "y", "sample_weight")
+        clips = tuple(given.get(name) for name in names)
+        for data in (clips, given.get("validation_data")):
+            x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
+            if compat.is_tf_dataset(x):
+                spec = keras.utils.unpack_x_y_sample_weight(x.element_spec)
+                self.refuse_names(is_text(spec[0]), is_text(spec[1]))
+            else:
+                self.refuse_batch((x, y))
+                check_clips(self.loss, y, weights, self.least_labels)
+        for name in ("x", "validation_data"):
+            if name in given:
+                given[name] = checked_batches(given[name], self.refuse_batch)
         self.classifier.replace_class_weight(given, given.get("y"))
         return given
 
-    def refuse_names(self, given):
-        """Raises a `ValueError` for names of files or of labels.
+    def checking_stream(self, given, name="x"):
+        """Has the targets of batches checked, as long as a context lasts.
 
         Args:
-            given: dict of the arguments of a method.
+            given: dict of arguments; changed.
+            name: str, the argument that may come in batches.
         """
-        beside = given.get("validation_data")
-        for data in ((given.get("x"), given.get("y")), beside):
-            x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
-            if compat.is_tf_dataset(x):
-                spec = x.element_spec
-                x, y, _ = keras.utils.unpack_x_y_sample_weight(spec)
-                named = is_text(x), is_text(y)
-            else:
-                named = bool(file_names(x)), bool(label_rows(y))
-            if any(named):
-                found = "files" if named[0] else "labels"
-                raise ValueError(
-                    f"A {type(self).__name__} is trained on arrays; "
-                    "`classifier.preprocessor(x, y)` makes them of names, and "
-                    "of a dataset by `dataset.map(classifier.preprocessor)"
-                    f".unbatch().batch(32)`. Received: names of {found}"
-                )
+        return checking_stream(given, self.loss, name, self.least_labels)
+
+    def refuse_batch(self, batch):
+        """Raises a `ValueError` for names of files or of labels in a batch.
+
+        Args:
+            batch: tuple of `x` and, if there are any, `y` and weights.
+        """
+        x, y, _ = keras.utils.unpack_x_y_sample_weight(batch)
+        self.refuse_names(bool(file_names(x)), bool(label_rows(y)))
+
+    def refuse_names(self, files, labels):
+        """Raises a `ValueError` if there are names.
+
+        Args:
+            files: bool, whether there are names of files.
+            labels: bool, whether there are names of labels.
+        """
+        if files or labels:
+            found = "files" if files else "labels"
+            raise ValueError(
+                f"A {type(self).__name__} is trained on arrays; "
+                "`classifier.preprocessor(x, y)` makes them of names, and "
+                "of a dataset by `dataset.map(classifier.preprocessor)"
+                f".unbatch().batch(32)`. Received: names of {found}"
+            )
 
     def get_config(self):
         raise NotImplementedError(

@@ -1,7 +1,5 @@
 """Targets of clips that do not fit the loss of a classifier."""
 
-import types
-
 import keras
 import numpy as np
 import pytest
@@ -28,6 +26,32 @@ def classifier(loss):
     return model
 
 
+class Table:
+    """As one of pandas is, as far as Keras is not asked."""
+
+    def __init__(self, values):
+        self.to_numpy = lambda: values
+
+
+class Batches(keras.utils.PyDataset):
+    def __init__(self, *batches, **kwargs):
+        super().__init__(**kwargs)
+        self.batches = batches
+        self.epochs = []
+
+    def __len__(self):
+        return len(self.batches)
+
+    def __getitem__(self, index):
+        return self.batches[index]
+
+    def on_epoch_begin(self):
+        self.epochs.append("begin")
+
+    def on_epoch_end(self):
+        self.epochs.append("end")
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_clips_of_several_labels_or_none_are_refused(loss):
     model = classifier(loss)
@@ -46,6 +70,8 @@ def test_clips_of_several_labels_or_none_are_refused(loss):
             lambda: model.fit(WAVEFORM, one, validation_data=(WAVEFORM, names)),
             lambda: model.evaluate(WAVEFORM, names),
             lambda: model.train_on_batch(WAVEFORM, names),
+            lambda: model.fit(FILES, numbers.astype("int32").tolist()),
+            lambda: model.fit(WAVEFORM, Table(numbers)),
         ):
             with pytest.raises(ValueError, match=message):
                 given()
@@ -84,11 +110,14 @@ def test_labels_that_are_not_known_are_refused(loss):
         lambda: model.fit(WAVEFORM, y.astype("float16")),
         lambda: model.fit(WAVEFORM, y.astype(object)),
         lambda: model.fit(WAVEFORM, keras.ops.convert_to_tensor(y)),
-        lambda: model.fit(WAVEFORM, types.SimpleNamespace(to_numpy=lambda: y)),
+        lambda: model.fit(WAVEFORM, Table(y)),
         lambda: model.fit(WAVEFORM, right, validation_data=(WAVEFORM, y)),
         lambda: model.evaluate(WAVEFORM, y),
         lambda: training.fit(WAVEFORM, y),
+        lambda: training.fit(WAVEFORM, right, validation_data=(WAVEFORM, y)),
+        lambda: training.evaluate(WAVEFORM, y),
         lambda: training.train_on_batch(WAVEFORM, y),
+        lambda: training.test_on_batch(WAVEFORM, y),
     ):
         with pytest.raises(ValueError, match=message):
             given()
@@ -154,9 +183,10 @@ def test_batches_of_a_dataset_are_checked_as_they_come(names, count, wav_files):
             model.fit(data, **weighted)
     # What fits is trained on, and what nobody needs to check stays as it is.
     model.fit(wrong, verbose=0)
-    given = {"x": wrong}
+    given = {"x": wrong.map(lambda x, y: x)}
+    expected = given["x"]
     with model.checking_stream(given):
-        assert given["x"] is wrong
+        assert given["x"] is expected
 
 
 def test_a_graph_checks_the_batches_of_a_dataset():
@@ -196,6 +226,116 @@ def test_trainings_check_the_batches_of_a_dataset():
     weighted = {"class_weight": {"dog": 2.0}, "verbose": 0}
     with pytest.raises(ValueError, match="`class_weight` .*of clip 1 of a b"):
         training.fit(stream(WAVEFORM, some), **weighted)
+
+
+def sources(*batches):
+    """All that gives batches to Keras, of the same ones."""
+    yield Batches(*batches)
+    yield Batches(*batches, workers=2)
+    yield (each for each in batches)
+    if keras.backend.backend() == "tensorflow":
+        rows = [np.concatenate(each) for each in zip(*batches, strict=True)]
+        tf = pytest.importorskip("tensorflow")
+        yield tf.data.Dataset.from_tensor_slices((*rows,)).batch(3)
+
+
+def trainings(loss):
+    """A classifier, and what trains it."""
+    model = classifier(loss)
+    training = ClassifierTraining(model)
+    training.compile("sgd", loss)
+    return tiny.eager(model), tiny.eager(training)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_batches_of_any_source_are_checked_as_they_come(training):
+    model = trainings(LOSSES[1])[training]
+    right = np.eye(3, dtype="float32")
+    several, unknown = right.copy(), right.copy()
+    several[1, 0], unknown[1, 2] = 1.0, np.nan
+    weights = np.ones(3, "float32")
+    weight = np.array([1.0, 1.0, np.nan], "float32")
+    for batch, message in (
+        ((several, weights), "Received: 2 labels for clip 1 of a batch of"),
+        ((unknown, weights), r"`y` must .*\[0.0, 1.0, nan\] for clip 1"),
+        ((right, weight), r"`sample_weight` must be .*\[nan\] for clip 2"),
+    ):
+        batches = (WAVEFORM, right, weights), (WAVEFORM, *batch)
+        for x in sources(*batches):
+            with pytest.raises(ValueError, match=message):
+                model.fit(x, verbose=0)
+        for x in sources(*batches):
+            with pytest.raises(ValueError, match=message):
+                model.evaluate(x, verbose=0)
+        for x in sources(*batches):
+            with pytest.raises(ValueError, match=message):
+                model.fit(WAVEFORM, right, validation_data=x, verbose=0)
+    model.compile("sgd", "binary_crossentropy")
+    tiny.eager(model)
+    weighted = {"class_weight": {"dog": 2.0}, "verbose": 0}
+    with pytest.raises(ValueError, match="`class_weight` .* of the Batches"):
+        model.fit(Batches((WAVEFORM, several)), **weighted)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_batches_that_are_checked_are_what_they_were(training):
+    model = trainings("categorical_crossentropy")[training]
+    model.optimizer.learning_rate = 0.0
+    y = np.eye(3, dtype="float32")
+    expected = model.evaluate(WAVEFORM, y, verbose=0)
+    for x in sources(*[(WAVEFORM, y)] * 2):
+        found = model.evaluate(x, verbose=0)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    plain = keras.Sequential([keras.Input((700,)), keras.layers.Dense(3)])
+    plain.compile("sgd", "mse", run_eagerly=True, jit_compile=False)
+    # As Keras takes them: of a generator it does not take one more.
+    left, epochs = [], []
+    for each in (model, plain):
+        kept, rest = Batches((WAVEFORM, y)), iter([WAVEFORM[:2]] * 9)
+        figures = each.fit(
+            kept,
+            epochs=2,
+            validation_data=((x, y[:2]) for x in rest),
+            validation_steps=2,
+            verbose=0,
+        )
+        assert len(figures.history["val_loss"]) == 2
+        left.append(len([*rest]))
+        epochs.append(kept.epochs)
+    assert left[0] == left[1] > 0
+    assert epochs[0] == epochs[1]
+
+
+def test_names_in_batches_are_refused_by_what_trains_on_arrays():
+    training = trainings("categorical_crossentropy")[True]
+    message = "ClassifierTraining is trained on arrays.*names of labels"
+    for x in [*sources((WAVEFORM, LABELS))][:3]:
+        with pytest.raises(ValueError, match=message):
+            training.fit(x, verbose=0)
+    with pytest.raises(ValueError, match=message):
+        training.evaluate(WAVEFORM, LABELS, verbose=0)
+
+
+@pytest.mark.parametrize("values", [np.nan, np.inf])
+def test_weights_that_are_not_known_are_refused(values):
+    model, training = trainings("categorical_crossentropy")
+    y = np.eye(3, dtype="float32")
+    weights = {"sample_weight": np.array([1.0, values, 2.0])}
+    message = rf"`sample_weight` must be finite.*\[{values}\] for clip 1"
+    for given in (
+        lambda: model.fit(WAVEFORM, y, **weights),
+        lambda: model.fit(FILES, LABELS, **weights),
+        lambda: model.evaluate(FILES, LABELS, **weights),
+        lambda: model.evaluate(WAVEFORM, y, **weights),
+        lambda: model.train_on_batch(WAVEFORM, y, **weights),
+        lambda: model.fit(
+            WAVEFORM, y, validation_data=(WAVEFORM, y, *weights.values())
+        ),
+        lambda: training.fit(WAVEFORM, y, **weights),
+        lambda: training.test_on_batch(WAVEFORM, y, **weights),
+    ):
+        with pytest.raises(ValueError, match=message):
+            given()
 
 
 @pytest.fixture

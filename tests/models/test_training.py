@@ -7,7 +7,13 @@ import tiny
 from keras import ops
 
 from audio_tf import layers
-from audio_tf.models import AudioClassifier, ClassifierTraining, Distiller
+from audio_tf.models import (
+    AudioClassifier,
+    ClassifierTraining,
+    Distiller,
+    GaussianAdaptiveDecoder,
+    MaskedAcousticModel,
+)
 
 B, SAMPLES, C = 5, 130, 3
 
@@ -395,6 +401,98 @@ def test_weights_are_there_after_ctrl_c(moment, rng):
     ]
     assert all(same) == (moment != "train")
     model.fit(x, y, verbose=0)
+
+
+@pytest.mark.parametrize("moment", ["test", "predict"])
+@pytest.mark.parametrize("name", ["training", "masked", "backbone", "decoder"])
+def test_weights_are_there_after_an_error_beside_fit(name, moment, rng):
+    """So they are of what trains a classifier, and of what it is made of."""
+    if name == "training":
+        model = ClassifierTraining(softmax_classifier())
+        model.compile("sgd", "categorical_crossentropy")
+        x = rng.standard_normal((2, SAMPLES)).astype("float32")
+    elif name == "masked":
+        model = MaskedAcousticModel(tiny.albert())
+        x = rng.standard_normal((2, 7, 13)).astype("float32")
+    elif name == "decoder":
+        model = GaussianAdaptiveDecoder(3, 8, C, filters=2)
+        x = rng.standard_normal((2, 3, 8)).astype("float32")
+    else:
+        model = tiny.backbone()
+        x = rng.standard_normal((2, SAMPLES)).astype("float32")
+        model.compile(loss={"sequence_output": "mse", "frame_mask": None})
+    tiny.eager(model)
+    y = np.eye(C, dtype="float32")[:2]
+    if name in ("masked", "backbone"):
+        y = model(x)
+        y = x if name == "masked" else {**y}
+    model(x)
+    before = model.get_weights()
+
+    def interrupt(batch, logs):
+        raise KeyboardInterrupt
+
+    how = {"on_" + moment + "_batch_end": interrupt}
+    callbacks = [keras.callbacks.LambdaCallback(**how)]
+    with pytest.raises(KeyboardInterrupt):
+        if moment == "predict":
+            model.predict(x, callbacks=callbacks, verbose=0)
+        else:
+            model.evaluate(x, y, callbacks=callbacks, verbose=0)
+    for one, other in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert model.weights
+
+
+def with_lora(model):
+    model.enable_lora(2)
+    rng = np.random.default_rng(0)
+    for weight in model.weights:
+        if "lora_kernel" in weight.path:
+            weight.assign(rng.standard_normal(weight.shape))
+
+
+@pytest.mark.parametrize(
+    "change", [lambda model: model.quantize("int8"), with_lora]
+)
+def test_answers_are_those_of_the_weights_within(change, rng):
+    """TensorFlow had traced what is around a model with the old ones."""
+    x = rng.standard_normal((2, SAMPLES)).astype("float32")
+    y = np.eye(C, dtype="float32")[:2]
+    classifier = softmax_classifier()
+    training = ClassifierTraining(classifier)
+    training.compile("sgd", "categorical_crossentropy")
+    training.fit(x, y, verbose=0)
+    features = rng.standard_normal((2, 7, 13)).astype("float32")
+    masked = MaskedAcousticModel(tiny.albert())
+    output = masked.head[-1].kernel
+    output.assign(rng.standard_normal(output.shape))
+
+    def answers():
+        return (
+            training.predict(x, verbose=0)["scores"],
+            training.evaluate(x, y, verbose=0),
+            masked.predict(features, verbose=0)["reconstruction"],
+        )
+
+    before = answers()
+    for model in (classifier.backbone, masked.backbone):
+        change(model)
+    scores = ops.convert_to_numpy(classifier(x))
+    loss = -np.log(scores.astype("float64")[y > 0]).mean()
+    filled = ops.convert_to_numpy(masked(features)["reconstruction"])
+    for old, new, found in zip(
+        before, answers(), (scores, loss, filled), strict=True
+    ):
+        np.testing.assert_allclose(new, found, atol=1e-5)
+        assert np.abs(np.subtract(new, old)).max() > 1e-5
+    # What is trained from now on has an optimizer of its own.
+    training.compile(keras.optimizers.SGD(0.5), "categorical_crossentropy")
+    kernels = [w for w in training.trainable_weights if "lora" in w.path]
+    kept = [ops.convert_to_numpy(each) for each in kernels]
+    training.fit(x, y, verbose=0)
+    for weight, old in zip(kernels, kept, strict=True):
+        assert (ops.convert_to_numpy(weight) != old).any(), weight.path
 
 
 @pytest.mark.parametrize("kind", [ClassifierTraining, Distiller])
