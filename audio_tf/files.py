@@ -14,7 +14,8 @@ def whole_file(path, shared=False):
     """Yields the path of a new file that takes the place of `path` at the end.
 
     If the block raises, for example because the disk is full, `path` stays
-    what it was and the new file is removed.
+    what it was and the new file is removed. A stream, such as `/dev/stdout`,
+    is written as it is: root would put a file in the place of the device.
 
     Args:
         path: the file.
@@ -27,6 +28,9 @@ def whole_file(path, shared=False):
         it.
     """
     path = pathlib.Path(path)
+    if is_stream(path):
+        yield path
+        return
     own = f".{secrets.token_hex(8)}" if shared else ""
     new = path.with_name(f".{path.name}{own}")
     try:
@@ -35,6 +39,20 @@ def whole_file(path, shared=False):
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+
+
+def is_stream(path):
+    """Returns whether a path is that of a device, a pipe or an open file.
+
+    Args:
+        path: `pathlib.Path`. An open file has names such as `/dev/stdout` and
+            `/dev/fd/63`, which lead into `/proc`.
+    """
+    while path.is_symlink() and path.exists():
+        if path.parent.resolve().is_relative_to("/proc"):
+            return True
+        path = path.parent / os.readlink(path)
+    return path.exists() and not (path.is_file() or path.is_dir())
 
 
 @contextlib.contextmanager
@@ -53,7 +71,7 @@ def whole_folder(path):
         # Killed between the two renames below.
         old.rename(path)
     for rest in (new, old):
-        shutil.rmtree(rest, ignore_errors=True)
+        remove_folder(rest)
     new.mkdir(parents=True)
     try:
         yield new
@@ -64,7 +82,19 @@ def whole_folder(path):
     if path.exists():
         path.rename(old)
     new.rename(path)
-    shutil.rmtree(old, ignore_errors=True)
+    remove_folder(old)
+
+
+def remove_folder(path):
+    """Removes a folder, or a link to one, whatever stands against it.
+
+    Args:
+        path: `pathlib.Path`, which need not be there.
+    """
+    if path.is_symlink():
+        path.unlink()
+        return
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """What is written beside a place comes there whole, or leaves nothing."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -62,3 +63,37 @@ def test_a_folder_made_in_vain_goes(error, tmp_path):
                 (folder / "half").write_text("half")
                 raise error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stream_is_written_and_stays_one(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "stdout"
+    os.mkfifo(pipe)
+    descriptor = os.open(pipe, os.O_RDWR)
+    # As /dev/stdout is, also where the shell has sent it to a file.
+    (tmp_path / "report.json").touch()
+    with open(tmp_path / "report.json", "r+") as opened:
+        link.symlink_to(f"/proc/self/fd/{opened.fileno()}")
+        for path in (pipe, link):
+            files.write_text(path, "{}")
+    assert os.read(descriptor, 9) == b"{}" and pipe.is_fifo()
+    os.close(descriptor)
+    assert link.is_symlink()
+    assert (tmp_path / "report.json").read_text() == "{}"
+    assert len(list(tmp_path.iterdir())) == 3
+    # A link to a file of its own, or to nothing, is none.
+    for target in ("report.json", "nothing"):
+        link.unlink()
+        link.symlink_to(target)
+        files.write_text(link, "new")
+        assert not link.is_symlink() and link.read_text() == "new"
+
+
+def test_a_folder_takes_the_place_of_a_link_again_and_again(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").touch()
+    (tmp_path / "preset").symlink_to("elsewhere")
+    for number in range(3):
+        with files.whole_folder(tmp_path / "preset") as new:
+            (new / str(number)).touch()
+    names = sorted(file.name for file in tmp_path.rglob("*"))
+    assert names == ["2", "elsewhere", "kept", "preset"]
