@@ -68,7 +68,7 @@ def test_a_folder_made_in_vain_goes(error, tmp_path):
 def test_a_stream_is_written_and_stays_one(tmp_path):
     pipe, link = tmp_path / "pipe", tmp_path / "stdout"
     os.mkfifo(pipe)
-    descriptor = os.open(pipe, os.O_RDWR)
+    descriptor = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
     # As /dev/stdout is, also where the shell has sent it to a file.
     (tmp_path / "report.json").touch()
     with open(tmp_path / "report.json", "r+") as opened:
