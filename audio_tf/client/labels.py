@@ -31,15 +31,21 @@ def read_labels(path):
         >>> client.read_labels("labels.txt")
         (['dog', 'rain'], None)
     """
+    # Labels need not be asked for, and it loads what decodes audio.
+    from audio_tf.corpora.lists import check_not_utf16, check_utf8
+
     path = pathlib.Path(path)
     if path.is_dir():
         raise ValueError(
             f"{path}: labels must be in a file, those of an export are in "
             f"{EXTRA}/audio_tf.json of the folder of its version"
         )
+    text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
+    check_not_utf16(path, text)
+    described = text.splitlines()
+    for number, line in enumerate(described, start=1):
+        check_utf8(f"{path}, line {number}", line)
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        described = text.splitlines()
         if path.suffix == ".json":
             described = json.loads(text)
     except (ValueError, RecursionError) as error:

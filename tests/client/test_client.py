@@ -870,6 +870,17 @@ def test_a_file_without_labels_is_named(name, content, tmp_path):
         client.read_labels(tmp_path / name)
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.json"])
+def test_labels_in_latin_1_are_told_by_their_line(name, tmp_path):
+    (tmp_path / name).write_bytes('["hund",\n"grün"]'.encode("latin-1"))
+    wanted = f"{name}, line 2: must be UTF-8.*Latin-1.*grün"
+    with pytest.raises(ValueError, match=wanted):
+        client.read_labels(tmp_path / name)
+    (tmp_path / name).write_bytes('["hund"]'.encode("utf-16"))
+    with pytest.raises(ValueError, match=f"{name}: must be UTF-8.*UTF-16"):
+        client.read_labels(tmp_path / name)
+
+
 def test_a_folder_of_labels_says_where_they_are(shared_export):
     with pytest.raises(ValueError, match="assets.extra/audio_tf.json"):
         client.read_labels(shared_export.folder)
