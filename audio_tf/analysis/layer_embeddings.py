@@ -12,6 +12,8 @@ from audio_tf.models.inputs import symbolic
 
 # Chunks that are run through the encoder at once.
 BATCH_SIZE = 16
+# Seconds of whole clips that are, as far as they are more than one.
+BATCH_S = 160.0
 # Keys of configurations that move no output.
 NOT_OF_THE_OUTPUT = ("name", "trainable", "build_config")
 
@@ -86,7 +88,16 @@ class LayerEmbeddings:
 
     def __call__(self, waveform, lengths):
         if self.chunk_s is None:
-            return self.embed(waveform, lengths)[:, np.newaxis]
+            most = round(BATCH_S * self.sample_rate_hz)
+            size = max(1, most // waveform.shape[1])
+            parts = [
+                self.embed(waveform[rows], lengths[rows])
+                for rows in (
+                    slice(start, start + size)
+                    for start in range(0, len(waveform), size)
+                )
+            ]
+            return np.concatenate(parts)[:, np.newaxis]
         cutting = Cutting(self.frame_size, self.frame_size)
         chunks = [
             cutting.cut(audio[:length])[0]

@@ -14,6 +14,7 @@ if keras.backend.backend() != "tensorflow":
 from backbone_cases import RATE_HZ, speech_encoder
 
 from audio_tf import data, models
+from audio_tf.analysis import layer_embeddings
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
 from audio_tf.corpora import Corpus
 from audio_tf.data.feature_cache import cache_of
@@ -187,6 +188,28 @@ def test_chunks_are_embedded_as_a_classifier_scores_them(rng):
         again, default=str
     )
     assert again != LayerEmbeddings(encoder, 0.1).get_config()
+
+
+def test_whole_clips_are_embedded_so_many_seconds_at_once(rng, monkeypatch):
+    """However long they are; a batch of the cache has sixteen of them."""
+    layer, seen = LayerEmbeddings(speech_encoder(), None), []
+    embed = layer.embed
+
+    def watched(waveform, lengths):
+        seen.append(waveform.shape)
+        return embed(waveform, lengths)
+
+    monkeypatch.setattr(layer, "embed", watched)
+    waveform = 0.2 * rng.standard_normal((5, 440)).astype("float32")
+    lengths = np.array([440, 130, 220, 440, 90], "int32")
+    at_once = layer(waveform, lengths)
+    assert seen == [(5, 440)]
+    for seconds, sizes in ((0.9, [2, 2, 1]), (0.1, [1] * 5)):
+        monkeypatch.setattr(layer_embeddings, "BATCH_S", seconds)
+        seen.clear()
+        found = layer(waveform, lengths)
+        assert [count for count, _ in seen] == sizes
+        np.testing.assert_allclose(found, at_once, atol=1e-5)
 
 
 def test_each_precision_has_a_cache_of_its_own(tmp_path):
