@@ -12,7 +12,7 @@ import statistics
 import typing
 
 from audio_tf import files
-from audio_tf.corpora import CORPORA, layouts
+from audio_tf.corpora import CORPORA
 from audio_tf.runs import results, rows
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.flags import check_folder, read_config
@@ -324,6 +324,38 @@ def write_table(settings, paper_rows, baselines=None):
     return text
 
 
+def folds_asked(training, report):
+    """Lists the settings by which `audio-tf baseline` has the decoders' folds.
+
+    Args:
+        training: `EmotionSettings`.
+        report: dict, the report of a finished row, which has the folds.
+
+    Returns:
+        List of dicts, one a fold; empty where the reader of the corpus takes
+        no such splits.
+    """
+    found, takes = [], CORPORA[training.dataset].takes
+    for name, fold in report["folds"].items():
+        # None where the best epoch is that of the test, as the paper has it.
+        validated = fold["validation"] != fold["tested"]
+        validation = [fold["validation"]] if validated else []
+        if training.protocol == "splits":
+            # As the decoders have it, where the test is held back.
+            found.append({"split": "test" if validated else "val"})
+        elif "test_speakers" in takes:
+            own = {"test_speakers": [name], "split": "test"}
+            found.append({**own, "val_speakers": validation})
+        elif "folds" in takes:
+            every = sum(training.folds().values(), [])
+            splits = {"test": [int(name)], "val": [*map(int, validation)]}
+            held = sum(splits.values(), [])
+            splits["train"] = [each for each in every if each not in held]
+            own = {f"{split}_folds": each for split, each in splits.items()}
+            found.append({**own, "split": "test"})
+    return found
+
+
 def run_baseline(settings, report):
     """Runs `audio-tf baseline` on each fold, unless that is done.
 
@@ -344,24 +376,14 @@ def run_baseline(settings, report):
         "dataset": training.dataset,
         **training.those_given(of_the_corpus),
     }
-    if training.protocol == "splits":
-        # As the decoders have it, where the test is held back.
-        (fold,) = report["folds"].values()
-        tested = fold["validation"] != fold["tested"]
-        asked = {"splits": {"split": "test" if tested else "val"}}
-    elif training.dataset not in layouts.takers(CORPORA, "test_speakers"):
+    asked = folds_asked(training, report)
+    if not asked:
         print(f"no baseline: {training.dataset} leaves no speakers out")
         return {}
-    else:
-        asked = {}
-        for name, fold in report["folds"].items():
-            asked[name] = {"test_speakers": [name], "split": "test"}
-            if fold["validation"] != fold["tested"]:
-                asked[name]["val_speakers"] = [fold["validation"]]
     found = []
     folder = pathlib.Path(settings.out, "baseline")
     folder.mkdir(parents=True, exist_ok=True)
-    for number, own in enumerate(asked.values()):
+    for number, own in enumerate(asked):
         file = folder / f"fold_{number}.json"
         if not file.is_file():
             rows.run(

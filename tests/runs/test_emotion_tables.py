@@ -1,5 +1,6 @@
 """Tables of decoders over embeddings: rows that are run, kept, and shown."""
 
+import argparse
 import json
 import pathlib
 
@@ -12,6 +13,8 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("audio is read through tf.data", allow_module_level=True)
 
 from audio_tf.runs import emotion_tables, rows
+from audio_tf.runs.baseline import BaselineSettings
+from audio_tf.runs.flags import add_flags
 
 
 def test_the_papers_tables_are_whole():
@@ -107,6 +110,62 @@ def test_the_baseline_has_the_folds_of_the_decoders(tmp_path, monkeypatch):
     assert "--test-speakers 03 --split test --val-speakers 08" in first
     emotion_tables.run_baseline(settings, report((0, 0), ("03", "08")))
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("validate_on", ["next", "test"])
+def test_the_baseline_leaves_out_sessions_as_the_decoders_do(
+    validate_on, tmp_path, monkeypatch
+):
+    """A corpus that is split by folds; a fold left alone trains on nothing."""
+    asked = []
+
+    def run(*command):
+        flags = [str(each) for each in command]
+        asked.append(BaselineSettings(**parsed(flags[1:])))
+        figures = {"forest": {"accuracy": {"values": [0.5, 0.7]}}}
+        command[-1].write_text(json.dumps({"figures": figures}))
+
+    def parsed(flags):
+        parser = argparse.ArgumentParser()
+        add_flags(parser, BaselineSettings)
+        return vars(parser.parse_args(flags))
+
+    monkeypatch.setattr(rows, "run", run)
+    config = tmp_path / "config.py"
+    values = {"dataset": "iemocap", "validate_on": validate_on}
+    config.write_text(f"def get_config():\n    return {values!r}\n")
+    settings = emotion_tables.EmotionTableSettings(
+        emotion_config=str(config),
+        model="preset",
+        data_dir="there",
+        out=str(tmp_path / "out"),
+    )
+    done = {
+        tested: {"tested": tested, "validation": each}
+        for tested, each in (
+            (("2", "3"), ("5", "1"))
+            if validate_on == "next"
+            else (("2", "2"), ("5", "5"))
+        )
+    }
+    found = emotion_tables.run_baseline(settings, {"folds": done})
+    assert found["forest"]["mean"] == {"accuracy": 0.6}
+    folds = [each.folds() for each in asked]
+    assert (
+        folds
+        == {
+            "next": [
+                {"train": [1, 4, 5], "val": [3], "test": [2]},
+                {"train": [2, 3, 4], "val": [1], "test": [5]},
+            ],
+            "test": [
+                {"train": [1, 3, 4, 5], "val": [], "test": [2]},
+                {"train": [1, 2, 3, 4], "val": [], "test": [5]},
+            ],
+        }[validate_on]
+    )
+    assert {each.split for each in asked} == {"test"}
+    assert all(each.split_facts()["official"] for each in asked)
 
 
 def test_importance_of_something_else_is_refused_by_its_file(tmp_path):
