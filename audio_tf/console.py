@@ -218,7 +218,11 @@ def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
         if "--debug" in (sys.argv if argv is None else argv):
             raise
         prog = prog or pathlib.Path(sys.argv[0]).name
-        raise Failed(*print_error(prog, error, kept(), flags)) from None
+        left = ""
+        # What cannot be read may be why the run has ended.
+        with contextlib.suppress(Exception):
+            left = kept()
+        raise Failed(*print_error(prog, error, left, flags)) from None
 
 
 def show_any_name():
@@ -258,7 +262,7 @@ def quiet_tensorflow():
     crashes = not faulthandler.is_enabled()
     if crashes:
         faulthandler.enable(terminal)
-    with tempfile.TemporaryFile() as held:
+    with unnamed_file() as held:
         os.dup2(held.fileno(), 2)
         try:
             yield
@@ -270,6 +274,19 @@ def quiet_tensorflow():
             os.close(terminal)
             held.seek(0)
             os.write(2, b"".join(shown(held, HIDDEN[level])))
+
+
+def unnamed_file():
+    """Opens a file without a name, also where no folder can be written to.
+
+    In a container whose disks are all read-only it is in memory.
+    """
+    try:
+        return tempfile.TemporaryFile()
+    except OSError:
+        if not hasattr(os, "memfd_create"):  # But on Linux.
+            raise
+        return open(os.memfd_create("audio_tf"), "w+b")
 
 
 def hide_retracing():

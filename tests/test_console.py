@@ -83,6 +83,21 @@ def test_errors_end_a_script_with_one_line(capsys, monkeypatch):
         capsys.readouterr()
 
 
+def test_what_is_kept_does_not_hide_the_error(capsys):
+    """It may be a file that cannot be read, which is why the run has ended."""
+
+    def kept():
+        raise KeyError("no such member")
+
+    with (
+        pytest.raises(SystemExit) as stopped,
+        console.errors_in_one_line([], kept, "work"),
+    ):
+        raise ValueError("last.keras is no checkpoint")
+    assert capsys.readouterr().err == "work: last.keras is no checkpoint\n"
+    assert stopped.value.code == 2
+
+
 def test_sigterm_raises_once_and_leaves_other_handlers_alone():
     with pytest.raises(console.Terminated):
         with console.terminable():
@@ -180,6 +195,21 @@ def test_only_what_tensorflow_logs_is_kept_off(level, first, raises):
         assert lines[-1] == "ValueError: broken"
     else:
         assert lines[len(shown) :] == ["later"]
+
+
+def test_tensorflow_is_quiet_where_no_folder_can_be_written_to():
+    """As in a container whose disks are all read-only."""
+    nowhere = "import tempfile\ntempfile._candidate_tempdir_list = lambda: []"
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", nowhere + SAYS, LOADED],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-2:] == ["our own", "later"]
+    assert LOADED.splitlines()[0] not in done.stderr
 
 
 MODELS = """
