@@ -426,4 +426,4 @@ def main(argv=None, prog=None):
         _, file, asked = argv
         compare_costs.measure_costs(file, json.loads(asked))
         return
-    run_by_flags(compare, CompareSettings, __doc__, argv, prog)
+    run_by_flags(rows.alone(compare), CompareSettings, __doc__, argv, prog)

@@ -51,7 +51,7 @@ import sys
 
 from audio_tf import console
 from audio_tf.ops.checks import closest
-from audio_tf.runs import emotion_tables, sound_table, ssl_table
+from audio_tf.runs import emotion_tables, rows, sound_table, ssl_table
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.sound_rows import SoundTableSettings
 
@@ -102,4 +102,4 @@ def main(argv=None, prog=None):
             f"Received: {table!r}"
         )
     settings_class, reproduce = TABLES[table]
-    run_by_flags(reproduce, settings_class, __doc__, flags, prog)
+    run_by_flags(rows.alone(reproduce), settings_class, __doc__, flags, prog)

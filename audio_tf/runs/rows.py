@@ -6,6 +6,7 @@ again, a row that fails is named and leaves the others alone.
 
 import concurrent.futures
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ import sys
 import time
 
 from audio_tf import configs, files, lifeline
+from audio_tf.runs.flags import check_folder, held
 from audio_tf.runs.settings import flag
 
 # `audio-tf`, wherever it is installed.
@@ -214,6 +216,28 @@ def begin(out, asked, unused=()):
         )
     out.mkdir(parents=True, exist_ok=True)
     files.write_json(file, asked)
+
+
+def alone(table):
+    """Returns a function of settings that makes a table as no other process.
+
+    Two at work in one folder would name each other's rows as failed, and be
+    in the way of what is timed.
+
+    Args:
+        table: function of the settings of a table, which have `out`.
+
+    Raises:
+        BlockingIOError: if another process holds the folder.
+    """
+
+    @functools.wraps(table)
+    def run(settings):
+        check_folder("out", settings.out)
+        with held(pathlib.Path(settings.out)):
+            table(settings)
+
+    return run
 
 
 def runs_in(out):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import types
 
 import pytest
 
@@ -30,6 +31,29 @@ def test_settings_become_the_flags_that_say_the_same():
         *("--data-dir", "x y", "--train-folds", "1", "2", "--val-folds"),
         *("--jitter", "--no-causal", "--model-kwargs", '{"num_layers": 2}'),
     ]
+
+
+def test_one_process_alone_makes_a_table(tmp_path, capsys):
+    """Two would name each other's rows as failed."""
+    out, made = tmp_path / "new" / "table", []
+    asked = types.SimpleNamespace(out=str(out))
+    table = rows.alone(made.append)
+    table(asked)
+    assert made == [asked] and not out.parent.exists()
+    emotion = ["reproduce", "emotion", "--embeddings", "x.npz", "--out", out]
+    compare = ["compare", "--train-config", tmp_path / "config.py"]
+    (tmp_path / "config.py").write_text("def get_config():\n    return {}\n")
+    with flags.held(out):
+        with pytest.raises(BlockingIOError, match="another process is at work"):
+            table(asked)
+        for command in (emotion, [*compare, "--out", out]):
+            with pytest.raises(SystemExit):
+                cli.main(command)
+            assert "another process is at work" in capsys.readouterr().err
+    asked.out = str(tmp_path / "config.py")
+    with pytest.raises(ValueError, match="--out must be a folder"):
+        table(asked)
+    assert len(made) == 1
 
 
 def test_commands_have_processes_of_their_own(capfd, monkeypatch):
