@@ -4,8 +4,10 @@ A script's settings are a class that inherits the groups it needs.
 """
 
 import dataclasses
+import os
 import pathlib
 
+from audio_tf import files
 from audio_tf.corpora import (
     CORPORA,
     FSDD_CLASSES,
@@ -122,11 +124,17 @@ class ReportSettings(DataSettings):
         if self.report is None:
             return
         path = pathlib.Path(self.report)
+        # A file is written beside the place that it takes in the end.
+        written = path if files.is_stream(path) else path.parent
         # Of an empty name the path is the working folder.
-        if path.is_dir() or not path.parent.is_dir():
+        if (
+            path.is_dir()
+            or not path.parent.is_dir()
+            or not os.access(written, os.W_OK)
+        ):
             raise ValueError(
-                "--report must be a file in a folder that is there. "
-                f"Received: {self.report or 'an empty name'}"
+                "--report must be a file in a folder that can be written to "
+                f"and is there. Received: {self.report or 'an empty name'}"
             )
 
     def load(self):

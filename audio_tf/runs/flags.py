@@ -141,8 +141,13 @@ def saved_run(out):
     path = pathlib.Path(out, "config.json")
     if not path.is_file():
         raise ValueError(f"{path} is missing: nothing to resume in --out")
-    content = json.loads(path.read_text())
-    if not {"settings", "given"} <= set(content):
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} must be JSON. Received: {error}") from error
+    if not isinstance(content, dict) or not {"settings", "given"} <= set(
+        content
+    ):
         raise ValueError(
             f"{path} must have `settings` and `given`. "
             f"Received: {sorted(content)}"

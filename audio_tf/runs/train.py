@@ -170,7 +170,25 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):
     )
 
 
-def report(classifier, chunks, out, facts):
+def have_one_label(settings, chunks):
+    """Returns whether each clip of training and validation has one label.
+
+    Those that the teachers alone judge do not count.
+
+    Args:
+        settings: `TrainSettings`.
+        chunks: dict of `Chunks` by split, as `load_chunks` returns it.
+    """
+    targets = {split: each.targets for split, each in chunks.items()}
+    targets["train"] = targets["train"][unlabelled.known(settings, chunks)]
+    return all(
+        metrics.one_label_each(targets[split])
+        for split in ("train", "val")
+        if split in targets
+    )
+
+
+def report(classifier, chunks, out, facts, one_label):
     """Scores the test split, writes its figures, and shows both splits.
 
     Args:
@@ -179,6 +197,8 @@ def report(classifier, chunks, out, facts):
         out: `pathlib.Path`, the folder of the run.
         facts: dict of what `val.json` and `test.json` have beside the
             figures.
+        one_label: bool, whether each clip has one label, as `have_one_label`
+            says, and none a threshold.
 
     Returns:
         Pair of a dict of the figures by split, of those that there are, and
@@ -210,8 +230,7 @@ def report(classifier, chunks, out, facts):
         )
         print(f"\n{words}")
         print(results.format_figures(figures[split]))
-        several = metrics.headline(chunks[split].targets) == "mAP"
-        if split == "val" and several:
+        if split == "val" and not one_label:
             # After its own figures, which would be flattered.
             calibrated = thresholds.calibrate(
                 chunks[split].targets, scores, classifier.labels
@@ -260,7 +279,8 @@ def run(settings, out):
     # A preset that was frozen for this run is not for the next one.
     if settings.trainable == "head":
         classifier.backbone.trainable = True
-    figures, calibrated = report(classifier, chunks, out, facts)
+    one_label = have_one_label(settings, chunks)
+    figures, calibrated = report(classifier, chunks, out, facts, one_label)
     origin = {
         **origin,
         **facts,

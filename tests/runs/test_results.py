@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import types
 
 import keras
 import numpy as np
@@ -119,6 +120,52 @@ def test_the_same_sound_on_both_sides_is_refused(corpus, tmp_path):
     places = {"cache_dir": str(tmp_path), "sample_rate_hz": 8_000}
     with pytest.raises(ValueError, match="0.wav in train and .*15.wav in test"):
         baseline.run(baseline.BaselineSettings(**asked, **places))
+
+
+def test_a_validation_of_one_label_a_clip_calibrates_thresholds_too(
+    tmp_path, monkeypatch
+):
+    """A few clips may have one each, where those of training have several."""
+    monkeypatch.setattr(showing, "can_draw", lambda: False)
+    rng = np.random.default_rng(5)
+    targets = {
+        "train": np.array([[1, 1], [0, 1], [1, 0]]),
+        "val": np.array([[1, 0], [0, 1], [1, 0], [0, 1]]),
+    }
+    scores = np.array([[0.9, 0.2], [0.8, 0.3], [0.7, 0.1], [0.4, 0.6]])
+    np.save(tmp_path / "val_scores.npy", scores)
+    clips = data.Clips(
+        corpora.Corpus(list("wxyz"), [["a"], ["b"]] * 2, ["a", "b"]),
+        8_000,
+        [None] * 4,
+        rng.integers(1, 9, 4),
+        {},
+        np.ones(4, np.int64),
+        np.arange(4, dtype=np.uint32),
+    )
+    chunks = {
+        split: types.SimpleNamespace(targets=each, clips=clips)
+        for split, each in targets.items()
+    }
+    monkeypatch.setattr(results, "how_scored", lambda chunks: {})
+    settings, model = train.TrainSettings(), types.SimpleNamespace()
+    model.labels = ["a", "b"]
+
+    def calibrated():
+        one_label = train.have_one_label(settings, chunks)
+        return train.report(model, chunks, tmp_path, {}, one_label)[1]
+
+    # By hand: of a, 0.7 has both clips and one other; of b, 0.3 has both alone.
+    assert calibrated() == {"a": 0.7, "b": 0.3}
+    assert json.loads((tmp_path / "thresholds.json").read_text()) == {
+        "a": 0.7,
+        "b": 0.3,
+    }
+    # Clips of one label each need none, also beside those of no label.
+    chunks["train"].targets = np.array([[1, 0], [0, 1], [0, 0]])
+    assert calibrated() is not None
+    settings.unlabelled = ["more"]
+    assert calibrated() is None
 
 
 def test_a_test_is_left_out_and_then_scored_at_thresholds(

@@ -1,8 +1,10 @@
 """Settings: checked as they are given, the same in every script."""
 
+import contextlib
 import dataclasses
 import importlib
 import json
+import os
 import subprocess
 import sys
 
@@ -16,8 +18,8 @@ if keras.backend.backend() != "tensorflow":
 
 import audio_tf
 from audio_tf import runs
+from audio_tf.runs import corpus_settings, reproduce, settings
 from audio_tf.runs import flags as flags_of
-from audio_tf.runs import reproduce, settings
 
 
 @pytest.fixture(scope="module")
@@ -511,6 +513,41 @@ def test_one_process_alone_is_at_work_on_a_run(tmp_path, capsys):
     assert not out.parent.exists()
     start(lambda _, folder: (folder / "history.csv").touch())
     assert [each.name for each in out.iterdir()] == ["history.csv"]
+
+
+def test_a_run_whose_config_was_broken_by_hand_is_named(tmp_path):
+    for content, message in (
+        ('{"settings": {},', "must be JSON. Received: Expecting"),
+        ("[]", "must have `settings` and `given`"),
+        ('{"settings": {}}', "must have `settings` and `given`"),
+    ):
+        (tmp_path / "config.json").write_text(content)
+        with pytest.raises(ValueError, match=f"config.json {message}"):
+            flags_of.saved_run(tmp_path)
+
+
+def test_a_report_that_cannot_be_written_is_told_at_once(tmp_path, monkeypatch):
+    """Not once hours of clips are decoded and scored."""
+    report = corpus_settings.ReportSettings
+    os.mkfifo(tmp_path / "pipe")
+    asked = []
+
+    def access(path, mode):
+        asked.append((os.fspath(path), mode))
+        return writable
+
+    for writable in (True, False):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "access", access)
+            for name, written in (("r.json", "."), ("pipe", "pipe")):
+                given = tmp_path / name
+                context = contextlib.nullcontext()
+                if not writable:
+                    wanted = f"--report must be .*written to.*{given}"
+                    context = pytest.raises(ValueError, match=wanted)
+                with context:
+                    report(report=str(given))
+                assert asked.pop() == (str(tmp_path / written), os.W_OK)
 
 
 def test_training_on_jax_refuses_an_export_at_once(classes, monkeypatch):
