@@ -41,8 +41,12 @@ from audio_tf.runs import history, model_card, release_figures
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import Settings, setting, shared
 
-# Corpora whose clips are not all free for commercial use.
-NOT_COMMERCIAL = {"esc50": "CC BY-NC 3.0"}
+# Corpora that are not for commercial use, by their layouts.
+NOT_COMMERCIAL = {
+    "esc50": "CC BY-NC 3.0",
+    "iemocap": "for research, by agreement with USC alone",
+    "ravdess": "CC BY-NC-SA 4.0",
+}
 FORBIDS = re.compile(r"\bnc\b|non-?\s?commercial|research only", re.IGNORECASE)
 CALLS = 50  # That latency is the median of.
 NEEDED = ("run", "name", "use", "licence", "baseline")

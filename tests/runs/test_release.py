@@ -289,6 +289,21 @@ def test_settings_that_are_refused(change, message, arguments):
         release.ReleaseSettings(**{**arguments, **change})
 
 
+@pytest.mark.parametrize(
+    "dataset, licence",
+    [
+        ("esc50", "CC BY-NC 3.0"),
+        ("iemocap", "for research, by agreement"),
+        ("ravdess", "CC BY-NC-SA 4.0"),
+    ],
+)
+def test_weights_of_what_is_not_for_commerce_stay_here(dataset, licence):
+    """Whatever --licence says."""
+    origin = {"settings": {"dataset": dataset}, "command": "audio-tf train"}
+    with pytest.raises(ValueError, match=f"{dataset} is {licence}"):
+        release.check_origin(origin)
+
+
 def other_dataset(content):
     content["settings"]["dataset"] = "esc50"
 
