@@ -133,8 +133,8 @@ class ReportSettings(DataSettings):
             or not os.access(written, os.W_OK)
         ):
             raise ValueError(
-                "--report must be a file in a folder that can be written to "
-                f"and is there. Received: {self.report or 'an empty name'}"
+                "--report must be a file in a folder that is there and can be "
+                f"written to. Received: {self.report or 'an empty name'}"
             )
 
     def load(self):

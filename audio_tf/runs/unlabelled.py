@@ -3,9 +3,10 @@
 import numpy as np
 
 from audio_tf.corpora import Corpus
+from audio_tf.models.targets import takes_shares
 from audio_tf.runs import beside
 from audio_tf.runs.beside import UNLABELLED
-from audio_tf.runs.train_settings import SOFTMAX_LOSS
+from audio_tf.runs.train_settings import LOSSES
 
 
 def listed(settings, corpus):
@@ -29,7 +30,7 @@ def listed(settings, corpus):
         return {}
     one_label = corpus.has_one_label()
     loss = settings.loss_name(one_label)
-    if not one_label or loss != SOFTMAX_LOSS:
+    if not one_label or not takes_shares(loss):
         clips = (
             "one label a clip"
             if one_label
@@ -37,7 +38,8 @@ def listed(settings, corpus):
         )
         raise ValueError(
             "--unlabelled needs a corpus of one label a clip, and --loss "
-            f"{SOFTMAX_LOSS}. Received: {clips}, loss={loss!r}"
+            f"{' or '.join(filter(takes_shares, LOSSES))}. "
+            f"Received: {clips}, loss={loss!r}"
         )
     return {UNLABELLED: beside.listed(settings.unlabelled, corpus.vocabulary)}
 

@@ -175,6 +175,23 @@ def test_clips_without_labels_are_judged_by_the_teachers_alone(
     )
 
 
+def test_a_focal_loss_leaves_clips_without_labels_to_the_teachers(
+    distiller, teachers, rng
+):
+    x = rng.standard_normal((B, SAMPLES)).astype("float32")
+    known = np.array([1.0, 0.0, 1.0, 1.0, 0.0], "float32")
+    again = Distiller(distiller.classifier, teachers, None, SHARE, T)
+    again.compile("sgd", "categorical_focal_crossentropy")
+    p = ops.convert_to_numpy(distiller.classifier(x)).astype("float64")
+    # Keras' own alpha and gamma.
+    hard = -0.25 * (TARGETS * (1 - p) ** 2 * np.log(p)).sum(axis=1)
+    taught = taught_by_hand(teachers, x, True)
+    soft = -(taught * np.log(softmax(np.log(p) / T))).sum(axis=1)
+    loss = again.compute_loss(x, known[:, None] * TARGETS, again(x))
+    expected = (1 - SHARE) * (known * hard).mean() + SHARE * T**2 * soft.mean()
+    assert float(loss) == pytest.approx(expected, rel=1e-4)
+
+
 def test_a_batch_of_unknown_classes_may_have_clips_without_labels(distiller):
     """As of `tf.data`, in whose graph the shape of targets is not known."""
     scores = keras.KerasTensor((None, 3), "float32")

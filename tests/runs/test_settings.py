@@ -192,7 +192,7 @@ MISTAKES = {
         (["--split", "tset"], "did you mean 'test'"),
         (["--report", "none/of/this.json"], "a folder that is there"),
         (["--report", "."], "a file in a folder that is there"),
-        (["--report", ""], "there. Received: an empty name"),
+        (["--report", ""], "to. Received: an empty name"),
         (["--pictures", "/dev/null/x"], "a folder that can be written to"),
         (["--pictures", ".", "--data-dir", "."], "than that of the corpus"),
         (["--resume"], "there is no flag"),

@@ -671,6 +671,33 @@ def test_noise_is_laid_under_clips(
     assert "b.wav" in line and "noise" in line
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [
+        None,
+        "categorical_crossentropy",
+        "categorical_focal_crossentropy",
+        "binary_crossentropy",
+    ],
+)
+def test_losses_of_shares_may_have_clips_without_labels(loss, tmp_path):
+    """Where scores are a softmax, to have no label says nothing."""
+    soundfile.write(tmp_path / "more.wav", np.ones(800) / 2, 8_000)
+    given = {} if loss is None else {"loss": loss}
+    settings = TrainSettings(
+        teachers=["teacher"], unlabelled=[str(tmp_path)], **given
+    )
+    known = Corpus(["a.wav", "b.wav"], [["low"], ["high"]], ["low", "high"])
+    if settings.head_options(True)["activation"] == "softmax":
+        (found,) = unlabelled.listed(settings, known).values()
+        assert found.files == [str(tmp_path / "more.wav")]
+        return
+    assert loss == "binary_crossentropy"
+    wanted = "categorical_crossentropy or categorical_focal_crossentropy"
+    with pytest.raises(ValueError, match=f"--loss {wanted}. Received: one"):
+        unlabelled.listed(settings, known)
+
+
 @pytest.mark.long
 def test_clips_without_labels_are_trained_on(
     corpus, main, refusal, no_pictures, tmp_path, capsys
