@@ -85,6 +85,18 @@ def whole_folder(path):
     remove_folder(old)
 
 
+def may_hold(folder):
+    """Returns whether files can be written into a folder, which may be new.
+
+    Args:
+        folder: its path. A link to nothing cannot be made a folder.
+    """
+    path = pathlib.Path(os.path.abspath(folder))
+    while not os.path.lexists(path) and path != path.parent:
+        path = path.parent
+    return path.is_dir() and os.access(path, os.W_OK)
+
+
 def remove_folder(path):
     """Removes a folder, or a link to one, whatever stands against it.
 

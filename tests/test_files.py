@@ -97,3 +97,24 @@ def test_a_folder_takes_the_place_of_a_link_again_and_again(tmp_path):
             (new / str(number)).touch()
     names = sorted(file.name for file in tmp_path.rglob("*"))
     assert names == ["2", "elsewhere", "kept", "preset"]
+
+
+def test_a_folder_may_be_new_but_not_within_a_file(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    (tmp_path / "dangling").symlink_to("nothing")
+    for name, may in {
+        "folder": True,
+        "link": True,
+        "new/and/below": True,
+        "link/new": True,
+        "file": False,
+        "file/below": False,
+        "dangling": False,
+        "dangling/below": False,
+    }.items():
+        assert files.may_hold(tmp_path / name) == may, name
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    assert not files.may_hold(tmp_path / "folder")
+    assert not files.may_hold(tmp_path / "new")

@@ -74,6 +74,8 @@ def add(parser):
 
 def run(arguments):
     """Explains the files and returns the exit status."""
+    if arguments.pictures is not None:
+        flags.check_folder("--pictures", arguments.pictures)
     named = sources.find_sources(arguments.files)
     with console.quiet_tensorflow():
         # They load TensorFlow, here where it is quiet.

@@ -112,6 +112,7 @@ def add_verification(parser):
 def run(arguments):
     """Writes the formats asked for and returns the exit status."""
     names, options = chosen_formats(arguments)
+    flags.check_folder("DIR", arguments.path)
     with console.quiet_tensorflow():
         for name in names:
             formats.check(name)

@@ -94,6 +94,7 @@ def add(parser):
 
 def run(arguments):
     """Inspects the checkpoint and returns the exit status."""
+    flags.check_folder("OUT_DIR", arguments.path)
     if arguments.only == "frontend":
         return run_frontend(arguments)
     flags.need(

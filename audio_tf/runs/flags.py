@@ -205,14 +205,10 @@ def check_folder(name, folder, corpus=None):
             the corpus, into which nothing is mixed.
         corpus: path of the corpus, or `None`.
     """
-    path = None
     # A config may name anything; a variable of the shell that is not set would
     # be the working folder.
-    if isinstance(folder, (str, os.PathLike)) and os.fspath(folder):
-        path = pathlib.Path(os.path.abspath(folder))
-        while not path.exists() and path != path.parent:
-            path = path.parent
-    if path is None or not (path.is_dir() and os.access(path, os.W_OK)):
+    named = isinstance(folder, (str, os.PathLike)) and os.fspath(folder)
+    if not (named and files.may_hold(folder)):
         raise ValueError(
             f"{flag(name)} must be a folder that can be written to. "
             f"Received: {folder or 'an empty name'}"
