@@ -262,7 +262,7 @@ def quiet_tensorflow():
     crashes = not faulthandler.is_enabled()
     if crashes:
         faulthandler.enable(terminal)
-    with unnamed_file() as held:
+    with tempfile.TemporaryFile() as held:
         os.dup2(held.fileno(), 2)
         try:
             yield
@@ -274,19 +274,6 @@ def quiet_tensorflow():
             os.close(terminal)
             held.seek(0)
             os.write(2, b"".join(shown(held, HIDDEN[level])))
-
-
-def unnamed_file():
-    """Opens a file without a name, also where no folder can be written to.
-
-    In a container whose disks are all read-only it is in memory.
-    """
-    try:
-        return tempfile.TemporaryFile()
-    except OSError:
-        if not hasattr(os, "memfd_create"):  # But on Linux.
-            raise
-        return open(os.memfd_create("audio_tf"), "w+b")
 
 
 def hide_retracing():
