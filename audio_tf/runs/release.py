@@ -38,7 +38,7 @@ from audio_tf.export import formats, verify
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import presets
 from audio_tf.runs import history, model_card, release_figures
-from audio_tf.runs.flags import run_by_flags
+from audio_tf.runs.flags import check_folder, run_by_flags
 from audio_tf.runs.settings import Settings, setting, shared
 
 # Corpora that are not for commercial use, by their layouts.
@@ -113,6 +113,8 @@ class ReleaseSettings(Settings):
                 "--split must be one that the model was not trained on. "
                 "Received: 'train'"
             )
+        # Before clips are scored and calls are timed.
+        check_folder("into", self.into)
         check_licence(self.licence)
         released.check_name(self.name)
         self.check_name_is_free()

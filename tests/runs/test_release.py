@@ -282,6 +282,7 @@ def test_teachers_of_both_runs_are_trained_alike(finished, tmp_path):
         ({"name": "audio_transformer_small"}, "--name must not be a size's"),
         ({"baseline": None}, "--baseline is needed"),
         ({"split": "train"}, "--split must be one"),
+        ({"into": "/dev/null/x"}, "--into must be a folder that can"),
     ],
 )
 def test_settings_that_are_refused(change, message, arguments):
