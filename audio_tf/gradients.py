@@ -7,6 +7,10 @@ import importlib
 
 import keras
 
+# What gradients are computed times, and divided by again: a power of two, and
+# exact. In float16, those of a score near 0 or 1 lie where few digits are left.
+SCALE = 256.0
+
 
 def of_tensorflow(function, x):
     """Does the work of `input_gradients` on TensorFlow, in a graph too."""
@@ -14,17 +18,18 @@ def of_tensorflow(function, x):
     x = tf.convert_to_tensor(x)
     with tf.GradientTape() as tape:
         tape.watch(x)
-        outputs = function(x)
-    return tape.gradient(
+        outputs = SCALE * function(x)
+    found = tape.gradient(
         outputs, x, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
+    return found / SCALE
 
 
 def of_jax(function, x):
     """Does the work of `input_gradients` on JAX."""
     jax = importlib.import_module("jax")
-    total = jax.grad(lambda value: keras.ops.sum(function(value)))
-    return total(keras.ops.convert_to_tensor(x))
+    find = jax.grad(lambda value: SCALE * keras.ops.sum(function(value)))
+    return find(keras.ops.convert_to_tensor(x)) / SCALE
 
 
 def of_torch(function, x):
@@ -34,7 +39,8 @@ def of_torch(function, x):
     with torch.enable_grad():
         # A sum with zeros of `x`, or there may be nothing to go back along.
         total = keras.ops.sum(function(x)) + 0.0 * keras.ops.sum(x)
-    return torch.autograd.grad(total, x)[0]
+        total = SCALE * total
+    return torch.autograd.grad(total, x)[0] / SCALE
 
 
 BACKENDS = {"tensorflow": of_tensorflow, "jax": of_jax, "torch": of_torch}

@@ -223,6 +223,17 @@ def test_gradients_of_each_row_are_its_own():
     assert not keras.ops.convert_to_numpy(unused).any()
 
 
+def test_small_gradients_are_not_lost_in_half_precision():
+    """2^-26 is nothing in float16, and what the score of a sure model has."""
+
+    def score(x):
+        half = keras.ops.cast(x, "float16")
+        return 2.0**-26 * keras.ops.sum(keras.ops.cast(half, "float32"), axis=1)
+
+    found = keras.ops.convert_to_numpy(input_gradients(score, noise(3)[None]))
+    np.testing.assert_array_equal(found, np.full((1, 3), 2.0**-26))
+
+
 def test_bad_clips_and_arguments_are_named(classifier):
     clips = [(noise(30), RATE_HZ), b"no sound"]
     good, bad = classifier.explain(clips, method="occlusion", bands=1)
