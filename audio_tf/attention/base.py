@@ -157,6 +157,7 @@ class Attention(Layer):
         return_attention_scores=False,
     ):
         self.check_shape(inputs.shape)
+        inputs = self.as_floats(inputs)
         if mask is not None:
             mask = ops.cast(mask, "bool")
             inputs = masks.zero_padding(inputs, mask)

@@ -73,6 +73,7 @@ class ChannelNorm(Layer):
         )
 
     def call(self, inputs, lengths=None):
+        inputs = self.as_floats(inputs)
         x, real = statistics.to_float32(inputs), None
         if lengths is not None:
             real = masks.from_lengths(lengths, ops.shape(x)[1])

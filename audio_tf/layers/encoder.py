@@ -195,7 +195,7 @@ class TransformerBlock(Stage, Layer):
         training=None,
         return_attention_scores=False,
     ):
-        weights = None
+        weights, inputs = None, self.as_floats(inputs)
         if mask is not None:
             mask = ops.cast(mask, "bool")
             inputs = masks.zero_padding(inputs, mask)
@@ -323,7 +323,7 @@ class FrameNorm(Stage, Layer):
         self.norm.build(input_shape)
 
     def call(self, inputs, mask=None):
-        return self.norm(inputs)
+        return self.norm(self.as_floats(inputs))
 
     def stream_memory(self, frames):
         return 0

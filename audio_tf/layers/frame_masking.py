@@ -323,6 +323,7 @@ class LearnedFrameMasking(Layer):
         )
 
     def call(self, inputs, training=None):
+        inputs = self.as_floats(inputs)
         if not (training and self.trainable):
             return inputs
         batch, time = ops.shape(inputs)[0], ops.shape(inputs)[1]

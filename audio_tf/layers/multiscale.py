@@ -241,6 +241,7 @@ class MultiScaleAverage(Stage, Layer):
         return share_groups(dim, self.scales, self.shares)
 
     def call(self, inputs, mask=None):
+        inputs = self.as_floats(inputs)
         real = masks.factors(statistics.to_float32(inputs[:, :, :1]), mask)
         if mask is not None:
             inputs = masks.zero_padding(inputs, mask)

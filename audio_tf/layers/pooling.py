@@ -91,6 +91,7 @@ class TemporalPooling(Stage, Layer):
         return ops.squeeze(counts, -1) > 0.0
 
     def call(self, inputs, mask=None):
+        inputs = self.as_floats(inputs)
         # Half precision has not all integers above 256.
         real = masks.factors(statistics.to_float32(inputs[:, :, :1]), mask)
         if mask is not None:

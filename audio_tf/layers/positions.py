@@ -101,6 +101,7 @@ class SinusoidalPositions(Layer):
         self.supports_masking = True
 
     def call(self, inputs):
+        inputs = self.as_floats(inputs)
         waves = sinusoids(ops.shape(inputs)[1], inputs.shape[-1])
         return inputs + ops.cast(waves, inputs.dtype)
 

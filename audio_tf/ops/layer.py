@@ -1,6 +1,7 @@
 """The base of every layer of the package, and its dropout."""
 
 import keras
+from keras import ops
 
 from audio_tf.ops import checks
 
@@ -26,6 +27,20 @@ class Layer(keras.layers.Layer):
         known = set(checks.parameters_of(type(self))) - strangers
         checks.reject_unknown(type(self).__name__, strangers, known)
         super().__init__(**kwargs)
+
+    def as_floats(self, x):
+        """Casts integers to what the layer computes in, which Keras does not.
+
+        Args:
+            x: tensor.
+
+        Returns:
+            Floating tensor; one that is floating already as it is.
+        """
+        dtype = keras.backend.standardize_dtype(x.dtype)
+        if keras.backend.is_float_dtype(dtype):
+            return x
+        return ops.cast(x, self.compute_dtype)
 
     def get_config(self):
         # Without this method, Keras would take the constructor's arguments

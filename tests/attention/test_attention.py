@@ -495,6 +495,20 @@ def test_projections_take_bias_and_initializer(name, rng):
 
 
 @every
+def test_integers_are_taken_for_floats(name, rng):
+    """A Gaussian map of integers had been rounded to zeros."""
+    layer, mask = make(name), padding()
+    x = np.round(3.0 * inputs(rng))
+    found, expected = (
+        layer(each, mask=mask, return_attention_scores=True)
+        for each in (x.astype("int32"), x)
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(numpy(one), numpy(other))
+
+
+@every
 def test_dropout_acts_in_training_only(name, rng):
     layer, x = make(name, dropout=0.5), inputs(rng)
     plain, weights = layer(x, training=False, return_attention_scores=True)

@@ -98,6 +98,24 @@ def test_half_precision_is_close(name, rng):
         np.testing.assert_allclose(found, expected, atol=error, err_msg=dtype)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        *LAYERS.values(),
+        layers.FrameNorm,
+        layers.ChannelNorm,
+        layers.LearnedFrameMasking,
+    ],
+)
+def test_integers_are_taken_for_floats(make):
+    x, mask = np.arange(B * T * F).reshape(B, T, F) % 7, prefix((T, 5, 1))
+    layer = make()
+    expected = apply(layer, x.astype("float32"), mask)
+    found = apply(layer, x, mask)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(*map(np.asarray, (found, expected)))
+
+
 def positions_in_float64(length, dim):
     """`PE(pos, 2i)` and `PE(pos, 2i + 1)`, each by its formula."""
     values = np.zeros((length, dim))
