@@ -6,6 +6,7 @@ from keras import ops
 from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_flags, check_rates, check_sizes
 from audio_tf.ops.layer import Layer
+from audio_tf.ops.weights import another
 
 
 class HasProjections:
@@ -19,7 +20,7 @@ class HasProjections:
             units,
             activation=activation,
             use_bias=self.use_bias,
-            kernel_initializer=self.kernel_initializer.clone(),
+            kernel_initializer=another(self.kernel_initializer),
             dtype=self.dtype_policy,
             name=name,
         )

@@ -7,6 +7,7 @@ from audio_tf.attention import functional
 from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.weights import another
 
 # Frames whose windows overlap in one product.
 BLOCK = 32
@@ -78,7 +79,7 @@ class LocalDenseSynthesizerAttention(SelfAttention):
         )
         self.context_kernel = self.add_weight(
             shape=(self.num_heads, self.key_dim, self.context_size),
-            initializer=self.kernel_initializer.clone(),
+            initializer=another(self.kernel_initializer),
             name="context_kernel",
         )
         if self.use_bias:

@@ -13,7 +13,7 @@ from audio_tf.attention.base import Attention
 from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_flags, check_sizes
-from audio_tf.ops.weights import declare_parts
+from audio_tf.ops.weights import another, declare_parts
 
 # Beside a table in a file: it has weights. Blocks and models do not say in
 # their configurations that they were folded, and are built for logits.
@@ -86,7 +86,7 @@ class DenseSynthesizerAttention(SelfAttention):
         )
         self.length_kernel = self.add_weight(
             shape=(maps, self.intermediate_dim, self.max_length),
-            initializer=self.kernel_initializer.clone(),
+            initializer=another(self.kernel_initializer),
             name="length_kernel",
         )
         if self.use_bias:

@@ -5,6 +5,7 @@ import keras
 from audio_tf.layers import activations
 from audio_tf.ops.checks import check_rates, sizes_of
 from audio_tf.ops.layer import Dropout, Layer
+from audio_tf.ops.weights import another
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -70,12 +71,10 @@ class FeedForward(Layer):
         )
 
     def dense(self, units, name):
-        initializer = self.kernel_initializer
         return keras.layers.Dense(
             units,
-            kernel_initializer=initializer.clone()
-            if initializer
-            else "glorot_uniform",
+            kernel_initializer=another(self.kernel_initializer)
+            or "glorot_uniform",
             dtype=self.dtype_policy,
             name=name,
         )

@@ -1,4 +1,4 @@
-"""Weights: the parts that one may hold, and their checksum.
+"""Weights: how they begin, the parts that one may hold, and their checksum.
 
 A table of attention logits holds one map per head: crafted heads outweigh
 random ones by three orders of magnitude. An optimizer that scales steps by the
@@ -7,7 +7,20 @@ size of what they move, as LAMB does, must look at one part at a time.
 
 import hashlib
 
+import keras
 import numpy as np
+
+
+def another(initializer):
+    """Copies an initializer, which draws the same for every weight of a shape.
+
+    Args:
+        initializer: as `keras.initializers.get` returns it: a function, which
+            Keras takes too, is no object that could be copied.
+    """
+    if isinstance(initializer, keras.initializers.Initializer):
+        return initializer.clone()
+    return initializer
 
 
 def declare_parts(variable, axis):

@@ -495,6 +495,23 @@ def test_projections_take_bias_and_initializer(name, rng):
 
 
 @every
+def test_an_initializer_may_be_a_function(name):
+    """Keras takes one, in a layer and for all projections of a block."""
+
+    def thirds(shape, dtype=None):
+        return ops.full(shape, 1 / 3, dtype)
+
+    layer = fresh(name, kernel_initializer=thirds)
+    layer.build((None, None, F))
+    block = block_of(name, kernel_initializer=thirds)
+    weights = [*layer.weights, *block.weights]
+    kernels = [w for w in weights if w.path.endswith("kernel")]
+    assert len(kernels) >= 2
+    for kernel in kernels:
+        np.testing.assert_array_equal(kernel, np.float32(1 / 3), kernel.path)
+
+
+@every
 def test_integers_are_taken_for_floats(name, rng):
     """A Gaussian map of integers had been rounded to zeros."""
     layer, mask = make(name), padding()
