@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from audio_tf import cli, configs
-from audio_tf.runs import distribution, flags, rows
+from audio_tf.runs import compare, distribution, flags, reproduce, rows
 from audio_tf.runs.settings import Settings
 
 
@@ -33,20 +33,27 @@ def test_settings_become_the_flags_that_say_the_same():
     ]
 
 
-def test_one_process_alone_makes_a_table(tmp_path, capsys):
+def test_one_process_alone_makes_a_table(tmp_path, capsys, monkeypatch):
     """Two would name each other's rows as failed."""
+
+    def begun(settings):
+        raise ValueError("it has begun")
+
+    monkeypatch.setattr(compare, "compare", begun)
+    tables = {"emotion": (reproduce.TABLES["emotion"][0], begun)}
+    monkeypatch.setattr(reproduce, "TABLES", tables)
     out, made = tmp_path / "new" / "table", []
     asked = types.SimpleNamespace(out=str(out))
     table = rows.alone(made.append)
     table(asked)
     assert made == [asked] and not out.parent.exists()
     emotion = ["reproduce", "emotion", "--embeddings", "x.npz", "--out", out]
-    compare = ["compare", "--train-config", tmp_path / "config.py"]
+    compared = ["compare", "--train-config", tmp_path / "config.py"]
     (tmp_path / "config.py").write_text("def get_config():\n    return {}\n")
     with flags.held(out):
         with pytest.raises(BlockingIOError, match="another process is at work"):
             table(asked)
-        for command in (emotion, [*compare, "--out", out]):
+        for command in (emotion, [*compared, "--out", out]):
             with pytest.raises(SystemExit):
                 cli.main(command)
             assert "another process is at work" in capsys.readouterr().err
