@@ -126,7 +126,8 @@ class Lamb(
         trust_ratio: bool, whether to scale steps by the ratio of the norms.
         bias_correction: one of `BIAS_CORRECTIONS`.
         exclude_from_weight_decay: sequence of strings; a variable with one
-            of them in its name has no weight decay. It keeps its ratio.
+            of them in its name, or for its path, has no weight decay. It
+            keeps its ratio.
         rate_factors: dict by path of a variable of the float that its
             learning rate is multiplied by, such as that of a new head on a
             trained backbone; `None` for one rate of all.
@@ -206,14 +207,26 @@ class Lamb(
         self.exclude_from_weight_decay(var_names=exclude_from_weight_decay)
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
-        """Excludes variables as in Keras, and keeps the names for saving."""
+        """Excludes variables as in Keras, and keeps what they are for saving.
+
+        Those of `var_list` are saved by their paths.
+        """
         if self.built:
             raise ValueError(
                 "Variables must be excluded from weight decay before the "
                 f"optimizer is built. Received: var_names={var_names}"
             )
-        super().exclude_from_weight_decay(var_list, var_names)
-        self.excluded_names = tuple(var_names or ())
+        paths = [variable.path for variable in var_list or ()]
+        self.excluded_names = (*(var_names or ()), *paths)
+        # No name has a stroke in it; of no layer, a variable's is its path.
+        names = [each for each in self.excluded_names if "/" not in each]
+        super().exclude_from_weight_decay(var_names=names)
+
+    def decays(self, variable):
+        """Returns whether a variable is excluded by neither name nor path."""
+        if variable.path in self.excluded_names:
+            return False
+        return super().decays(variable)
 
     def build(self, variables):
         if self.built:
@@ -229,12 +242,17 @@ class Lamb(
             for variable in variables
         ]
         paths = [variable.path for variable in variables]
-        strangers = sorted(set(self.rate_factors) - set(paths))
-        if strangers:
-            raise ValueError(
-                "`rate_factors` must name variables by their paths. "
-                f"Received: {strangers}, which none of {len(paths)} has"
-            )
+        excluded = {each for each in self.excluded_names if "/" in each}
+        for name, named in (
+            ("rate_factors", set(self.rate_factors)),
+            ("exclude_from_weight_decay", excluded),
+        ):
+            strangers = sorted(named - set(paths))
+            if strangers:
+                raise ValueError(
+                    f"`{name}` must name variables by their paths. "
+                    f"Received: {strangers}, which none of {len(paths)} has"
+                )
         self.factors = [self.rate_factors.get(path, 1.0) for path in paths]
         self.part_axes = [parts_axis(variable) for variable in variables]
 

@@ -6,9 +6,11 @@ import json
 import keras
 import numpy as np
 import pytest
+import tiny
 from keras import ops
 
 from audio_tf import attention
+from audio_tf.models import AudioClassifier
 from audio_tf.ops import weights
 from audio_tf.optimizers import (
     BIAS_CORRECTIONS,
@@ -315,6 +317,28 @@ def test_other_names_may_be_excluded_and_are_saved(rng):
         assert_close(outputs, expected)
     with pytest.raises(ValueError, match="before .* built.*Received: .*'x'"):
         first.exclude_from_weight_decay(var_names=["x"])
+
+
+def test_variables_that_are_excluded_are_so_once_they_are_loaded(tmp_path):
+    """By their gradients of 0, weights move by their decay alone."""
+    model = AudioClassifier(tiny.backbone(), num_classes=2)
+    optimizer = Lamb(0.1, weight_decay=0.3, trust_ratio=False)
+    optimizer.exclude_from_weight_decay(var_list=[model.output_dense.kernel])
+    model.compile(optimizer, "mse")
+    model.save(tmp_path / "begun.keras")
+    again = keras.saving.load_model(tmp_path / "begun.keras")
+    for each in (model, again):
+        trained = each.trainable_variables
+        each.optimizer.build(trained)
+        before = [ops.convert_to_numpy(variable) for variable in trained]
+        each.optimizer.apply([ops.zeros_like(variable) for variable in trained])
+        for old, variable in zip(before, trained, strict=True):
+            kept = 1.0 if variable is each.output_dense.kernel else 0.97
+            new = ops.convert_to_numpy(variable)
+            np.testing.assert_allclose(new, kept * old, rtol=1e-5)
+    strange = Lamb.from_config(optimizer.get_config())
+    with pytest.raises(ValueError, match="`exclude_from_.*predictions/kernel"):
+        strange.build([*variables_of({"table": np.zeros(3)}).values()])
 
 
 def test_some_variables_learn_faster(rng):

@@ -157,7 +157,7 @@ def check_fit(loader, saved, model):
     """Raises a `ValueError` if a preset's weights do not fit a model.
 
     Keras itself overlooks weights that a smaller model has no use for, and
-    weights of another rate have the same shapes.
+    weights of another rate, or of other heads, have the same shapes.
 
     Args:
         loader: the loader that `presets.find` returned.
@@ -171,6 +171,14 @@ def check_fit(loader, saved, model):
             "resampled to; `load_weights=False` builds a model of another "
             "rate with random weights. "
             f"Received: sample_rate_hz={model.sample_rate_hz}"
+        )
+    heads, given = heads_of(saved), heads_of(model)
+    if heads != given:
+        raise ValueError(
+            f"The weights of the preset {loader.preset!r} are of "
+            f"{heads} heads, which others would cut elsewhere; "
+            "`load_weights=False` builds a model of other heads with random "
+            f"weights. Received: num_heads={given}"
         )
     expected, found = shapes(saved), shapes(model)
     if expected == found:
@@ -188,6 +196,21 @@ def check_fit(loader, saved, model):
         f"{name}: {expected.get(name)} in the preset, "
         f"{found.get(name)} in the model (None: there is none)"
     )
+
+
+def heads_of(model):
+    """Returns the heads of a backbone's attention, or of that within it.
+
+    They may fit weights that are cut into others: 2 of 4 as 4 of 2.
+
+    Args:
+        model: backbone or classifier.
+
+    Returns:
+        What its `num_heads` is; `None` where it has no attention.
+    """
+    backbone = model.audio_backbone()
+    return getattr(backbone.encoder or backbone, "num_heads", None)
 
 
 def shapes(model):

@@ -462,6 +462,20 @@ def test_chunks_fit_what_the_backbone_is_made_for():
         )
 
 
+def test_weights_of_other_heads_are_no_weights(tmp_path):
+    """Of 2 heads of 4 and 4 heads of 2 all shapes are the same."""
+    saved = tiny.backbone(num_heads=2, key_dim=4)
+    saved.save_to_preset(str(tmp_path / "backbone"))
+    AudioClassifier(saved, num_classes=2).save_to_preset(str(tmp_path / "task"))
+    other = {"num_heads": 4, "key_dim": 2}
+    for name, family in (("backbone", type(saved)), ("task", AudioClassifier)):
+        preset = str(tmp_path / name)
+        with pytest.raises(ValueError, match="of 2 heads.*: num_heads=4"):
+            family.from_preset(preset, **other)
+        family.from_preset(preset, load_weights=False, **other)
+        family.from_preset(preset, num_heads=2, dropout=0.5)
+
+
 STORED = pathlib.Path(__file__).parents[1] / "compatibility" / "preset"
 HINTS = r"AUDIO_TF_CONFIGS='\[\"mine.py\"\]'.*Received: .*own"
 
