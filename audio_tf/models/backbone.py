@@ -54,6 +54,7 @@ class AudioBackbone(
         attention: str, the name of the attention, or a list of one for each
             block; `None` where the model has none. `attention_kwargs` is the
             dict of its arguments, or such a list, or `None`.
+        num_heads: int, the heads of the attention, or `None`.
         head: dict of the arguments of `AudioClassifier` that differ from its
             own defaults where the published model has another head.
         causal: bool, whether no frame of the output depends on samples behind
@@ -97,6 +98,7 @@ class AudioBackbone(
     blocks = ()
     attention = None
     attention_kwargs = None
+    num_heads = None
     made_for_frames = None
     head = {}
     # Whether each frame is made of its own `frame_size` samples alone.

@@ -210,7 +210,7 @@ def heads_of(model):
         What its `num_heads` is; `None` where it has no attention.
     """
     backbone = model.audio_backbone()
-    return getattr(backbone.encoder or backbone, "num_heads", None)
+    return (backbone.encoder or backbone).num_heads
 
 
 def shapes(model):
