@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from audio_tf import compat
 from audio_tf.ops import checks
 
 
@@ -41,6 +42,32 @@ class Layer(keras.layers.Layer):
         if keras.backend.is_float_dtype(dtype):
             return x
         return ops.cast(x, self.compute_dtype)
+
+    @compat.no_source_of_specs
+    def compute_output_shape(self, *input_shapes):
+        """Returns the shapes of what the layer returns, where it is called.
+
+        Wrappers such as `keras.layers.TimeDistributed` ask for it.
+
+        Args:
+            *input_shapes: tuples of int or `None`, the shapes of its first
+                inputs; what follows, such as lengths, changes no shape.
+
+        Returns:
+            Tuple of int or `None`, or the same structure of them as that of
+            its outputs.
+
+        Raises:
+            ValueError: as a call with inputs of these shapes.
+        """
+        inputs = [
+            keras.KerasTensor(shape, self.compute_dtype)
+            for shape in input_shapes
+        ]
+        return keras.tree.map_structure(
+            lambda output: None if output is None else output.shape,
+            self.compute_output_spec(*inputs),
+        )
 
     def get_config(self):
         # Without this method, Keras would take the constructor's arguments

@@ -274,6 +274,7 @@ def test_nothing_gives_nothing(name, rng):
             expected = layer.compute_output_spec(
                 keras.KerasTensor(x.shape), return_attention_scores=True
             )
+            assert layer.compute_output_shape(x.shape) == expected[0].shape
             for mask in (None, np.ones((batch, length), bool)):
                 found = layer(x, mask=mask, return_attention_scores=True)
                 assert [tuple(each.shape) for each in found] == [

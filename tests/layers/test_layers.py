@@ -62,6 +62,10 @@ def test_symbolic_and_eager_specs_agree(name, rng):
     assert tuple(eager.shape) == static.shape
     assert len(dynamic.shape) == len(static.shape)
     assert dynamic.shape[-1] == static.shape[-1]
+    unbuilt = LAYERS[name]()
+    for symbolic in (static, dynamic):
+        given = x.shape if symbolic is static else (None, None, F)
+        assert unbuilt.compute_output_shape(given) == symbolic.shape
 
 
 @every
@@ -114,6 +118,28 @@ def test_integers_are_taken_for_floats(make):
     found = apply(layer, x, mask)
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(*map(np.asarray, (found, expected)))
+
+
+def test_layers_are_distributed_over_an_axis(rng):
+    """Keras' wrapper asks a layer for the shape of what it returns."""
+    pooling = keras.layers.TimeDistributed(layers.MaskedMean())
+    clips = keras.Input((None, None, F))
+    model = keras.Model(clips, pooling(clips))
+    assert model.output_shape == (None, None, F)
+    x = rng.standard_normal((B, 4, T, F)).astype("float32")
+    np.testing.assert_allclose(model(x), x.mean(2), atol=1e-6)
+
+
+def test_a_layer_that_says_no_shape_is_traced():
+    layer = layers.Deltas()
+    assert layer.compute_output_shape((B, T, F)) == (B, T, F)
+    assert layer(keras.KerasTensor((None, T, F))).shape == (None, T, F)
+
+
+def test_two_inputs_have_two_shapes():
+    mixing = layers.Mixup(1.0)
+    waveform, targets, *_ = mixing.compute_output_shape((4, 90), (4, 3))
+    assert waveform == (4, 90) and targets == (4, 3)
 
 
 def positions_in_float64(length, dim):
