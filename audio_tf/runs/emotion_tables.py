@@ -378,7 +378,7 @@ def run_baseline(settings, report):
     }
     asked = folds_asked(training, report)
     if not asked:
-        print(f"no baseline: {training.dataset} leaves no speakers out")
+        print(f"no baseline: {training.dataset} has no such folds")
         return {}
     found = []
     folder = pathlib.Path(settings.out, "baseline")

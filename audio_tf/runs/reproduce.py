@@ -39,7 +39,7 @@ pooling and multi-scale averages change.
 
 `emotion` is Table 2 of "Gaussian Adaptive Attention is All You Need" (arXiv
 2401.11143): a decoder with each attention module over the same embeddings of a
-frozen encoder, each speaker left out in turn, beside `audio-tf baseline`.
+frozen encoder, each speaker or session left out, beside `audio-tf baseline`.
 --emotion-config has what else `audio-tf emotion` is told, and --embeddings
 with --paper cifar100 or ag_news makes it Table 3 or 4. `layers` is Table 6, or
 7: decoders of the layers of highest and of lowest Importance Factor. Both
