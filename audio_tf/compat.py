@@ -14,7 +14,6 @@ import warnings
 
 import keras
 from keras import ops
-from keras.src.utils import python_utils
 from keras_hub.src.models import backbone as hub_backbone
 from keras_hub.src.utils import preset_utils
 from keras_hub.src.utils.transformers import safetensor_utils
@@ -423,18 +422,6 @@ def settle_dtypes(model):
 def layers_within(model):
     """Lists the layers of a model or layer, at any depth, without itself."""
     return list(model._flatten_layers(include_self=False))
-
-
-def no_source_of_specs(compute_output_shape):
-    """Marks a method as none by which Keras finds out what a layer returns.
-
-    Else the `compute_output_spec` of `keras.layers.Layer` would ask it, which
-    itself asks that. Keras marks its own, which is not implemented, as well.
-
-    Args:
-        compute_output_shape: the method of a layer; changed.
-    """
-    return python_utils.default(compute_output_shape)
 
 
 class KeptVariables:

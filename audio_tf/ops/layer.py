@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from audio_tf import compat
 from audio_tf.ops import checks
 
 
@@ -43,7 +42,6 @@ class Layer(keras.layers.Layer):
             return x
         return ops.cast(x, self.compute_dtype)
 
-    @compat.no_source_of_specs
     def compute_output_shape(self, *input_shapes):
         """Returns the shapes of what the layer returns, where it is called.
 
@@ -68,6 +66,12 @@ class Layer(keras.layers.Layer):
             lambda output: None if output is None else output.shape,
             self.compute_output_spec(*inputs),
         )
+
+    def compute_output_spec(self, *args, **kwargs):
+        if type(self).compute_output_shape is not Layer.compute_output_shape:
+            return super().compute_output_spec(*args, **kwargs)
+        # Keras' layer would ask the method above, which itself asks this one.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
         # Without this method, Keras would take the constructor's arguments
