@@ -85,16 +85,28 @@ def whole_folder(path):
     remove_folder(old)
 
 
-def may_hold(folder):
-    """Returns whether files can be written into a folder, which may be new.
+def check_folder(name, folder):
+    """Checks that files can be written into a folder, which may be new.
 
     Args:
-        folder: its path. A link to nothing cannot be made a folder.
+        name: str, what names the folder, such as a flag.
+        folder: its path; a config may have anything. A link to nothing cannot
+            be made a folder.
+
+    Raises:
+        ValueError: if nothing can be written there, or the name is empty: a
+            variable of the shell that is not set would be the working folder.
     """
-    path = pathlib.Path(os.path.abspath(folder))
-    while not os.path.lexists(path) and path != path.parent:
-        path = path.parent
-    return path.is_dir() and os.access(path, os.W_OK)
+    path = None
+    if isinstance(folder, (str, os.PathLike)) and os.fspath(folder):
+        path = pathlib.Path(os.path.abspath(folder))
+        while not os.path.lexists(path) and path != path.parent:
+            path = path.parent
+    if path is None or not (path.is_dir() and os.access(path, os.W_OK)):
+        raise ValueError(
+            f"{name} must be a folder that can be written to. "
+            f"Received: {folder or 'an empty name'}"
+        )
 
 
 def remove_folder(path):

@@ -1,5 +1,6 @@
 """What is written beside a place comes there whole, or leaves nothing."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -114,7 +115,12 @@ def test_a_folder_may_be_new_but_not_within_a_file(tmp_path, monkeypatch):
         "dangling": False,
         "dangling/below": False,
     }.items():
-        assert files.may_hold(tmp_path / name) == may, name
+        expected = contextlib.nullcontext()
+        if not may:
+            expected = pytest.raises(ValueError, match=f"DIR .*to. R.*{name}")
+        with expected:
+            files.check_folder("DIR", tmp_path / name)
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
-    assert not files.may_hold(tmp_path / "folder")
-    assert not files.may_hold(tmp_path / "new")
+    for name in ("folder", "new"):
+        with pytest.raises(ValueError, match=name):
+            files.check_folder("DIR", tmp_path / name)

@@ -90,13 +90,10 @@ class LayerEmbeddings:
         if self.chunk_s is None:
             most = round(BATCH_S * self.sample_rate_hz)
             size = max(1, most // waveform.shape[1])
-            parts = [
-                self.embed(waveform[rows], lengths[rows])
-                for rows in (
-                    slice(start, start + size)
-                    for start in range(0, len(waveform), size)
-                )
-            ]
+            parts = []
+            for start in range(0, len(waveform), size):
+                rows = slice(start, start + size)
+                parts.append(self.embed(waveform[rows], lengths[rows]))
             return np.concatenate(parts)[:, np.newaxis]
         cutting = Cutting(self.frame_size, self.frame_size)
         chunks = [

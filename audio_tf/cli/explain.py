@@ -9,7 +9,7 @@ cannot be used are left out and named at the end; the exit status is 1 then.
 import json
 import pathlib
 
-from audio_tf import console
+from audio_tf import console, files
 from audio_tf.cli import flags, sources
 from audio_tf.cli.output import report
 from audio_tf.terminal import printable
@@ -75,7 +75,7 @@ def add(parser):
 def run(arguments):
     """Explains the files and returns the exit status."""
     if arguments.pictures is not None:
-        flags.check_folder("--pictures", arguments.pictures)
+        files.check_folder("--pictures", arguments.pictures)
     named = sources.find_sources(arguments.files)
     with console.quiet_tensorflow():
         # They load TensorFlow, here where it is quiet.

@@ -3,7 +3,6 @@
 import argparse
 import math
 
-from audio_tf import files
 from audio_tf.ops.checks import MAX_COUNT, closest
 
 MAX_SEED = 2**32 - 1  # Of numpy and scikit-learn.
@@ -63,20 +62,6 @@ def one_of(names):
         return text
 
     return known
-
-
-def check_folder(flag, folder):
-    """Raises a `ValueError` if nothing can be written into a folder.
-
-    Args:
-        flag: str, the flag or the place of the argument that names it.
-        folder: str, its path.
-    """
-    if not (folder and files.may_hold(folder)):
-        raise ValueError(
-            f"{flag} must be a folder that can be written to. "
-            f"Received: {folder or 'an empty name'}"
-        )
 
 
 def need(flag, value, needed, met):

@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 
-from audio_tf import console
+from audio_tf import console, files
 from audio_tf.cli import flags, sources
 from audio_tf.cli.output import report
 
@@ -94,14 +94,13 @@ def add(parser):
 
 def run(arguments):
     """Inspects the checkpoint and returns the exit status."""
-    flags.check_folder("OUT_DIR", arguments.path)
+    files.check_folder("OUT_DIR", arguments.path)
     if arguments.only == "frontend":
         return run_frontend(arguments)
     flags.need(
         "--before", arguments.before, "a front end", arguments.only is None
     )
-    files = sources.find_files(arguments.files)
-    status = run_maps(arguments, files)
+    status = run_maps(arguments, sources.find_files(arguments.files))
     if arguments.only is None:
         run_frontend(arguments, alone=False)
     return status

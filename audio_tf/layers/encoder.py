@@ -195,7 +195,8 @@ class TransformerBlock(Stage, Layer):
         training=None,
         return_attention_scores=False,
     ):
-        weights, inputs = None, self.as_floats(inputs)
+        weights = None
+        inputs = self.as_floats(inputs)
         if mask is not None:
             mask = ops.cast(mask, "bool")
             inputs = masks.zero_padding(inputs, mask)

@@ -42,14 +42,15 @@ class Layer(keras.layers.Layer):
             return x
         return ops.cast(x, self.compute_dtype)
 
-    def compute_output_shape(self, *input_shapes):
+    def compute_output_shape(self, input_shape, *other_shapes):
         """Returns the shapes of what the layer returns, where it is called.
 
         Wrappers such as `keras.layers.TimeDistributed` ask for it.
 
         Args:
-            *input_shapes: tuples of int or `None`, the shapes of its first
-                inputs; what follows, such as lengths, changes no shape.
+            input_shape: tuple of int or `None`, the shape of its input.
+            *other_shapes: those of further inputs, such as targets; lengths
+                and masks change no shape.
 
         Returns:
             Tuple of int or `None`, or the same structure of them as that of
@@ -60,7 +61,7 @@ class Layer(keras.layers.Layer):
         """
         inputs = [
             keras.KerasTensor(shape, self.compute_dtype)
-            for shape in input_shapes
+            for shape in (input_shape, *other_shapes)
         ]
         return keras.tree.map_structure(
             lambda output: None if output is None else output.shape,

@@ -205,14 +205,7 @@ def check_folder(name, folder, corpus=None):
             the corpus, into which nothing is mixed.
         corpus: path of the corpus, or `None`.
     """
-    # A config may name anything; a variable of the shell that is not set would
-    # be the working folder.
-    named = isinstance(folder, (str, os.PathLike)) and os.fspath(folder)
-    if not (named and files.may_hold(folder)):
-        raise ValueError(
-            f"{flag(name)} must be a folder that can be written to. "
-            f"Received: {folder or 'an empty name'}"
-        )
+    files.check_folder(flag(name), folder)
     if corpus and os.path.realpath(folder) == os.path.realpath(corpus):
         raise ValueError(
             f"{flag(name)} must be another folder than that of the corpus. "

@@ -84,7 +84,7 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):
         )
     last, best = out / "last.keras", out / "best.keras"
     terminal = sys.stdout.isatty()
-    targets = chunks["train"].targets[unlabelled.known(settings, chunks)]
+    targets = known_targets(settings, chunks)
     figure = metrics.headline(targets)
     one_label = metrics.one_label_each(targets)
     if not last.is_file():
@@ -170,22 +170,27 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):
     )
 
 
-def have_one_label(settings, chunks):
-    """Returns whether each clip of training and validation has one label.
-
-    Those that the teachers alone judge do not count.
+def known_targets(settings, chunks):
+    """Returns the targets of training but those that the teachers alone judge.
 
     Args:
         settings: `TrainSettings`.
         chunks: dict of `Chunks` by split, as `load_chunks` returns it.
     """
-    targets = {split: each.targets for split, each in chunks.items()}
-    targets["train"] = targets["train"][unlabelled.known(settings, chunks)]
-    return all(
-        metrics.one_label_each(targets[split])
-        for split in ("train", "val")
-        if split in targets
-    )
+    return chunks["train"].targets[unlabelled.known(settings, chunks)]
+
+
+def have_one_label(settings, chunks):
+    """Returns whether each clip of training and validation has one label.
+
+    Args:
+        settings: `TrainSettings`.
+        chunks: dict of `Chunks` by split, as `load_chunks` returns it.
+    """
+    targets = [known_targets(settings, chunks)]
+    if "val" in chunks:
+        targets.append(chunks["val"].targets)
+    return all(map(metrics.one_label_each, targets))
 
 
 def report(classifier, chunks, out, facts, one_label):
