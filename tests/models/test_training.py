@@ -452,8 +452,12 @@ def with_lora(model):
             weight.assign(rng.standard_normal(weight.shape))
 
 
+def with_integers(model):
+    model.quantize("int8")
+
+
 @pytest.mark.parametrize(
-    "change", [lambda model: model.quantize("int8"), with_lora]
+    "change", [pytest.param(with_integers, marks=pytest.mark.slow), with_lora]
 )
 def test_answers_are_those_of_the_weights_within(change, rng):
     """TensorFlow had traced what is around a model with the old ones."""
