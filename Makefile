@@ -10,6 +10,9 @@ DEMO ?= demo
 BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
+# What was imported once is compiled, whatever the environment says: else each
+# process of a test compiles TensorFlow's Python anew, ten seconds of a core.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test lint test-long test-slow test-jax test-tfio test-serving \
     test-fire test-formats test-app test-peers test-beam test-wheel \
@@ -32,15 +35,16 @@ demo: $(VENV)/.installed
 # handed out in the order in which they are collected, the longest first.
 test: lint
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder \
-	    -m "not slow and not long"
+	    -m "not slow and not long and not costly"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-# Runs of whole commands, killed, resumed and compared.
+# Runs of whole commands, killed, resumed and compared, and tests that take
+# seconds each, of graphs above all.
 test-long: $(VENV)/.installed
-	$(BIN)/pytest -n 2 --dist worksteal -m "long and not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "(long or costly) and not slow"
 
 # What `test` checks of one of a kind, for all of them.
 test-slow: $(VENV)/.installed

@@ -107,6 +107,7 @@ def test_one_clip_has_no_interval_but_of_a_share():
             assert found is None
 
 
+@pytest.mark.costly
 def test_draws_whose_figure_is_infinite_count():
     """The ends of d' are those of the area below ROC, of which it is told."""
     targets = np.eye(2, dtype=np.int64)[[0, 1] * 12]

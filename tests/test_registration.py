@@ -87,6 +87,7 @@ def test_a_module_that_fails_leaves_the_hook_at_work(hook):
     assert sorted(sys.modules["our_host"].REGISTERED) == ["models", "other"]
 
 
+@pytest.mark.costly
 def test_keras_knows_our_classes():
     """In a process of its own, in which KerasHub is what imports Keras."""
     code = (

@@ -479,6 +479,7 @@ def test_equal_maps_are_one_point(rng):
 # === Figures ===
 
 
+@pytest.mark.costly
 @needs_matplotlib
 def test_figures_are_written_and_can_be_read(tmp_path, rng, monkeypatch):
     # Five heads fill one band of patterns and begin another.
@@ -637,6 +638,7 @@ def clips(tmp_path, rng):
     return tmp_path / "clips"
 
 
+@pytest.mark.costly
 @needs_matplotlib
 def test_inspect_of_a_speech_encoder(
     presets, clips, tmp_path, capsys, monkeypatch
@@ -775,6 +777,7 @@ def test_the_best_example_of_each_kind_is_kept():
         assert found.rows()[0]["uniform"] == causal
 
 
+@pytest.mark.costly
 @needs_matplotlib
 def test_inspect_says_what_it_cannot_do(
     small_figures, presets, clips, tmp_path, capsys
@@ -837,6 +840,7 @@ def test_clips_beyond_the_attentions_length_are_refused(
     assert message.count("\n") == 1
 
 
+@pytest.mark.costly
 @needs_matplotlib
 def test_maps_that_fill_the_memory_are_refused(
     small_figures, presets, clips, tmp_path, capsys, monkeypatch

@@ -14,6 +14,8 @@ from readable import (
 
 from audio_tf.analysis import charts, class_charts, figures
 
+pytestmark = pytest.mark.costly
+
 
 def test_learning_curves_mark_the_best_epoch(tmp_path):
     history = {

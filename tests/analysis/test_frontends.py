@@ -18,6 +18,8 @@ from audio_tf.analysis import clips, filter_figures, filters, frontends
 from audio_tf.layers import SpeechFeatures
 from audio_tf.models import SpeechEncoder
 
+pytestmark = pytest.mark.costly
+
 NAMES = frontends.FILES
 
 

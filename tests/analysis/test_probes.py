@@ -20,6 +20,8 @@ from audio_tf.corpora import SpeechCorpus, read_speech_folder
 from audio_tf.data import PADDING_LABEL, cache
 from audio_tf.layers import SpeechFeatures
 
+pytestmark = pytest.mark.costly
+
 DIM, CLASSES, HIDDEN = 7, 5, 3
 RATE_HZ, OPTIONS = 4_000, {"num_mel_bins": 13, "fft_length": 128}
 FEATURES = ["--features", "s3prl", "--features-options", json.dumps(OPTIONS)]

@@ -284,6 +284,7 @@ def test_nothing_gives_nothing(name, rng):
                 assert gradient is None or np.all(np.isfinite(gradient))
 
 
+@pytest.mark.costly
 @in_one_graph
 def test_nothing_gives_nothing_in_a_graph(names, rng):
     """An empty batch, where neither size is known before run time."""
@@ -403,6 +404,7 @@ def stored_graph(model, folder):
     return tf.saved_model.load(folder).serve
 
 
+@pytest.mark.costly
 @in_one_graph
 def test_exported_with_any_batch_and_length(names, rng, tmp_path):
     """One graph that knows neither equals the naive references."""

@@ -89,6 +89,7 @@ def assert_equal_to_file(paths):
         )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("channels", [1, 2, 3, 6])
 def test_files_of_libsndfile(channels, rng, tmp_path):
     paths = []

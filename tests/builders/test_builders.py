@@ -243,6 +243,7 @@ def warned_of_parts(run):
     ]
 
 
+@pytest.mark.costly
 def test_results_say_whether_the_build_was_complete(
     built, tmp_path, monkeypatch, eager_models, no_pictures
 ):

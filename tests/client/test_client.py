@@ -234,6 +234,7 @@ def test_files_are_scored_without_tensorflow(rest, tmp_path):
     assert lines == ["True None", "False cut off", "set()"]
 
 
+@pytest.mark.costly
 def test_the_first_request_by_grpc_need_not_load_tensorflow():
     """That takes seconds, and its seconds may be few."""
     code = "import sys; from audio_tf import client\n"

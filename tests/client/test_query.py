@@ -70,6 +70,7 @@ def test_query_prints_what_classify_prints(rest, folder, clip, capsys):
     assert len(lines[0].splitlines()) == 3
 
 
+@pytest.mark.costly
 def test_query_sends_standard_input_as_a_file(rest, clip, capsys, monkeypatch):
     """WAV as it is, and any other format decoded, as from a file."""
     flac = clip.with_name("clip.flac")
@@ -207,6 +208,7 @@ def test_a_wrong_url_is_named(clip, capsys):
     assert "127.0.0.1:8501" in capsys.readouterr().err
 
 
+@pytest.mark.costly
 def test_grpc_is_loaded_in_silence(clip):
     """Whatever TensorFlow logs would stand above the line that matters."""
     environment = {**os.environ}

@@ -156,6 +156,7 @@ def test_fsd50k_label_twice_in_the_vocabulary(tmp_path):
         corpora.read_fsd50k(tmp_path)
 
 
+@pytest.mark.costly
 def test_real_clips_in_the_layout_of_fsd50k(mini_fsd50k, shared_data):
     splits = corpora.load_corpus("fsd50k", mini_fsd50k)
     folds = collections.Counter(

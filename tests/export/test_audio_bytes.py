@@ -84,6 +84,7 @@ def assert_scores(outputs, expected):
     )
 
 
+@pytest.mark.costly
 def test_chunks_are_those_of_a_loop(rng, monkeypatch):
     lengths = (1, 4, SIZE, SIZE + 1, 2 * SIZE, 3 * SIZE - 1, 5 * SIZE + 7)
     clips = [0.5 * rng.uniform(-1, 1, n).astype("float32") for n in lengths]

@@ -25,6 +25,8 @@ from audio_tf import analysis, models
 from audio_tf.audio.wav import WavError
 from audio_tf.export import copies, signatures, streaming
 
+pytestmark = pytest.mark.costly
+
 CHUNK_S = 0.25
 BEYOND = 2**31 - 1
 

@@ -27,6 +27,8 @@ from audio_tf.export import (
 from audio_tf.models import AudioClassifier
 from serving import served as stand_in
 
+pytestmark = pytest.mark.costly
+
 RATE_HZ = 1100
 KEYS = ("weights", "label", "score", "silence_score", "valid")
 

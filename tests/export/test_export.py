@@ -88,6 +88,7 @@ def test_weights_are_written_once(scores_alone, tmp_path):
     assert count == original.count_params()
 
 
+@pytest.mark.costly
 def test_half_precision_is_served_in_float32(shared_export, rng, tmp_path):
     original = classifier(dtype="mixed_bfloat16")
     served = Export(original, tmp_path).loaded

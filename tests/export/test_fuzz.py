@@ -12,6 +12,7 @@ if keras.backend.backend() != "tensorflow":
 
 
 # Twenty of each mutation, or a thousand files.
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "count", [320, pytest.param(1_000, marks=pytest.mark.slow)]
 )

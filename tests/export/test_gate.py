@@ -72,6 +72,7 @@ def test_an_export_has_no_problems(shared_export):
     gate.check(exported)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "kwargs",
     [
@@ -235,6 +236,7 @@ def test_checkpoints_that_a_signature_writes(tmp_path):
     assert only_problem(model).startswith("SaveV2 reads or writes files")
 
 
+@pytest.mark.costly
 def test_weights_written_twice_by_keras(tmp_path):
     classifier().export(
         str(tmp_path),

@@ -15,6 +15,8 @@ from audio_tf import export as audio_export
 from audio_tf import models
 from audio_tf.export import copies, gate, signatures, streaming
 
+pytestmark = pytest.mark.costly
+
 BEYOND = 2**31 - 1
 
 

@@ -39,6 +39,8 @@ from audio_tf.export import (
 )
 from audio_tf.models import AudioClassifier, AudioTransformerBackbone
 
+pytestmark = pytest.mark.costly
+
 # One of each family of operations; a slow test exports all twenty.
 KINDS_OF_ATTENTION = [
     "full",

@@ -16,6 +16,8 @@ from audio_tf.export import streaming
 from audio_tf.layers import SpeechFeatures
 from audio_tf.models import AudioAlbertBackbone, AudioClassifier, SpeechEncoder
 
+pytestmark = pytest.mark.costly
+
 CAUSAL = [
     name
     for name, mechanism in attention.ATTENTIONS.items()

@@ -134,6 +134,7 @@ def test_promises_of_every_augmentation(name):
         assert symbol.dtype == str(value.dtype)
 
 
+@pytest.mark.costly
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="tf.data is TensorFlow's"
 )

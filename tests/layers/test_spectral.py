@@ -710,6 +710,7 @@ def test_gradients_are_finite_and_true(name, silent, rng):
 JITTED = ("power_emphasis", "decibel", "paper", "level")
 
 
+@pytest.mark.costly
 @only_on_tensorflow
 @pytest.mark.parametrize(
     "jit, name",
@@ -747,6 +748,7 @@ def test_dynamic_shapes_in_a_graph(jit, name, rng):
     assert empty.shape[0] == 0
 
 
+@pytest.mark.costly
 @only_on_tensorflow
 @pytest.mark.parametrize(
     "name",

@@ -514,6 +514,7 @@ def test_files_presets_and_clones(name, rng, tmp_path):
         models.AudioBackbone.from_preset(preset)
 
 
+@pytest.mark.costly
 @every_backbone
 @pytest.mark.one_backend
 def test_lora_int8_and_half_precision(name, rng, tmp_path):

@@ -15,6 +15,8 @@ from audio_tf.gradients import input_gradients
 from audio_tf.models import AudioClassifier, explaining
 from audio_tf.models.sound_patches import SoundPatches, time_edges
 
+pytestmark = pytest.mark.costly
+
 RATE_HZ = tiny.RATE_HZ
 SIZE = round(0.1 * RATE_HZ)
 CHUNKS = Cutting(SIZE, SIZE)

@@ -483,6 +483,7 @@ def test_bad_files_are_left_out_and_counted(files, classifier, tmp_path, given):
             classifier.fit(x, y)
 
 
+@pytest.mark.costly
 def test_clips_longer_than_a_table_are_left_out(files):
     """A whole-clip model of 704 samples at most: the first clip has more."""
     backbone = tiny.backbone(attention="random_synthesizer", made_for_frames=64)

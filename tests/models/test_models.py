@@ -596,6 +596,7 @@ def test_an_incomplete_preset_is_refused(rng, tmp_path):
             AudioClassifier.from_preset(str(tmp_path))
 
 
+@pytest.mark.costly
 def test_an_int8_classifier_loads_again(rng, tmp_path):
     model = AudioClassifier(backbone(num_layers=1), num_classes=3)
     x = waveform(rng)

@@ -153,6 +153,7 @@ def test_a_clip_that_is_too_long_leaves_the_others_alone(rng):
     assert "error" not in chunked.classify(pair[0])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("chunk_s", [None, 0.1])
 def test_few_shapes_are_compiled_on_jax(chunk_s, rng, backbone, monkeypatch):
     """Rows and samples that fill a batch up change nothing."""
@@ -367,6 +368,7 @@ def with_lora(classifier):
             dense.lora_kernel_b.assign(rng.normal(size=(2, 10)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "change",
     [

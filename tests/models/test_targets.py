@@ -247,6 +247,7 @@ def trainings(loss):
     return tiny.eager(model), tiny.eager(training)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("training", [False, True])
 def test_batches_of_any_source_are_checked_as_they_come(training):
     model = trainings(LOSSES[1])[training]
@@ -277,6 +278,7 @@ def test_batches_of_any_source_are_checked_as_they_come(training):
         model.fit(Batches((WAVEFORM, several)), **weighted)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("training", [False, True])
 def test_batches_that_are_checked_are_what_they_were(training):
     model = trainings("categorical_crossentropy")[training]

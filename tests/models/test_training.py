@@ -201,6 +201,7 @@ def test_a_step_follows_the_loss_of_the_mixes(training, rng):
     np.testing.assert_allclose(after - before, -0.5 * gradient, atol=1e-5)
 
 
+@pytest.mark.costly
 def test_a_training_that_broke_off_goes_on_from_its_backup(rng, tmp_path):
     x, y = padded(rng), np.eye(C, dtype="float32")[[0, 1, 2, 0, 1]]
 
@@ -375,6 +376,7 @@ def test_names_are_refused_by_what_trains_on_arrays(kind, rng):
     training.fit(*classifier.preprocessor(x, names), verbose=0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("moment", ["train", "test", "predict"])
 def test_weights_are_there_after_ctrl_c(moment, rng):
     """Keras on JAX takes them out of a model for as long as it works."""
@@ -403,6 +405,7 @@ def test_weights_are_there_after_ctrl_c(moment, rng):
     model.fit(x, y, verbose=0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("moment", ["test", "predict"])
 @pytest.mark.parametrize("name", ["training", "masked", "backbone", "decoder"])
 def test_weights_are_there_after_an_error_beside_fit(name, moment, rng):
@@ -456,6 +459,7 @@ def with_integers(model):
     model.quantize("int8")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "change", [pytest.param(with_integers, marks=pytest.mark.slow), with_lora]
 )

@@ -197,6 +197,7 @@ def test_the_table_is_one_for_all_blocks(tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.costly
 @pytest.mark.one_backend
 @pytest.mark.parametrize("size", ["wavlm_base", "wavlm_large"])
 def test_parameter_counts_are_those_of_the_docstring(size):

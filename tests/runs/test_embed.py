@@ -172,6 +172,7 @@ def cifar(folder, rng, batches, meta, labels, names):
     return pixels
 
 
+@pytest.mark.costly
 def test_cifar_batches_become_layers(vit, rng, tmp_path):
     files = [*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]
     folder = tmp_path / "cifar"
@@ -253,6 +254,7 @@ def test_bad_images_are_left_out_and_named(vit, rng, tmp_path, capsys):
     )
 
 
+@pytest.mark.costly
 def test_what_does_not_fit_is_refused(bert, vit, news, tmp_path):
     with pytest.raises(
         ValueError, match="images.*Classifier.embed.*BertBackbone"

@@ -155,6 +155,7 @@ def test_every_class_counts_alike():
     )
 
 
+@pytest.mark.costly
 def test_chunks_are_embedded_as_a_classifier_scores_them(rng):
     encoder = speech_encoder()
     layer = LayerEmbeddings(encoder, CHUNK_S)

@@ -158,6 +158,7 @@ def settings_of(corpus, tmp_path, **options):
     )
 
 
+@pytest.mark.costly
 def test_features_in_the_pipeline_equal_cached_ones(corpus, tmp_path):
     """With the paper's target, which has other features than the input."""
     batches = []
@@ -329,6 +330,7 @@ def test_librispeech_from_its_released_layout(
     assert encoder.features.frame_size == 600
 
 
+@pytest.mark.costly
 def test_what_diverges_is_not_kept(corpus, refusal, tmp_path, eager_models):
     arguments = ["--data-dir", corpus, *COMMON, "--optimizer", "adamw"]
     out = tmp_path / "run"

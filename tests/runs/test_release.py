@@ -151,6 +151,7 @@ def flags(arguments):
     return [each for k, v in arguments.items() for each in (f"--{k}", v)]
 
 
+@pytest.mark.costly
 def test_a_run_becomes_a_released_preset(
     finished, arguments, quick, main, tmp_path, capsys
 ):

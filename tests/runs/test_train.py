@@ -507,6 +507,7 @@ def test_killed_and_resumed_equals_unbroken(
     assert "--teachers are not those" in line and str(teacher) in line
 
 
+@pytest.mark.costly
 def test_a_test_that_was_left_out_is_scored_when_asked_for(
     untrained, corpus, main, refusal, tmp_path
 ):
@@ -833,6 +834,7 @@ def test_a_teacher_has_not_learned_from_what_is_scored(
     teaching.check_unheard(released, record)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("split", ["val", "test"])
 def test_nothing_to_build_on_has_heard_what_is_scored(
     split, untrained, refusal, main, corpus, tmp_path
