@@ -15,7 +15,11 @@ import zipfile
 import zlib
 
 from audio_tf.archives import places
-from audio_tf.audio.audio_files import AUDIO_SUFFIXES, OF_MACOS
+from audio_tf.audio.audio_files import (
+    AUDIO_SUFFIXES,
+    BESIDE_OF_MACOS,
+    OF_MACOS,
+)
 
 # How the content of a file is unpacked, by the bytes that it begins with.
 PACKERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
@@ -116,7 +120,8 @@ def is_audio(name):
     in a folder of their own, in a tar under its name behind `._`.
     """
     path = pathlib.PurePosixPath(name)
-    attributes = OF_MACOS in path.parts[:1] or path.name.startswith("._")
+    beside = path.name.startswith(BESIDE_OF_MACOS)
+    attributes = OF_MACOS in path.parts[:1] or beside
     return path.suffix.lower() in AUDIO_SUFFIXES and not attributes
 
 

@@ -12,6 +12,8 @@ AUDIO_SUFFIXES = {".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff"}
 # What macOS adds to an archive: a file for each, of the same name and no audio.
 # Unpacked, it would be a class beside the others.
 OF_MACOS = "__MACOSX"
+# The same beside the file itself, in a tar and on disks of other systems.
+BESIDE_OF_MACOS = "._"
 # Of audio, too, and not looked for in folders: nobody should find out by a
 # class that is missing.
 OTHER_SUFFIXES = {
@@ -63,8 +65,10 @@ def files_below(folder, above=()):
     """Lists the files in a folder and in all below it, links among these.
 
     `pathlib.Path.rglob` follows no link to a folder: a class that lies on
-    another disk would be missing, without a word. What macOS adds to archives
-    is passed over.
+    another disk would be missing, without a word. A link that leads nowhere
+    has a warning, as where that disk is not mounted, unless it is called as
+    audio is: then it is a file that is missing. What macOS adds to archives
+    and beside files is passed over.
 
     Args:
         folder: path of the folder.
@@ -88,11 +92,25 @@ def files_below(folder, above=()):
         )
         return
     for entry in entries:
-        if entry.is_dir():
+        if leads_nowhere(entry):
+            if pathlib.Path(entry.path).suffix.lower() in AUDIO_SUFFIXES:
+                yield pathlib.Path(entry.path)
+                continue
+            warnings.warn(
+                f"{entry.path}: this link leads nowhere, and is left out",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        elif entry.is_dir():
             if entry.name != OF_MACOS:
                 yield from files_below(entry.path, (*above, identity))
-        else:
+        elif not entry.name.startswith(BESIDE_OF_MACOS):
             yield pathlib.Path(entry.path)
+
+
+def leads_nowhere(entry):
+    """Returns whether an `os.DirEntry` is a link to nothing, or to itself."""
+    return entry.is_symlink() and not os.path.exists(entry.path)
 
 
 def warn_of_others(folder, found):

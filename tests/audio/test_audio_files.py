@@ -98,6 +98,29 @@ def test_what_macos_adds_to_an_archive_is_no_class(tmp_path):
     assert found.vocabulary == ["dog", "rain"] and len(found) == 2
 
 
+def test_what_macos_puts_beside_a_file_is_no_clip(tmp_path):
+    for name in ("wav/03a01Fa.wav", "wav/._03a01Fa.wav"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    assert found_below(tmp_path) == ["wav/03a01Fa.wav"]
+    found = corpora.read_emodb(tmp_path)["train"]
+    assert found.labels == [["happiness"]]
+
+
+def test_a_class_on_a_disk_that_is_not_there_is_told(tmp_path):
+    (tmp_path / "rain").mkdir()
+    (tmp_path / "rain/a.wav").touch()
+    (tmp_path / "rain/b.wav").symlink_to(tmp_path / "disk/b.wav")
+    (tmp_path / "dog").symlink_to(tmp_path / "disk/dog")
+    with pytest.warns(RuntimeWarning, match="dog: this link leads nowhere"):
+        assert found_below(tmp_path) == ["rain/a.wav", "rain/b.wav"]
+    (tmp_path / "dog").unlink()
+    (tmp_path / "dog").symlink_to("dog")
+    with pytest.warns(RuntimeWarning, match="dog: this link leads nowhere"):
+        assert len(found_below(tmp_path)) == 2
+
+
 def test_a_folder_that_may_not_be_read_is_told(sounds, tmp_path, monkeypatch):
     scan = os.scandir
 
