@@ -128,7 +128,7 @@ def container(path):
     for parent in (path, *path.parents):
         rest = path.relative_to(parent).as_posix()
         rest = "" if rest == "." else rest
-        if parent.name == RELEASE and (parent.parent / CLIPS).is_file():
+        if parent.name == RELEASE and is_build(parent.parent):
             return open_build(parent.parent), rest
         archive = parent.with_name(f"{parent.name}.zip") if parent.name else ""
         if archive and not parent.exists() and archive.is_file():
@@ -252,6 +252,17 @@ def wav_file(samples, dtype, sample_rate_hz):
     return head + samples
 
 
+def is_build(folder):
+    """Returns whether a folder has both files that tell of a build.
+
+    Others may have a `release` beside a `clips.csv`, or a `build.json`.
+
+    Args:
+        folder: `pathlib.Path`.
+    """
+    return (folder / CLIPS).is_file() and (folder / BUILD).is_file()
+
+
 def open_build(folder):
     """Returns the `Build` of a folder, read once as long as it is the same."""
     return _open_build(folder, (folder / CLIPS).stat().st_mtime_ns)
@@ -269,7 +280,7 @@ def build_of(release):
         release: path of the folder that readers of the corpus are given.
     """
     release = pathlib.Path(release)
-    if release.name != RELEASE or not (release.parent / BUILD).is_file():
+    if release.name != RELEASE or not is_build(release.parent):
         return None
     return open_build(release.parent)
 
@@ -291,6 +302,8 @@ def find_build(data_dir, dataset=None):
     found = []
     for depth in range(4):
         for path in data_dir.glob("/".join(["*"] * depth + [BUILD])):
+            if not is_build(path.parent):
+                continue
             facts = json.loads(path.read_text("utf-8"))
             if dataset is None or dataset in facts["layouts"]:
                 version = [int(part) for part in facts["version"].split(".")]

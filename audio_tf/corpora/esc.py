@@ -138,5 +138,29 @@ def find_esc(data_dir, only_esc10=False):
                 f"{path}: no column tells what is in ESC-10"
                 f"{closest('esc10', header)}. Received: {list(header)}"
             )
-        rows = [pair for pair in rows if pair[1]["esc10"].lower() == "true"]
+        rows = [
+            pair
+            for pair in rows
+            if is_in_esc10(path, pair[0], pair[1]["esc10"])
+        ]
     return path, rows
+
+
+def is_in_esc10(path, number, field):
+    """Returns what the column `esc10` says of a clip.
+
+    Args:
+        path: the list, for messages.
+        number: int, the row, for messages.
+        field: str, `True` or `False`, in letters of any case.
+
+    Raises:
+        ValueError: if it is neither.
+    """
+    known = {"true": True, "false": False}
+    if field.lower() not in known:
+        raise ValueError(
+            f"{path}, row {number}: esc10 must be True or False. "
+            f"Received: {field!r}"
+        )
+    return known[field.lower()]

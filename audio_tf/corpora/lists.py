@@ -11,11 +11,13 @@ from audio_tf.ops.checks import closest
 
 # Bytes that are not UTF-8, as Python decodes them.
 ESCAPED = re.compile(r"[\udc80-\udcff]")
+# Characters of a line that a message shows.
+LINE_SHOWN = 200
 # UTF-32 little-endian begins as UTF-16 does.
 WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 
-def read_fields(path):
+def read_fields(path, strict=True):
     """Reads a CSV, with or without a header.
 
     Names of files need not be UTF-8: their bytes become surrogates, as
@@ -23,6 +25,8 @@ def read_fields(path):
 
     Args:
         path: the file.
+        strict: bool. If False, a quote that is neither doubled nor at the end
+            of its field is taken as it is.
 
     Returns:
         List of pairs of the line number, from 1, and the list of fields;
@@ -34,13 +38,22 @@ def read_fields(path):
     """
     text = read_list(path).decode("utf-8-sig", errors="surrogateescape")
     check_not_utf16(path, text)
-    reader = csv.reader(io.StringIO(text, newline=""))
+    # Not strictly, a quote that is never closed takes in the rows below it.
+    reader = csv.reader(io.StringIO(text, newline=""), strict=strict)
+    rows, begun = [], 0
     try:
-        return [(reader.line_num, fields) for fields in reader if fields]
+        for fields in reader:
+            if fields:
+                rows.append((reader.line_num, fields))
+            begun = reader.line_num
     except csv.Error as error:
+        line = list(io.StringIO(text, newline=""))[begun].strip()
         raise ValueError(
-            f"{path}, row {reader.line_num}: not CSV ({error})"
+            f"{path}, row {begun + 1}: not CSV ({error}); a quote must be "
+            "closed, and one within a quoted field be doubled. "
+            f"Received: {line[:LINE_SHOWN]!r}"
         ) from error
+    return rows
 
 
 def check_not_utf16(path, text):

@@ -16,7 +16,7 @@ import tiny
 from releases import RELEASES, write_clip, write_esc
 from zip_parts import write_parts
 
-from audio_tf import builders, data
+from audio_tf import builders, corpora, data
 from audio_tf.audio import packed
 from audio_tf.builders import shards
 from audio_tf.builders.release import Clip
@@ -319,6 +319,18 @@ def test_a_build_of_its_own_comes_before_a_part(built):
     esc50 = built["esc/esc50"][2].data_dir
     assert packed.find_build(esc50, "esc10") == pathlib.Path(esc50)
     assert packed.find_build(esc50, "fsdd") is None
+
+
+def test_folders_that_are_called_as_those_of_a_build_are_none(tmp_path):
+    file = tmp_path / "release" / "dog" / "a.wav"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    (tmp_path / "clips.csv").write_text("path,sentence\n")
+    found = corpora.read_folders(tmp_path / "release")
+    assert found["train"].files == [file]
+    (tmp_path / "clips.csv").unlink()
+    (tmp_path / "build.json").write_text('{"version": "2.0.0"}')
+    assert packed.find_build(tmp_path) is None
 
 
 def test_archives_in_parts_are_read_in_place(built, tmp_path):

@@ -140,6 +140,11 @@ CSV_ERRORS = {
     "filename,labels,split\na.wav,dog,train\na.wav,dog,test\n": (
         "listed twice.*in train .*in test"
     ),
+    # A quote that is not closed would take in the row below.
+    'filename,source,labels\na.wav,u1,dog\nb.wav,"u2,cat\nc.wav,"u3",dog\n': (
+        "row 3: not CSV.* a quote must be closed.*Received: 'b.wav"
+    ),
+    'filename,labels\na.wav,"dog\nb.wav,cat\n': "row 2: not CSV .*'a.wav",
 }
 
 

@@ -73,6 +73,17 @@ def test_esc10_within_esc50(tmp_path, spelling):
     assert loaded == splits
 
 
+@pytest.mark.parametrize("spelling", ["1", "True ", ""])
+def test_esc10_by_a_column_of_other_values(tmp_path, spelling):
+    write_esc50(tmp_path)
+    path = tmp_path / "meta" / "esc50.csv"
+    path.write_text(ESC.replace("chainsaw,True", f"chainsaw,{spelling}"))
+    message = f"row 6: esc10 must be True or False.*Received: '{spelling}'"
+    with pytest.raises(ValueError, match=message):
+        corpora.read_esc(tmp_path, FOLDS, only_esc10=True)
+    assert len(corpora.read_esc(tmp_path, FOLDS)["train"]) == 3
+
+
 def test_esc_without_folds_in_a_split(tmp_path):
     folds = {"train": [1, 2], "val": [], "test": [4]}
     splits = corpora.read_esc(write_esc50(tmp_path), folds)

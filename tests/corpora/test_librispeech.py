@@ -52,7 +52,6 @@ def test_librispeech_subset_that_is_missing_or_empty(tmp_path):
 @pytest.mark.parametrize(
     "misplaced",
     [
-        "5/11/._5-11-0000.flac",
         "5/11/13-11-0003.flac",
         "5/11/5-17-0003.flac",
         "5/5-11-0003.flac",
