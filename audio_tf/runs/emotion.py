@@ -211,7 +211,7 @@ def interval_of(done):
 
     Returns:
         Dict as `results.intervals_of` returns it: over the groups that were
-        left out, or over the clips of a single fold.
+        left out, or over what the clips of a single fold come from.
     """
     found = {"level": intervals.LEVEL}
     if len(done) > 1:
@@ -226,8 +226,9 @@ def interval_of(done):
     (only,) = done.values()
     return {
         **found,
-        "unit": "clip",
-        "units": only["clips"]["test"],
+        # Folds of before do not say, and drew clips.
+        "unit": only.get("unit", "clip"),
+        "units": only.get("units", only["clips"]["test"]),
         "accuracy": list(only["interval"]),
     }
 

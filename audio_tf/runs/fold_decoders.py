@@ -127,11 +127,14 @@ def train_fold(name, fold, embedded, settings, folder):
     if decoder.weights_features:
         np.save(folder / "map.npy", analysis.mean_map(decoder, x_val))
     figures_of = metrics.evaluate(targets, scores, embedded.vocabulary)
+    kind, unit = embedded.units(fold.rows["test"])
     return {
         "accuracy": figures_of["accuracy"],
         "interval": intervals.bootstrap(
-            metrics.METRICS["accuracy"], targets.astype("int64"), scores
+            metrics.METRICS["accuracy"], targets.astype("int64"), scores, unit
         ),
+        "unit": kind,
+        "units": int(unit.max()) + 1,
         "balanced_accuracy": balanced_accuracy(targets, scores),
         "val_accuracy": history["val_accuracy"][best.best_epoch],
         "best_epoch": best.best_epoch + 1,

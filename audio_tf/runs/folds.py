@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 
-from audio_tf import attention, data
+from audio_tf import attention, data, intervals
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
 from audio_tf.corpora import Corpus, leaks
 from audio_tf.models import AudioBackbone
@@ -54,6 +54,7 @@ class Embedded:
         splits: str array `(clips,)`, or `None`.
         vocabulary: list of str, the classes.
         layers: list of int, the numbers of the layers in the encoder.
+        corpus: `Corpus` of the clips, `None` where arrays are all there is.
     """
 
     x: np.ndarray
@@ -63,6 +64,22 @@ class Embedded:
     splits: np.ndarray | None
     vocabulary: list
     layers: list
+    corpus: Corpus | None = None
+
+    def units(self, rows):
+        """Returns what is drawn anew for the interval of a figure of clips.
+
+        Args:
+            rows: boolean array `(clips,)`.
+
+        Returns:
+            Pair as `intervals.units` returns it, of the clips that are
+            selected.
+        """
+        chosen = np.flatnonzero(rows)
+        if self.corpus is None:
+            return "clip", np.arange(len(chosen))
+        return intervals.units(self.corpus.select(chosen))
 
     def part(self, rows):
         """Selects the chunks of clips.
@@ -347,6 +364,7 @@ def described(corpus, splits, x, clips, layers):
         np.array(splits),
         corpus.vocabulary,
         layers,
+        corpus,
     )
 
 

@@ -155,6 +155,39 @@ def test_every_class_counts_alike():
     )
 
 
+def test_the_interval_of_a_split_is_over_its_speakers(tmp_path, monkeypatch):
+    """Of two speakers, one known and one not: another two may be either."""
+    sources = ["jo", "jo", "ann", "ann", *["bob"] * 4, *["eve"] * 4]
+    labels = [["ab"[row % 2]] for row in range(12)]
+    names = [f"{row}.wav" for row in range(12)]
+    splits = ["train", "train", "val", "val", *["test"] * 8]
+    whole = Corpus(
+        names, labels, ["a", "b"], sources=sources, source_kind="speaker"
+    )
+    found = folds.described(
+        whole, splits, np.zeros((12, 3, 4), "float32"), np.arange(12), [1, 2, 3]
+    )
+    asked = settings(protocol="splits", epochs=1, filters=2)
+    # Of the second four, each is taken for the other class.
+    scores = np.eye(2)[[0, 1, 0, 1, 1, 0, 1, 0]]
+    monkeypatch.setattr(fold_decoders, "clip_scores", lambda *_: scores)
+    (fold,) = folds.make(found, asked).values()
+    report = fold_decoders.train_fold("splits", fold, found, asked, tmp_path)
+    assert report["accuracy"] == 0.5
+    assert emotion.interval_of({"splits": report}) == {
+        "level": 0.95,
+        "unit": "speaker",
+        "units": 2,
+        "accuracy": [0.0, 1.0],
+    }
+    # Arrays are of clips, of which nobody knows whose they are.
+    found = dataclasses.replace(found, corpus=None)
+    report = fold_decoders.train_fold("splits", fold, found, asked, tmp_path)
+    low, high = report["interval"]
+    assert 0.0 < low < high < 1.0
+    assert (report["unit"], report["units"]) == ("clip", 8)
+
+
 @pytest.mark.costly
 def test_chunks_are_embedded_as_a_classifier_scores_them(rng):
     encoder = speech_encoder()
