@@ -105,7 +105,7 @@ def load(
         cache_dir: folder of the `AudioCache`, or `None` for the default.
         strict: bool. If True, a bad file or a clip that lacks what the task
             asks for is an error; else it is left out, and a warning counts
-            such files.
+            such files, those too that a build was made without.
         progress: bool, whether to show a progress bar.
         with_info: bool, whether to return the `Clips` too.
         dataset: str, the name of the layout of the folder or file
@@ -142,6 +142,7 @@ def load(
             options.setdefault(option, pathlib.Path(root) / name)
     splits = layouts.load(chosen.layouts, dataset, root, options)
     check_choice("split", split, splits)
+    tell_of_left_out(root, splits, strict)
     corpus = splits[split]
     if not len(corpus):
         filled = [each for each in splits if len(splits[each])]
@@ -245,6 +246,43 @@ def made_dir(dataset, seed, cache_dir):
         cache_dir: folder of the cache.
     """
     return pathlib.Path(cache_dir, f"{dataset}-{seed}")
+
+
+def tell_of_left_out(root, splits, strict):
+    """Tells which clips a build has left out, where no list names them.
+
+    Of those that a list names, it is told when they are decoded.
+
+    Args:
+        root: path of the folder that the reader of the layout was given.
+        splits: dict of `Corpus` by split.
+        strict: bool, whether such a clip is an error; else it is a warning.
+
+    Raises:
+        ValueError: if `strict` and there is one.
+    """
+    build = packed.build_of(root)
+    if build is None:
+        return
+    files = {
+        pathlib.Path(file)
+        for corpus in splits.values()
+        for file in corpus.files
+    }
+    reasons = {
+        name: reason
+        for name, reason in build.facts["left_out"].items()
+        if pathlib.Path(root, name) not in files
+    }
+    if not reasons:
+        return
+    text = (
+        f"{build.folder}: {len(reasons)} clips were left out when it was "
+        f"built. {describe_failures(reasons)}"
+    )
+    if strict:
+        raise ValueError(text)
+    warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def find_lacking(corpus, chosen):

@@ -208,6 +208,40 @@ def test_load_leaves_out_the_same_clips_without_phones_of_a_build(tmp_path):
         assert found == [[0, 1], [1, 1]]
 
 
+@pytest.mark.parametrize(
+    "name, folder, split, options",
+    [
+        ("fsdd/official", "recordings", "test", {}),
+        (
+            "esc/esc50",
+            "audio",
+            "train",
+            {"folds": {"train": [1], "val": [2], "test": [4]}},
+        ),
+    ],
+)
+def test_load_tells_of_the_clips_that_a_build_was_made_without(
+    name, folder, split, options, tmp_path
+):
+    """A folder of recordings has no list that would tell, one of ESC has."""
+    source = RELEASES[name](tmp_path / "release")
+    bad = sorted((source / folder).iterdir())[0]
+    bad.write_bytes(b"no audio")
+    builder = make(name, source, tmp_path / "tfds", skip_bad=True)
+    builder.download_and_prepare()
+    options = {
+        **options,
+        "cache_dir": tmp_path / "cache",
+        "progress": False,
+    }
+    for place in (source, builder.data_dir):
+        with pytest.warns(RuntimeWarning, match=bad.name) as told:
+            data.load(place, split, **options)
+        assert len(told) == 1
+        with pytest.raises(ValueError, match=bad.name):
+            data.load(place, split, strict=True, **options)
+
+
 def test_a_run_records_the_same_corpus(built):
     """Names, sizes and labels, whether of the release or of the build."""
     records = []
