@@ -219,6 +219,29 @@ def check_unheard(settings, corpus, found):
         )
 
 
+def check_vocabulary(settings, classifier, corpus):
+    """Says how a corpus is scored that has not all labels of a model.
+
+    Args:
+        settings: `ReportSettings`.
+        classifier: as `decode_split` takes it.
+        corpus: `Corpus` of the split.
+
+    Raises:
+        ValueError: if the labels of the corpus are those that occur, and the
+            model has these and others.
+    """
+    labels = classifier.labels or []
+    lacking = [label for label in labels if label not in corpus.vocabulary]
+    occurring = settings.taken({"vocabulary": None}) and not settings.vocabulary
+    if occurring and lacking and set(corpus.vocabulary) <= set(labels):
+        raise ValueError(
+            "--vocabulary must be a file of all labels of the model, one a "
+            "line, where some have no clip. Received: none, and no clip of "
+            f"{provenance.shown(lacking)}"
+        )
+
+
 def run(settings):
     """Scores a split, prints its figures, and writes them if asked.
 
@@ -231,6 +254,7 @@ def run(settings):
     classifier = load_classifier(settings.model)
     corpora = settings.load()
     corpus = corpora[settings.split]
+    check_vocabulary(settings, classifier, corpus)
     origin = read_provenance(settings.model) or {}
     # Before hours of decoding; the samples tell more.
     marks = heard.read(settings.model)

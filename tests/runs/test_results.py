@@ -235,6 +235,33 @@ def test_a_test_is_left_out_and_then_scored_at_thresholds(
     assert told["split"] == "test" and told["corpus"]["test"]["files"] == 5
 
 
+def test_clips_of_some_of_the_labels_are_scored_by_a_vocabulary(tmp_path, rng):
+    for name in "ab":
+        audio = 0.1 * rng.standard_normal(800)
+        soundfile.write(tmp_path / f"{name}.wav", audio, 8_000)
+    path = tmp_path / "mine.csv"
+    path.write_text("filename,labels,split\na.wav,a,test\nb.wav,c,test\n")
+    model = AudioClassifier(
+        tiny.backbone(sample_rate_hz=8_000), labels=list("abc"), chunk_s=0.05
+    )
+    model.save_to_preset(str(tmp_path / "preset"))
+    asked = evaluate.EvaluateSettings(
+        dataset="csv",
+        data_dir=str(path),
+        cache_dir=str(tmp_path / "cache"),
+        model=str(tmp_path / "preset"),
+    )
+    with pytest.raises(ValueError, match="--vocabulary .*: none.* clip of 'b'"):
+        evaluate.run(asked)
+    (tmp_path / "labels.txt").write_text("a\nb\nc\n")
+    found = evaluate.run(asked.replace(vocabulary=str(tmp_path / "labels.txt")))
+    assert found["classes_without_positives"] == ["b"]
+    # Of a label that the model has not, no vocabulary helps.
+    path.write_text("filename,labels,split\na.wav,a,test\nb.wav,d,test\n")
+    with pytest.raises(ValueError, match="a model without 'd', with 'b', 'c'"):
+        evaluate.run(asked)
+
+
 def test_splits_of_a_run_that_drew_them_by_its_only_seed(tmp_path):
     """A run from before `--corpus-seed` is scored on what it held out."""
     rows = "".join(f"{number}.wav,{'ab'[number % 2]}\n" for number in range(40))
