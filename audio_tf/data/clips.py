@@ -121,6 +121,20 @@ class Clips:
         path, place = found.place if found else (entry, HEADER_SIZE)
         read_bytes_into(path, place + 4 * start, out)
 
+    def check_teaches(self):
+        """Checks that something can be learned from what could be decoded.
+
+        Raises:
+            ValueError: as `Corpus.check_teaches`; it names what was left out.
+        """
+        try:
+            self.corpus.check_teaches()
+        except ValueError as error:
+            if not self.failures:
+                raise
+            told = describe_failures(self.failures)
+            raise ValueError(f"{error}. {told}") from None
+
     def select(self, rows):
         """Returns these clips alone, the failures unchanged.
 

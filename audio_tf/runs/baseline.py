@@ -273,6 +273,8 @@ def run(settings):
         )
         for split in dict.fromkeys(("train", settings.split))
     }
+    # The files of a class may all be bad.
+    clips["train"].check_teaches()
     same = data.same_audio(clips)
     settings.check_leaks(same)
     inputs = {split: features(clips[split], settings) for split in clips}
@@ -304,10 +306,12 @@ def run(settings):
                 )
             )
         result[name] = summary(reports)
-        for figure, values in result[name].items():
-            shown = results.format_mean(
-                values["mean"], values["deviation"], len(values["values"])
-            )
+        for figure in metrics.METRICS:
+            values, shown = result[name].get(figure), "n/a"
+            if values is not None:
+                shown = results.format_mean(
+                    values["mean"], values["deviation"], len(values["values"])
+                )
             print(f"{name:10} {figure:14} {shown}")
         print(*results.format_intervals(spread[name]), sep="\n")
     if settings.report is not None:

@@ -334,6 +334,8 @@ def train(settings, out, share):
         settings, unlabelled.joined(corpora), classifier, share
     )
     clips, bank = unlabelled.clips_of(settings, chunks), None
+    # The files of a class may all be bad.
+    clips["train"].check_teaches()
     known = [chunks["train"].clips]
     if recordings is not None:
         noises = train_data.decode(

@@ -176,6 +176,55 @@ def test_one_label_alone_is_nothing_to_learn(refusal, tmp_path):
     assert "'bark' of all 10 clips of training" in line
 
 
+@pytest.mark.parametrize("command", ["baseline", "train"])
+def test_one_label_of_all_that_can_be_decoded(
+    command, corpus, refusal, tmp_path
+):
+    """The other label is that of files without sound."""
+    bad = tmp_path / "bad.wav"
+    bad.write_bytes(b"no audio")
+    good = corpus.parent / "0.wav"
+    listed = tmp_path / "list.csv"
+    listed.write_text(
+        "filename,labels,split\n"
+        f"{good},hiss,train\n{bad},hum,train\n"
+        f"{corpus.parent / '1.wav'},hum,test\n"
+    )
+    own = {
+        "baseline": ("--sample-rate-hz", 8_000),
+        "train": ("--model", "vgg_like", "--out", tmp_path / "run"),
+    }
+    line = refusal(
+        *(command, "--dataset", "csv", "--data-dir", listed, *own[command]),
+        *("--cache-dir", tmp_path / "cache"),
+    )
+    assert "'hiss' of all 1 clips of training" in line
+    assert "1 files left out" in line and "bad.wav" in line
+
+
+def test_figures_that_clips_leave_undefined_are_told_so(
+    corpus, tmp_path, capsys
+):
+    listed = tmp_path / "list.csv"
+    rows = [
+        f"{corpus.parent / f'{n}.wav'},{'ab'[n % 2]},train" for n in range(4)
+    ]
+    rows.append(f"{corpus.parent / '4.wav'},,test")
+    listed.write_text("\n".join(["filename,labels,split", *rows]))
+    baseline.run(
+        baseline.BaselineSettings(
+            dataset="csv",
+            data_dir=str(listed),
+            cache_dir=str(tmp_path / "cache"),
+            sample_rate_hz=8_000,
+            trees=2,
+            seeds=[0],
+        )
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert "forest     mAP            n/a" in lines
+
+
 def test_the_script_writes_figures_over_seeds(corpus, tmp_path, capsys):
     out = tmp_path / "baseline.json"
     arguments = [
