@@ -2,6 +2,7 @@
 
 import os
 
+import keras
 import tensorflow as tf
 
 # Rows of chunks that are shuffled at once, in samples: 64 MiB.
@@ -28,40 +29,59 @@ def run_in_python(function, inputs, specs):
     ]
 
 
-def checked_targets(dataset, check, names):
-    """Has the targets of each batch checked before it is trained on.
+def checked_batches(dataset, check, names):
+    """Has each batch checked before it is trained on.
 
     Args:
-        dataset: `tf.data.Dataset` of `(x, y)` or `(x, y, sample_weight)`; of
-            others there is nothing to check.
-        check: function of the array `y` and, where there is one, of
-            `sample_weight`, which raises what is wrong with them.
+        dataset: `tf.data.Dataset` of what `fit` takes.
+        check: function of the arrays `inputs`, `targets` and `weights` of a
+            batch, of which there may be some; it raises what is wrong with
+            them. Inputs are an array, or a dict of arrays.
         names: bool, whether it takes names of labels, too.
 
     Returns:
         `tf.data.Dataset` of the same elements.
     """
     spec = dataset.element_spec
-    if not isinstance(spec, tuple) or len(spec) < 2:
+    if isinstance(spec, tuple) and not 0 < len(spec) < 4:
         return dataset
-    if not isinstance(spec[1], tf.TensorSpec) or spec[1].shape.rank == 0:
+    x, y, weights = keras.utils.unpack_x_y_sample_weight(spec)
+    parts = {}
+    within = x.values() if isinstance(x, dict) else [x]
+    if all(map(is_batch, within)) and any(s.dtype.is_floating for s in within):
+        parts["inputs"] = x
+    if is_batch(y) and (names or y.dtype != tf.string):
+        parts["targets"] = y
+        if isinstance(weights, tf.TensorSpec):
+            parts["weights"] = weights
+    if not parts:
         return dataset
-    if spec[1].dtype == tf.string and not names:
-        return dataset
-    known = [isinstance(each, tf.TensorSpec) for each in spec[1:]]
 
     def call(*arrays):
-        check(*arrays)
+        check(**tf.nest.pack_sequence_as(parts, arrays))
         return True
 
-    def look(x, targets, *beside):
+    def look(*element):
+        given = element if isinstance(spec, tuple) else element[0]
+        found = keras.utils.unpack_x_y_sample_weight(given)
+        found = dict(zip(("inputs", "targets", "weights"), found, strict=True))
+        arrays = tf.nest.flatten({name: found[name] for name in parts})
         # Stateful, or TensorFlow leaves out what nobody reads the result of.
-        arrays = [targets, *beside][: 2 if all(known) else 1]
         right = tf.numpy_function(call, arrays, tf.bool)
         with tf.control_dependencies([right]):
-            return (x, tf.identity(targets), *beside)
+            return tf.nest.map_structure(behind, given)
 
     return dataset.map(tf.autograph.experimental.do_not_convert(look))
+
+
+def behind(part):
+    """Returns a part of an element, computed behind what controls it."""
+    return tf.identity(part) if tf.is_tensor(part) else part
+
+
+def is_batch(spec):
+    """Returns whether a part of an element is a tensor of a row a clip."""
+    return isinstance(spec, tf.TensorSpec) and spec.shape.rank != 0
 
 
 def take_rows(x, clips):

@@ -62,7 +62,8 @@ class FileTask(GivenClips, compat.KeptVariables):
         Raises:
             ValueError: if a label is unknown, it names the closest; if there
                 are not as many labels as files; if no file can be used; if a
-                waveform is of integers or has an axis for channels; if `y` of
+                waveform is of integers or has an axis for channels, or NaN or
+                infinity where it is real; if `y` of
                 an array has NaN, and the loss is one of Keras'; if clips
                 have several labels or none, and the loss is a categorical
                 cross entropy; or if `class_weight` has an unknown class, or

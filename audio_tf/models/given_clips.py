@@ -100,7 +100,7 @@ class GivenClips:
         self.require_preprocessor()
         targets = self.preprocessor.targets(given.pop("y", None))
         weights = given.pop("sample_weight", None)
-        check_clips(self.loss, targets, weights)
+        check_clips(self.loss, None, targets, weights)
         del given["x"]
         return ListedFiles(names, targets, weights)
 
@@ -129,7 +129,7 @@ class GivenClips:
 
         Raises:
             ValueError: if there are clips of several labels or of none, and
-                the loss takes no such targets.
+                the loss takes no such targets; or as `check_clips` does.
         """
         x = given.get("x")
         if compat.is_tf_dataset(x):
@@ -140,10 +140,11 @@ class GivenClips:
         elif label_rows(given.get("y")) is not None:
             self.require_preprocessor()
             given["y"] = self.preprocessor.targets(given["y"])
-        check_clips(self.loss, given.get("y"), given.get("sample_weight"))
+        beside = map(given.get, ("y", "sample_weight"))
+        check_clips(self.loss, x, *beside)
 
     def checking_stream(self, given, name="x"):
-        """Has the targets of batches checked, as long as a context lasts.
+        """Has batches checked, as long as a context lasts.
 
         Args:
             given: dict of arguments; changed.

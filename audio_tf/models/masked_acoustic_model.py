@@ -9,6 +9,7 @@ from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
 from audio_tf.models.backbone import freeze_layers
 from audio_tf.models.given_clips import bound
 from audio_tf.models.inputs import InputDoor, check_features, complete
+from audio_tf.models.targets import check_clips, checking_stream
 from audio_tf.ops import checks
 
 
@@ -207,17 +208,37 @@ class MaskedAcousticModel(
             The `keras.callbacks.History`.
 
         Raises:
-            ValueError: if there is a `class_weight`.
+            ValueError: if there is a `class_weight`, or NaN or infinity among
+                features or weights.
         """
-        given = bound(keras.Model.fit, args, kwargs)
-        refuse_class_weight(given)
-        return super().fit(**given)
+        given = self.checked(keras.Model.fit, args, kwargs)
+        with (
+            checking_stream(given, self.loss),
+            checking_stream(given, self.loss, "validation_data"),
+        ):
+            return super().fit(**given)
 
     def train_on_batch(self, *args, **kwargs):
         """Trains on a batch as `keras.Model.train_on_batch` does."""
-        given = bound(keras.Model.train_on_batch, args, kwargs)
-        refuse_class_weight(given)
+        given = self.checked(keras.Model.train_on_batch, args, kwargs)
         return super().train_on_batch(**given)
+
+    def checked(self, method, args, kwargs):
+        """Returns the arguments of a call, of which none is refused.
+
+        Args:
+            method: the method of `keras.Model` that is called.
+            args: tuple of the arguments by position, without the object.
+            kwargs: dict of those by name.
+        """
+        given = bound(method, args, kwargs)
+        refuse_class_weight(given)
+        names = ("x", "y", "sample_weight")
+        clips = tuple(given.get(name) for name in names)
+        for data in (clips, given.get("validation_data")):
+            data = keras.utils.unpack_x_y_sample_weight(data)
+            check_clips(self.loss, *data)
+        return given
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True

@@ -1,4 +1,4 @@
-"""Targets of clips, held against their loss and the weights of classes."""
+"""Clips and their targets, held against loss and weights of classes."""
 
 import contextlib
 
@@ -7,10 +7,13 @@ import numpy as np
 
 from audio_tf import compat
 from audio_tf.models.batch_sources import checked_batches, kind_of
+from audio_tf.models.inputs import AXES
 from audio_tf.models.named_files import is_text
 
 # Losses of Keras of which the targets of a clip are shares that add up to 1.
 OF_SHARES = ("categoricalcrossentropy", "categoricalfocalcrossentropy")
+# Numbers that are looked at together: a copy of all clips may be too large.
+CHECKED = 2**24
 
 
 def name_of_loss(loss):
@@ -73,11 +76,12 @@ def check_targets(loss, targets, scores):
         )
 
 
-def check_clips(loss, targets, weights=None, least=1):
+def check_clips(loss, inputs, targets, weights=None, least=1):
     """Checks what a loss is computed of, before any of it is trained on.
 
     Args:
         loss: as `compile` takes it, or `None`.
+        inputs: as `check_inputs` takes them.
         targets: as `check_numbers` and `check_one_label` take them.
         weights: as `check_weights` takes them.
         least: as `check_one_label` takes it.
@@ -85,9 +89,93 @@ def check_clips(loss, targets, weights=None, least=1):
     Raises:
         ValueError: as those functions do.
     """
+    check_inputs(inputs)
     check_numbers(loss, targets)
     check_one_label(loss, targets, least)
     check_weights(weights)
+
+
+def check_inputs(inputs):
+    """Checks that samples, or features, are numbers where clips are real.
+
+    One NaN makes the loss NaN, and by its gradient every weight. Padding may
+    hold anything.
+
+    Args:
+        inputs: as a model takes them; of anything else, such as names of
+            files and what comes in batches, there is nothing to check.
+
+    Raises:
+        ValueError: if there is NaN or infinity; it names the clip.
+    """
+    values, beside = inputs, {}
+    if isinstance(inputs, dict):
+        beside = inputs
+        values = next(filter(has_values, map(inputs.get, AXES)), None)
+    if not has_values(values):
+        return
+    values = as_numbers(values)
+    names = {len(axes): name for name, axes in AXES.items()}
+    if values is None or values.dtype.kind != "f" or values.ndim not in names:
+        return
+    wrong, first = 0, None
+    rows = max(CHECKED // max(values[:1].size, 1), 1)
+    for start in range(0, len(values), rows):
+        finite = np.isfinite(values[start : start + rows])
+        if finite.all():
+            continue
+        if values.ndim == 3:
+            finite = finite.all(axis=2)
+        real = real_positions(beside, *values.shape[:2])
+        found = ~finite & real[start : start + rows]
+        clips = np.flatnonzero(found.any(axis=1))
+        if clips.size and first is None:
+            first = start + clips[0], found[clips[0]].argmax()
+        wrong += clips.size
+    if wrong:
+        name, (clip, place) = names[values.ndim], first
+        value = values[first].ravel()
+        value = value[~np.isfinite(value)][0]
+        unit = AXES[name][1].removesuffix("s")
+        raise ValueError(
+            f"`{name}` must be finite numbers, or the loss and then all "
+            "weights are NaN; a clip that is not must be mended or left out. "
+            f"Received: {value} in {unit} {place} for clip {clip}, of {wrong} "
+            "such clips"
+        )
+
+
+def has_values(x):
+    """Returns whether something is an array, a tensor, a list or a table.
+
+    What comes in batches would be read by asking it for more.
+    """
+    known = (np.ndarray, list, tuple)
+    return (
+        isinstance(x, known) or keras.ops.is_tensor(x) or hasattr(x, "to_numpy")
+    )
+
+
+def real_positions(beside, clips, time):
+    """Returns which samples or frames are real, boolean `(clips, time)`.
+
+    Args:
+        beside: dict of `lengths`, of `frame_mask`, or of neither, as a model
+            takes them; others than of `clips` are for the model to refuse.
+        clips: int.
+        time: int, samples or frames of the longest clip.
+    """
+    real = np.ones((clips, time), "bool")
+    mask, lengths = map(beside.get, ("frame_mask", "lengths"))
+    if mask is not None:
+        mask = as_numbers(mask)
+    elif lengths is not None:
+        lengths = as_numbers(lengths)
+        if lengths is not None and lengths.ndim < 2:
+            mask = np.arange(time) < lengths.reshape(-1, 1)
+    if mask is not None and mask.shape in (real.shape, (1, time)):
+        real &= mask.astype("bool")
+    return real
 
 
 def check_numbers(loss, targets):
@@ -139,6 +227,8 @@ def as_numbers(values):
         values = np.asarray(values)
         if values.dtype.kind == "O":
             values = values.astype("float64")
+        elif values.dtype.name == "bfloat16":  # Of none of numpy's own kinds.
+            values = values.astype("float32")
     except (TypeError, ValueError):
         return None
     return values if values.dtype.kind in "bfiu" else None
@@ -233,7 +323,7 @@ def check_one_class(targets):
 
 @contextlib.contextmanager
 def checking_stream(given, loss, name="x", least=1, to_targets=None):
-    """Checks the targets of data that comes in batches, as each comes.
+    """Checks clips and targets that come in batches, as each comes.
 
     It may be a `tf.data.Dataset`, a `keras.utils.PyDataset` or a generator.
     They are held against the loss as `check_clips` does it, and with a
@@ -256,11 +346,11 @@ def checking_stream(given, loss, name="x", least=1, to_targets=None):
     is_dataset = compat.is_tf_dataset(source)
     kind = "dataset" if is_dataset else kind_of(source)
 
-    def check(targets, weights=None):
+    def check(inputs=None, targets=None, weights=None):
         try:
             if to_targets is not None and is_text(targets):
                 targets = to_targets(targets)
-            check_clips(loss, targets, weights, least)
+            check_clips(loss, inputs, targets, weights, least)
             if weighted:
                 check_one_class(targets)
         except ValueError as error:
@@ -269,14 +359,14 @@ def checking_stream(given, loss, name="x", least=1, to_targets=None):
             raise ValueError(said[-1]) from error
 
     def check_batch(batch):
-        # Keras tells of anything else, and others of names of files alone.
-        if isinstance(batch, (list, tuple)) and len(batch) in (2, 3):
-            check(*batch[1:])
+        # Keras tells of anything else, and others of names of files.
+        if not isinstance(batch, (list, tuple)) or 0 < len(batch) < 4:
+            check(*keras.utils.unpack_x_y_sample_weight(batch))
 
     if is_dataset:
         from audio_tf.audio import graph_rows
 
-        given[name] = graph_rows.checked_targets(
+        given[name] = graph_rows.checked_batches(
             source, check, to_targets is not None
         )
     elif source is not None:

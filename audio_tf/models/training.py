@@ -208,7 +208,7 @@ class ClassifierTraining(compat.KeptVariables, compat.TracedAnew, keras.Model):
                 self.refuse_names(is_text(spec[0]), is_text(spec[1]))
             else:
                 self.refuse_batch((x, y))
-                check_clips(self.loss, y, weights, self.least_labels)
+                check_clips(self.loss, x, y, weights, self.least_labels)
         for name in ("x", "validation_data"):
             if name in given:
                 given[name] = checked_batches(given[name], self.refuse_batch)
@@ -216,7 +216,7 @@ class ClassifierTraining(compat.KeptVariables, compat.TracedAnew, keras.Model):
         return given
 
     def checking_stream(self, given, name="x"):
-        """Has the targets of batches checked, as long as a context lasts.
+        """Has batches checked, as long as a context lasts.
 
         Args:
             given: dict of arguments; changed.

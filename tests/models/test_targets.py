@@ -1,4 +1,4 @@
-"""Targets of clips that do not fit the loss of a classifier."""
+"""Clips and targets of them that a loss cannot be computed of."""
 
 import keras
 import numpy as np
@@ -6,7 +6,13 @@ import pytest
 import soundfile
 import tiny
 
-from audio_tf.models import AudioClassifier, ClassifierTraining, Distiller
+from audio_tf.models import (
+    AudioClassifier,
+    ClassifierTraining,
+    Distiller,
+    MaskedAcousticModel,
+    targets,
+)
 
 LABELS = ["dog", "rain", "siren"]
 WAVEFORM = np.random.default_rng(3).normal(0.0, 0.1, (3, 700)).astype("float32")
@@ -183,7 +189,7 @@ def test_batches_of_a_dataset_are_checked_as_they_come(names, count, wav_files):
             model.fit(data, **weighted)
     # What fits is trained on, and what nobody needs to check stays as it is.
     model.fit(wrong, verbose=0)
-    given = {"x": wrong.map(lambda x, y: x)}
+    given = {"x": stream(wav_files, names).map(lambda x, y: x)}
     expected = given["x"]
     with model.checking_stream(given):
         assert given["x"] is expected
@@ -338,6 +344,95 @@ def test_weights_that_are_not_known_are_refused(values):
     ):
         with pytest.raises(ValueError, match=message):
             given()
+
+
+def broken(x, *place, value=np.nan):
+    """Returns a copy of an array with one number that is none."""
+    x = x.copy()
+    x[place] = value
+    return x
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_samples_that_are_no_numbers_are_refused(training):
+    model = trainings(LOSSES[1])[training]
+    before = model.get_weights()
+    y = np.eye(3, dtype="float32")
+    x = broken(WAVEFORM, 1, 650, value=np.inf)
+    message = "`waveform` must .*Received: inf in sample 650 for clip 1, of 1"
+    long = {"waveform": x, "lengths": np.array([700, 651, 700], "int32")}
+    for given in (
+        lambda: model.fit(x, y),
+        lambda: model.fit(x.astype("float16"), y),
+        lambda: model.fit(keras.ops.convert_to_tensor(x), y),
+        lambda: model.fit(long, y),
+        lambda: model.fit(WAVEFORM, y, validation_data=(x, y)),
+        lambda: model.evaluate(x, y),
+        lambda: model.train_on_batch(x, y),
+        lambda: model.test_on_batch(x, y),
+    ):
+        with pytest.raises(ValueError, match=message):
+            given()
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_samples_of_any_source_are_checked_as_they_come(training):
+    model = trainings("categorical_crossentropy")[training]
+    y = np.eye(3, dtype="float32")
+    lengths = np.array([700, 600, 700], "int32")
+    nan = broken(WAVEFORM, 2, 0)
+    message = "nan in sample 0 for clip 2, of 1 such clips of a batch of the"
+    batches = (WAVEFORM, y), (nan, y)
+    for x in sources(*batches):
+        with pytest.raises(ValueError, match=message):
+            model.fit(x, verbose=0)
+    for x in sources(*batches):
+        with pytest.raises(ValueError, match=message):
+            model.fit(WAVEFORM, y, validation_data=x, verbose=0)
+    padded = [
+        ({"waveform": x, "lengths": lengths}, y)
+        for x in (broken(WAVEFORM, 1, 600), nan)
+    ]
+    with pytest.raises(ValueError, match=message):
+        model.fit(Batches(*padded), verbose=0)
+    with pytest.raises(ValueError, match=message):
+        model.fit(stream(*padded[1]), verbose=0)
+    # Padding may hold anything.
+    for x in (Batches(padded[0]), stream(*padded[0])):
+        model.fit(x, verbose=0)
+    model.fit(*padded[0], verbose=0)
+    assert all(np.isfinite(each).all() for each in model.get_weights())
+
+
+def test_features_that_are_no_numbers_are_refused():
+    model = tiny.eager(MaskedAcousticModel(tiny.albert()))
+    x = np.random.default_rng(5).normal(size=(3, 11, 13)).astype("float32")
+    real = np.arange(11) < np.array([[11], [7], [11]])
+    model.fit({"features": broken(x, 1, 7), "frame_mask": real}, verbose=0)
+    nan = broken(x, 1, 6, 12)
+    message = "`features` must .*nan in frame 6 for clip 1, of 1 such"
+    for given in (
+        lambda: model.fit(nan),
+        lambda: model.fit({"features": nan, "frame_mask": real}),
+        lambda: model.train_on_batch(nan),
+        lambda: model.fit(x, validation_data=(nan,)),
+        lambda: model.fit(each for each in (x, nan)),
+        lambda: model.fit(Batches((x,), (nan,))),
+        lambda: model.fit(stream(nan, x).map(lambda x, y: x), verbose=0),
+    ):
+        with pytest.raises(ValueError, match=message):
+            given()
+    assert all(np.isfinite(each).all() for each in model.get_weights())
+
+
+def test_clips_beyond_what_is_looked_at_together_are_counted(monkeypatch):
+    monkeypatch.setattr(targets, "CHECKED", 1400)
+    x = np.zeros((7, 700), "float32")
+    x[[3, 6], 5] = np.nan
+    with pytest.raises(ValueError, match="sample 5 for clip 3, of 2 such"):
+        targets.check_inputs(x)
 
 
 @pytest.fixture
