@@ -49,6 +49,12 @@ VARIABLES_OF_STATE = (
     "metrics_variables",
 )
 
+# What the errors say in which Keras' loops over no batches end.
+OF_NO_BATCH = (
+    "'batch_outputs'",
+    "result() since the metric has not yet been built",
+)
+
 # Dict by name of the loaders of architectures.
 SIZE_LOADERS = {}
 # Dict by `model_type` of `transformers` of the modules that convert it.
@@ -442,12 +448,12 @@ class KeptVariables:
     def evaluate(self, *args, **kwargs):
         """Evaluates the model as `keras.Model.evaluate` does."""
         with self.keeping_variables():
-            return super().evaluate(*args, **kwargs)
+            return with_clips(super().evaluate, *args, **kwargs)
 
     def predict(self, *args, **kwargs):
         """Predicts as `keras.Model.predict` does."""
         with self.keeping_variables():
-            return super().predict(*args, **kwargs)
+            return with_clips(super().predict, *args, **kwargs)
 
     @contextlib.contextmanager
     def keeping_variables(self):
@@ -458,6 +464,38 @@ class KeptVariables:
             if keras.backend.backend() == "jax":
                 self.jax_state_sync()
             raise
+
+
+def with_clips(method, *args, **kwargs):
+    """Returns what a method of `keras.Model` returns of a batch at least.
+
+    Args:
+        method: `fit`, `evaluate` or `predict` of `keras.Model`.
+        *args: what it is called with.
+        **kwargs: as well.
+
+    Raises:
+        ValueError: if there was none; it names the argument.
+    """
+    found = nothing = object()
+    try:
+        found = method(*args, **kwargs)
+    except (ValueError, UnboundLocalError) as error:
+        if not any(words in str(error) for words in OF_NO_BATCH):
+            raise
+    if isinstance(found, (list, dict)) and not found:
+        found = nothing
+    if isinstance(found, keras.callbacks.History):
+        if found.epoch and "loss" not in found.history:
+            found = nothing
+    if found is nothing:
+        within_fit = kwargs.get("_use_cached_eval_dataset")
+        name = "validation_data" if within_fit else "x"
+        raise ValueError(
+            f"`{name}` must have a clip at least. "
+            f"Received: `{name}` without any batch"
+        )
+    return found
 
 
 class TracedAnew:

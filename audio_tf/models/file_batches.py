@@ -149,17 +149,24 @@ class StreamedFiles:
     def batches(self, batch_size):
         """Yields `ClipBatch`, those of the dataset."""
         self.refuse_size(batch_size)
+        empty = True
         for element in self.stream:
+            empty = False
             found = keras.utils.unpack_x_y_sample_weight(element)
             names, y, weights = found
             yield ClipBatch(
                 file_names(names), self.preprocessor.targets(y), weights
             )
+        if empty:
+            raise ValueError(
+                "A dataset of files must not be empty. Received: no files"
+            )
 
     def count(self, batch_size):
         """Returns the number of batches, `None` if it is not known."""
         count = int(self.stream.cardinality())
-        return count if count >= 0 else None
+        # Of none, `batches` tells.
+        return count if count > 0 else None
 
     def dataset(self):
         """Returns a `tf.data.Dataset` of single files."""
@@ -178,10 +185,7 @@ class StreamedFiles:
 
     def rows_of(self, batch_size):
         """Returns how many rows a batch of training has: the first's files."""
-        self.refuse_size(batch_size)
-        for batch in self.batches(batch_size):
-            return len(batch)
-        raise ValueError("The dataset must not be empty. Received: no files")
+        return len(next(self.batches(batch_size)))
 
     def refuse_size(self, batch_size):
         """Raises a `ValueError` if batches of another size are asked for."""

@@ -61,9 +61,9 @@ class FileTask(GivenClips, compat.KeptVariables):
 
         Raises:
             ValueError: if a label is unknown, it names the closest; if there
-                are not as many labels as files; if no file can be used; if a
-                waveform is of integers or has an axis for channels, or NaN or
-                infinity where it is real; if `y` of
+                are not as many labels as files; if there are no clips, or no
+                file can be used; if a waveform is of integers or has an axis
+                for channels, or NaN or infinity where it is real; if `y` of
                 an array has NaN, and the loss is one of Keras'; if clips
                 have several labels or none, and the loss is a categorical
                 cross entropy; or if `class_weight` has an unknown class, or
@@ -96,7 +96,7 @@ class FileTask(GivenClips, compat.KeptVariables):
             given.setdefault("shuffle", False)
         with self.keeping_audio():
             if clips is None:
-                return keras.Model.fit(self, **given)
+                return compat.with_clips(keras.Model.fit, self, **given)
             return self.fit_files(clips, **given)
 
     @contextlib.contextmanager
@@ -183,7 +183,7 @@ class FileTask(GivenClips, compat.KeptVariables):
     def evaluate_arrays(self, given):
         """Evaluates as Keras does, whose Task would preprocess once more."""
         with self.keeping_variables():
-            return keras.Model.evaluate(self, **given)
+            return compat.with_clips(keras.Model.evaluate, self, **given)
 
     def predict(self, *args, **kwargs):
         """Scores waveforms as `keras.Model.predict` does, or files.
@@ -206,7 +206,7 @@ class FileTask(GivenClips, compat.KeptVariables):
         clips = self.find_files(given)
         if clips is None:
             with self.keeping_variables():
-                return keras.Model.predict(self, **given)
+                return compat.with_clips(keras.Model.predict, self, **given)
         return self.predict_files(clips, **given)
 
     def train_on_batch(self, *args, **kwargs):

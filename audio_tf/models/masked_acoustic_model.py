@@ -216,7 +216,7 @@ class MaskedAcousticModel(
             checking_stream(given, self.loss),
             checking_stream(given, self.loss, "validation_data"),
         ):
-            return super().fit(**given)
+            return compat.with_clips(super().fit, **given)
 
     def train_on_batch(self, *args, **kwargs):
         """Trains on a batch as `keras.Model.train_on_batch` does."""

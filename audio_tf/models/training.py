@@ -160,7 +160,7 @@ class ClassifierTraining(compat.KeptVariables, compat.TracedAnew, keras.Model):
             self.checking_stream(given),
             self.checking_stream(given, "validation_data"),
         ):
-            return super().fit(**given)
+            return compat.with_clips(super().fit, **given)
 
     def evaluate(self, *args, **kwargs):
         """Evaluates the classifier as `keras.Model.evaluate` does.

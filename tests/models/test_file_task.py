@@ -21,6 +21,8 @@ from audio_tf.corpora import Corpus
 from audio_tf.models import (
     AudioClassifier,
     AudioClassifierPreprocessor,
+    ClassifierTraining,
+    MaskedAcousticModel,
     WaveformConverter,
     file_task,
 )
@@ -583,6 +585,40 @@ def test_surprises_are_errors(case, files, classifier, given):
     call, message = WRONG[case]
     with pytest.raises((ValueError, TypeError), match=message):
         call(classifier, files)
+
+
+def test_no_clips_are_an_error(files, classifier):
+    """Keras trains on nothing, evaluates to nothing, and stumbles."""
+    x = np.zeros((2, 300), "float32")
+    clips = dataset(files, TARGETS)
+    arrays = tf.data.Dataset.from_tensor_slices((x, TARGETS[:2]))
+    for given in (
+        (arrays.batch(2).take(0),),
+        (arrays.filter(lambda *_: False).batch(2),),
+        (x[:0], TARGETS[:0]),
+    ):
+        for method in ("fit", "evaluate", "predict"):
+            clips_alone = given[:1] if method == "predict" else given
+            with pytest.raises(ValueError, match="^`x` must have a clip"):
+                getattr(classifier, method)(*clips_alone, verbose=0)
+        validation = given if len(given) > 1 else given[0]
+        with pytest.raises(ValueError, match="^`validation_data` must have a"):
+            classifier.fit(x, NAMES[:2], validation_data=validation, verbose=0)
+    for none in (clips.take(0), clips.filter(lambda *_: False)):
+        for method in ("fit", "evaluate", "predict"):
+            with pytest.raises(ValueError, match="files must not be empty"):
+                getattr(classifier, method)(none, verbose=0)
+    training = ClassifierTraining(classifier)
+    training.compile("sgd", "binary_crossentropy", run_eagerly=True)
+    pretraining = MaskedAcousticModel(tiny.albert())
+    pretraining.compile("sgd", run_eagerly=True)
+    for model in (training, pretraining):
+        none = tf.data.Dataset.from_tensors(np.zeros((2, 9, 13), "float32"))
+        for method in ("fit", "evaluate", "predict"):
+            with pytest.raises(ValueError, match="^`x` must have a clip"):
+                getattr(model, method)(none.take(0), verbose=0)
+    # As Keras alone has it.
+    assert classifier.fit(x, NAMES[:2], epochs=0).history == {}
 
 
 def test_names_go_with_waveforms_too(classifier, given, rng):
