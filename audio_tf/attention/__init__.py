@@ -73,6 +73,9 @@ ATTENTIONS = {
     "bi_skewed_gaussian": BiSkewedGaussianAttention,
 }
 
+# Arguments that the layers of a model have from it.
+FROM_THE_MODEL = ("name", "dtype")
+
 # What a name stands for beyond its class.
 ARGUMENTS = {
     "dense_synthesizer_per_head": {"per_head": True},
@@ -346,23 +349,38 @@ def create(
 
 
 def check_arguments(mechanism, given):
-    """Refuses arguments that the class of a mechanism does not name.
+    """Refuses arguments that a mechanism does not take within a model.
 
-    `create` takes what is common to all for all; this does not.
+    They are those that its class does not name, and those that layers have
+    from the model. `create` takes what is common to all for all; this does
+    not.
 
     Args:
         mechanism: as `find` takes it.
         given: iterable of names.
 
     Raises:
-        TypeError: if there is an unknown one; it names the closest known.
+        TypeError: if there is an unknown one, it names the closest known; or
+            one that is the model's.
 
     Examples:
         >>> from audio_tf import attention
         >>> attention.check_arguments("xbox", ["num_candidates", "seed"])
     """
-    known = parameters_of(find(mechanism))
+    given = list(given)
     owner = f"attention={name_of(mechanism)!r}"
+    for name in FROM_THE_MODEL:
+        if name in given:
+            raise TypeError(
+                f"{owner} takes no argument {name!r} of its own within a "
+                f"model, whose layers have theirs from it. Received: "
+                f"{sorted(given)}"
+            )
+    known = [
+        name
+        for name in parameters_of(find(mechanism))
+        if name not in FROM_THE_MODEL
+    ]
     reject_unknown(owner, given, known, taken_by)
 
 

@@ -226,8 +226,8 @@ class ConvolutionBlock(Stage, Layer):
             convolution to the next.
         use_bias: bool, whether convolutions have a bias.
         pool_size: pair of ints, frames and bands of a window of the pooling.
-        pool_strides: pair of ints, from one window to the next, or `None` for
-            windows that do not overlap.
+        pool_strides: pair of ints, from one window to the next, at most
+            `pool_size`, or `None` for windows that do not overlap.
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -271,6 +271,13 @@ class ConvolutionBlock(Stage, Layer):
         self.pool_strides = self.pool_size
         if pool_strides is not None:
             self.pool_strides = pair_of("pool_strides", pool_strides)
+        pairs = zip(self.pool_size, self.pool_strides, strict=True)
+        if any(stride > size for size, stride in pairs):
+            raise ValueError(
+                "`pool_strides` must not be above `pool_size`, or no window "
+                "has the frames and bands between two. Received: "
+                f"pool_size={self.pool_size}, pool_strides={self.pool_strides}"
+            )
         self.convolutions = [
             Convolution(
                 filters,

@@ -40,7 +40,7 @@ from attention_cases import (
 )
 from keras import ops
 
-from audio_tf import attention
+from audio_tf import attention, models
 from audio_tf.layers import TransformerBlock
 from audio_tf.ops import masks
 
@@ -707,6 +707,22 @@ def test_unknown_arguments_name_the_nearest(name):
             TransformerBlock(
                 H, D, attention=mechanism, attention_kwargs={argument: 3}
             )
+
+
+@pytest.mark.parametrize("argument", ["dtype", "name"])
+def test_arguments_that_a_model_gives_its_layers_are_said_to_be_its_own(
+    argument,
+):
+    given = {"use_bias": False, argument: "float32"}
+    message = f"attention='.*' takes no argument '{argument}' of its own"
+    for make_one in (
+        lambda: TransformerBlock(H, D, attention_kwargs=given),
+        lambda: models.GaussianAdaptiveDecoder(
+            6, 8, 3, module="mha", attention_kwargs=given
+        ),
+    ):
+        with pytest.raises(TypeError, match=message):
+            make_one()
 
 
 def test_an_argument_of_others_is_said_to_be_theirs():

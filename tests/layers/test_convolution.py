@@ -172,6 +172,9 @@ def test_training_normalises_by_real_frames(rng):
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="must be odd.*kernel_size=4"):
         layers.Convolution(3, 4)
+    for strides in ((3, 2), (2, 4)):
+        with pytest.raises(ValueError, match="`pool_strides` .*above `pool_s"):
+            layers.ConvolutionBlock(3, pool_size=(2, 2), pool_strides=strides)
     with pytest.raises(ValueError, match="Too few bands.*Received: 4 bands"):
         layers.ConvolutionBlock(3, pool_size=(2, 5)).build((None, None, 4, 1))
     with pytest.raises(ValueError, match="Too few bands.*Received: 1 bands"):
