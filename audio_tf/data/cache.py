@@ -91,7 +91,10 @@ class AudioCache:
         settings = f"{sample_rate_hz} {decoder} {RESAMPLER} {MAGIC}"
         digest = hashlib.sha1(settings.encode()).hexdigest()[:8]
         self.directory = pathlib.Path(directory) / f"{sample_rate_hz}-{digest}"
-        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise other_cache(error, error.strerror, self.directory) from error
 
     def entry(self, source):
         """Returns the path where the samples of a source are, or would be.
@@ -205,12 +208,23 @@ def write_error(error, directory, kept, count):
         kept: int, how many entries are whole.
         count: int, how many are wanted.
     """
-    return OSError(
-        error.errno,
+    text = (
         f"{error.strerror}; {kept} of {count} entries are in the cache and "
-        "are kept, the next run goes on from there",
-        str(directory),
+        "are kept, the next run goes on from there"
     )
+    return other_cache(error, text, directory)
+
+
+def other_cache(error, text, directory):
+    """Returns an error of the cache that says how to have it elsewhere.
+
+    Args:
+        error: the `OSError`.
+        text: str, what there is to say of it.
+        directory: folder of the cache.
+    """
+    text += "; `cache_dir` may be another folder"
+    return OSError(error.errno, text, str(directory))
 
 
 def write_entry(entry, audio, owner=bytes(16)):

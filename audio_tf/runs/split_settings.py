@@ -2,9 +2,11 @@
 
 import abc
 import dataclasses
+import os
 import pathlib
 import warnings
 
+from audio_tf import files
 from audio_tf.audio import packed
 from audio_tf.audio.decoders import DECODERS
 from audio_tf.corpora import layouts
@@ -42,11 +44,19 @@ class AudioSettings(Settings):
                 self.check_applies(field.name, "dataset", takers)
 
     def prepare_arguments(self):
-        """Returns a dict of keyword arguments of `audio_tf.data.prepare`."""
+        """Returns a dict of keyword arguments of `audio_tf.data.prepare`.
+
+        Raises:
+            ValueError: if there is no cache, and none can be made.
+        """
         from audio_tf import data
 
+        cache_dir = self.cache_dir or data.default_cache_dir()
+        # One that is there may be read alone.
+        if not os.path.isdir(cache_dir):
+            files.check_folder(flag("cache_dir"), cache_dir)
         return {
-            "cache_dir": self.cache_dir or data.default_cache_dir(),
+            "cache_dir": cache_dir,
             "decoder": self.decoder,
             "strict": self.strict,
         }

@@ -63,6 +63,12 @@ def test_cache_stores_any_floats_as_float32(store, source):
         store.put(source, audio.astype("int16"))
 
 
+def test_a_cache_that_cannot_be_made_is_to_be_elsewhere(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="`cache_dir` may be another"):
+        cache.AudioCache(tmp_path / "file", 16_000)
+
+
 def test_change_of_the_source_is_a_miss(store, source):
     stale = put(store, source, noise(7, 1))
     status = os.stat(source)

@@ -300,6 +300,7 @@ def test_a_full_disk_says_what_was_kept(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     message = str(caught.value)
     assert "2 of 4 entries are in the cache and are kept" in message
+    assert "`cache_dir` may be another folder" in message
     assert str(tmp_path / "cache") in message
     assert "\n" not in message
     assert len(files_below(tmp_path / "cache")) == 2

@@ -18,7 +18,7 @@ if keras.backend.backend() != "tensorflow":
 
 import audio_tf
 from audio_tf import runs
-from audio_tf.runs import corpus_settings, reproduce, settings
+from audio_tf.runs import corpus_settings, reproduce, settings, train
 from audio_tf.runs import flags as flags_of
 
 
@@ -83,6 +83,26 @@ def test_one_flag_means_one_thing_in_every_script(classes):
             assert facts == expected, (script, field.name)
     # The test would hold without any shared flag too.
     assert {"model", "batch_size", "epochs", "dropout", "out"} <= shared
+
+
+def test_a_cache_that_cannot_be_made_names_its_flag(
+    tmp_path, capsys, monkeypatch
+):
+    """As of a service without a home, whose cache nobody has named."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.delenv("AUDIO_TF_CACHE", raising=False)
+    with pytest.raises(SystemExit):
+        train.main(["--out", str(tmp_path / "run"), "--dataset", "synthetic"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--cache-dir must be a folder that can be written to." in line
+    assert str(tmp_path / "file" / "audio_tf") in line
+    # One that is there may be of a kind that is only read.
+    (tmp_path / "cache").mkdir()
+    given = train.TrainSettings(cache_dir=str(tmp_path / "cache"))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    found = given.prepare_arguments()["cache_dir"]
+    assert found == str(tmp_path / "cache")
 
 
 # By script: flags, and what the line says beside the first flag's name.
