@@ -4,12 +4,14 @@
         arabic_speech_commands=arabic-speech-commands-dataset
     audio-tf pretrain --dataset folder --data-dir speech --out runs/speech
 
-FOLDER/DATASET/ gets a link to each file of the split train. Clips of the other
+FOLDER/DATASET/ gets a link to each file of the split train, whose name has the
+folders that the file lies in. Clips of the other
 splits are left out, so that an encoder has heard nothing of what it is tested
 on; a folder that has links to such clips is refused. Files that are missing are
 named at the end; the exit status is 1 then.
 """
 
+import hashlib
 import os
 import pathlib
 
@@ -35,7 +37,7 @@ def run(arguments):
     """Makes the links and returns the exit status."""
     from audio_tf import audio, corpora
 
-    found, wanted, failures = [], {}, {}
+    found, wanted, names, failures = [], {}, {}, {}
     for given in arguments.corpora:
         dataset, equals, data_dir = given.partition("=")
         if not (dataset and equals and data_dir):
@@ -43,16 +45,21 @@ def run(arguments):
         files = corpora.load_corpus(dataset, data_dir)["train"].files
         place = pathlib.Path(arguments.folder, dataset)
         found.append((data_dir, files, place))
-        resolved = (pathlib.Path(file).resolve() for file in files)
-        wanted.setdefault(place, set()).update(resolved)
+        for file in files:
+            file = pathlib.Path(file).resolve()
+            wanted.setdefault(place, set()).add(file)
+            link = place / name_in(data_dir, file)
+            names.setdefault(link, []).append(file)
     for data_dir, _, place in found:
         check_links(wanted[place], data_dir, place)
+    links = links_of(names)
     for data_dir, files, place in found:
         place.mkdir(parents=True, exist_ok=True)
         missing = {}
         for file in files:
             try:
-                link_to(file, data_dir, place)
+                file = pathlib.Path(file).resolve()
+                link_to(file, links[place / name_in(data_dir, file), file])
             except audio.AudioError as error:
                 if arguments.strict:
                     raise
@@ -99,8 +106,48 @@ def check_links(wanted, data_dir, place):
         )
 
 
-def link_to(file, data_dir, place):
-    """Links a file, under a name that holds the folders it lies in.
+def name_in(data_dir, file):
+    """Returns the name of a link, which holds the folders a file lies in.
+
+    Args:
+        data_dir: path of the corpus.
+        file: absolute path of the file.
+    """
+    return "_".join(
+        pathlib.Path(os.path.relpath(file, root_of(data_dir))).parts
+    )
+
+
+def links_of(names):
+    """Finds a link of its own for each file.
+
+    `a/b_c.wav` and `a_b/c.wav` have one name, as files of two corpora may. One
+    of them has it, that which is linked already or is the first; the names of
+    the others have the checksums of their paths, too.
+
+    Args:
+        names: dict by path of a link of the list of the files that it could
+            be of.
+
+    Returns:
+        Dict of the path of the link by pairs of that path and a file.
+    """
+    links = {}
+    for link, files in names.items():
+        owner = link.resolve() if link.resolve() in files else files[0]
+        for file in files:
+            digest = hashlib.sha1(os.fsencode(file)).hexdigest()[:8]
+            other = link.with_name(f"{link.stem}-{digest}{link.suffix}")
+            links[link, file] = link if file == owner else other
+    return links
+
+
+def link_to(file, link):
+    """Links a file.
+
+    Args:
+        file: absolute path of the file.
+        link: `pathlib.Path` of the link.
 
     Raises:
         AudioError: if the file is missing, or lies within another.
@@ -108,9 +155,6 @@ def link_to(file, data_dir, place):
     """
     from audio_tf.audio import AudioError
 
-    file, root = pathlib.Path(file).resolve(), root_of(data_dir)
-    name = "_".join(pathlib.Path(os.path.relpath(file, root)).parts)
-    link = place / name
     if link.is_symlink() and link.resolve() == file:
         return
     if not file.is_file():

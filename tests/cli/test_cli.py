@@ -542,6 +542,39 @@ def test_gather_links_what_is_trained_on(tmp_path, clip, capsys):
     assert "is there and is no link to" in capsys.readouterr().err
 
 
+def test_gather_links_files_whose_names_are_alike(tmp_path, clip):
+    rows = []
+    for name in ("a/b_c.wav", "a_b/c.wav", "a_b_c.wav", "d.wav"):
+        for corpus in ("one", "two"):
+            file = tmp_path / corpus / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(clip.read_bytes())
+        rows.append(f"{name},dog,train")
+    folder = tmp_path / "all" / "csv"
+
+    def gather(*corpora, rows=rows):
+        lines = "\n".join(["filename,labels,split", *rows]) + "\n"
+        listed = [tmp_path / corpus / "list.csv" for corpus in corpora]
+        for path in listed:
+            path.write_text(lines)
+        given = [f"csv={path}" for path in listed]
+        assert cli.main(["gather", folder.parent, *given]) == 0
+        return {link.name: link.resolve() for link in folder.iterdir()}
+
+    # The names that there have always been.
+    first = gather("one", rows=rows[:1] + rows[3:])
+    root = tmp_path / "one"
+    assert first == {"a_b_c.wav": root / "a/b_c.wav", "d.wav": root / "d.wav"}
+    every = gather("one", "two")
+    assert len(every) == 8 and first.items() <= every.items()
+    assert set(every.values()) == {
+        tmp_path / corpus / row.split(",")[0]
+        for corpus in ("one", "two")
+        for row in rows
+    }
+    assert gather("two", "one", rows=rows[::-1]) == every
+
+
 def test_gather_keeps_no_link_to_what_is_tested_on(tmp_path, clip, capsys):
     """Splits may have changed, and other corpora be gathered beside."""
     folder = tmp_path / "all" / "csv"
