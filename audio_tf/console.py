@@ -197,7 +197,7 @@ def terminable():
 def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
     """Ends a script with one line if its block raises, or SIGTERM ends it.
 
-    With `--debug` among the flags the error is raised as it is.
+    Where nobody reads its output any more, only what it has left is said. With `--debug` among the flags the error is raised as it is.
 
     Args:
         argv: list of str, the flags; those of the process if `None`.
@@ -214,6 +214,7 @@ def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
     try:
         with terminable():
             yield
+            sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         if "--debug" in (sys.argv if argv is None else argv):
             raise
@@ -222,6 +223,12 @@ def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
         # What cannot be read may be why the run has ended.
         with contextlib.suppress(Exception):
             left = kept()
+        if isinstance(error, BrokenPipeError):
+            line = f"{prog}: nobody reads the output; {left}" if left else ""
+            if line:
+                print(line, file=sys.stderr)
+            drop_output()
+            raise Failed(line, READER_GONE) from None
         raise Failed(*print_error(prog, error, left, flags)) from None
 
 
@@ -239,6 +246,16 @@ def show_any_name():
 def drop_output():
     """Lets Python end in silence although nobody reads its output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_summary(model):
+    """Prints the layers of a Keras model.
+
+    Args:
+        model: `keras.Model`. What Keras prints by ends a process by itself
+            where nobody reads; a terminal has somebody.
+    """
+    model.summary(print_fn=None if sys.stdout.isatty() else print)
 
 
 @contextlib.contextmanager

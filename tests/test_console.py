@@ -83,6 +83,48 @@ def test_errors_end_a_script_with_one_line(capsys, monkeypatch):
         capsys.readouterr()
 
 
+# What prints by itself, at the end, and by what Keras prints a summary by.
+PRINTS = {
+    "at once": "print('x', flush=True)",
+    "at the end": "print('x')",
+    "a summary": """
+import io, rich.console
+class Model:
+    def summary(self, print_fn=None):
+        made = rich.console.Console(file=io.StringIO() if print_fn else None)
+        made.print('x')
+        if print_fn:
+            print_fn(made.file.getvalue())
+console.print_summary(Model())
+""",
+}
+
+
+@pytest.mark.parametrize("prints", PRINTS)
+@pytest.mark.parametrize("kept", ["", "2 epochs"])
+def test_a_reader_that_goes_away_ends_a_script(prints, kept):
+    lines = "\n    ".join(PRINTS[prints].strip().splitlines())
+    script = (
+        "from audio_tf import console\n"
+        f"with console.errors_in_one_line([], lambda: {kept!r}, 'work'):\n"
+        f"    {lines}\n"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", script],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        os.close(writer)
+    assert ended.returncode == 141
+    said = "work: nobody reads the output; 2 epochs\n"
+    assert ended.stderr == (said if kept else "")
+
+
 def test_what_is_kept_does_not_hide_the_error(capsys):
     """It may be a file that cannot be read, which is why the run has ended."""
 

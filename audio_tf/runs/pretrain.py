@@ -20,7 +20,7 @@ import sys
 
 import keras
 
-from audio_tf import files, layers, models, optimizers
+from audio_tf import console, files, layers, models, optimizers
 from audio_tf.audio import RESAMPLER
 from audio_tf.data.shares import WHOLE
 from audio_tf.models import preset_backbones, presets
@@ -388,7 +388,7 @@ def run_on_devices(settings, out, share):
     model = keras.saving.load_model(last) if last.is_file() else None
     if model is None:
         model = build(settings)
-        model.summary()
+        console.print_summary(model)
     corpora = {
         split: corpus
         for split, corpus in settings.load().items()

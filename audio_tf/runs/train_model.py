@@ -2,6 +2,7 @@
 
 import keras
 
+from audio_tf import console
 from audio_tf.models import (
     AudioClassifier,
     preset_backbones,
@@ -120,7 +121,7 @@ def build(settings, corpus):
         classifier.backbone.trainable = False
     settings.pooling = classifier.pooling
     presets.check_found_again(classifier)
-    classifier.summary()
+    console.print_summary(classifier)
     whose = "the preset's head" if kept else "a new head"
     print(f"{whose} for {len(labels)} labels: {provenance.shown(labels)}")
     return classifier
