@@ -197,7 +197,8 @@ def terminable():
 def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
     """Ends a script with one line if its block raises, or SIGTERM ends it.
 
-    Where nobody reads its output any more, only what it has left is said. With `--debug` among the flags the error is raised as it is.
+    Where nobody reads its output any more, only what it has left is said. With
+    `--debug` among the flags the error is raised as it is.
 
     Args:
         argv: list of str, the flags; those of the process if `None`.
