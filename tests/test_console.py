@@ -102,7 +102,9 @@ console.print_summary(Model())
 
 @pytest.mark.parametrize("prints", PRINTS)
 @pytest.mark.parametrize("kept", ["", "2 epochs"])
-def test_a_reader_that_goes_away_ends_a_script(prints, kept):
+def test_a_reader_that_goes_away_ends_a_script(prints, kept, monkeypatch):
+    # Or each line would be written at once.
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     lines = "\n    ".join(PRINTS[prints].strip().splitlines())
     script = (
         "from audio_tf import console\n"
