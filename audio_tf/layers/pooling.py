@@ -7,6 +7,7 @@ from keras import ops
 
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import blocks, masks, statistics
+from audio_tf.ops.checks import check_sizes
 from audio_tf.ops.layer import Layer
 
 # Below every feature of a model, and finite.
@@ -51,7 +52,8 @@ class TemporalPooling(Stage, Layer):
             of the output: a window is real if one of its frames is.
 
     Raises:
-        ValueError: if windows would leave frames out.
+        ValueError: if they are no positive integers, or windows would leave
+            frames out.
     """
 
     # A window that overlaps the next one waits until it is filled.
@@ -59,8 +61,9 @@ class TemporalPooling(Stage, Layer):
 
     def __init__(self, pool_size=2, strides=None, **kwargs):
         super().__init__(**kwargs)
-        strides = strides or pool_size
-        if pool_size < 1 or not 1 <= strides <= pool_size:
+        strides = pool_size if strides is None else strides
+        check_sizes(pool_size=pool_size, strides=strides)
+        if strides > pool_size:
             raise ValueError(
                 "`strides` must be between 1 and `pool_size`, else frames "
                 f"are lost. Received: pool_size={pool_size}, strides={strides}"

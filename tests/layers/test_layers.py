@@ -4,6 +4,7 @@ import keras
 import naive
 import numpy as np
 import pytest
+import tiny
 
 from audio_tf import layers
 from audio_tf.layers import frontend, multiscale, positions
@@ -268,10 +269,23 @@ def test_long_windows_keep_their_digits_in_half_precision(make, policy, rng):
     np.testing.assert_allclose(found, expected, rtol=digits)
 
 
-@pytest.mark.parametrize("size, stride", [(0, None), (2, 3), (2, -1)])
-def test_pooling_that_loses_frames_is_refused(size, stride):
-    with pytest.raises(ValueError, match="Received"):
+@pytest.mark.parametrize(
+    "size, stride, message",
+    [
+        (0, None, "`pool_size` must be a positive.*: pool_size=0"),
+        (2.5, None, "`pool_size` must be a positive.*: pool_size=2.5"),
+        (2, 0, "`strides` must be a positive.*: strides=0"),
+        (2, -1, "`strides` must be a positive.*: strides=-1"),
+        (2, 3, "else frames are lost.*pool_size=2, strides=3"),
+    ],
+)
+def test_pooling_that_loses_frames_is_refused(size, stride, message):
+    with pytest.raises(ValueError, match=message):
         layers.TemporalAveragePooling(size, stride)
+    with pytest.raises(ValueError, match=message):
+        tiny.backbone(
+            num_layers=2, pool_every=1, pool_size=size, pool_strides=stride
+        )
 
 
 def test_masked_mean(rng):
