@@ -6,6 +6,7 @@ import re
 import keras_hub
 
 from audio_tf import compat
+from audio_tf.attention import one_for_all
 from audio_tf.models import presets
 from audio_tf.ops import checks
 
@@ -199,7 +200,7 @@ def check_fit(loader, saved, model):
 
 
 def heads_of(model):
-    """Returns the heads of a backbone's attention, or of that within it.
+    """Returns the heads of a backbone's attention, whatever gave them.
 
     They may fit weights that are cut into others: 2 of 4 as 4 of 2.
 
@@ -207,10 +208,12 @@ def heads_of(model):
         model: backbone or classifier.
 
     Returns:
-        What its `num_heads` is; `None` where it has no attention.
+        Int, or a list of one for each block where they differ; `None` where
+        there is no attention.
     """
-    backbone = model.audio_backbone()
-    return (backbone.encoder or backbone).num_heads
+    blocks = model.audio_backbone().blocks
+    heads = [block.attention.num_heads for block in blocks]
+    return one_for_all(heads) if heads else None
 
 
 def shapes(model):

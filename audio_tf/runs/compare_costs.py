@@ -118,7 +118,7 @@ def paper_cost(backbone, length):
         costs.paper_cost(
             block.attention_name,
             *shape,
-            block.num_heads,
+            block.attention.num_heads,
             **{
                 name: getattr(block.attention, name)
                 for name in ("num_candidates", "intermediate_dim")

@@ -472,6 +472,9 @@ def test_weights_of_other_heads_are_no_weights(tmp_path):
         preset = str(tmp_path / name)
         with pytest.raises(ValueError, match="of 2 heads.*: num_heads=4"):
             family.from_preset(preset, **other)
+        # The attention may be given them, too, which a block's own yield to.
+        with pytest.raises(ValueError, match="of 2 heads.*: num_heads=4"):
+            family.from_preset(preset, attention_kwargs=other)
         family.from_preset(preset, load_weights=False, **other)
         family.from_preset(preset, num_heads=2, dropout=0.5)
 

@@ -59,6 +59,7 @@ def test_costs_are_of_frames_that_a_front_end_does_not_tell_beforehand(
     [
         # By hand, of 23 frames with 12 features and 2 heads.
         ("full", {}, 2 * 23 * 12 + 2 * 23**2),
+        ("full", {"num_heads": 3}, 2 * 23 * 12 + 3 * 23**2),
         ("sparse_fixed", {}, 23 * 12 + 2 * 23**1.5),
         ("xbox", {"num_candidates": 3}, 2 * 23**2 + 23 + 23 * 12 + 2 * 69),
         ("dense_synthesizer", {"intermediate_dim": 5}, 23 * 5 + 23**2),
