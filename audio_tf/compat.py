@@ -51,7 +51,8 @@ VARIABLES_OF_STATE = (
 
 # What the errors say in which Keras' loops over no batches end.
 OF_NO_BATCH = (
-    "'batch_outputs'",
+    "local variable 'batch_outputs'",
+    "local variable 'logs'",
     "result() since the metric has not yet been built",
 )
 
@@ -480,6 +481,8 @@ def with_clips(method, *args, **kwargs):
     found = nothing = object()
     try:
         found = method(*args, **kwargs)
+    except StopIteration:  # Where metrics are to be built, on JAX.
+        found = nothing
     except (ValueError, UnboundLocalError) as error:
         if not any(words in str(error) for words in OF_NO_BATCH):
             raise

@@ -406,6 +406,25 @@ def test_samples_of_any_source_are_checked_as_they_come(training):
     assert all(np.isfinite(each).all() for each in model.get_weights())
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_no_clips_are_an_error_on_any_backend(training):
+    model = trainings("categorical_crossentropy")[training]
+    model.compile("sgd", "categorical_crossentropy", metrics=["accuracy"])
+    tiny.eager(model)
+    x, y = WAVEFORM[:0], np.eye(3, dtype="float32")[:0]
+    some = WAVEFORM, np.eye(3, dtype="float32")
+    for method, given in (
+        (model.fit, (x, y)),
+        (model.evaluate, (x, y)),
+        (model.predict, (x,)),
+    ):
+        with pytest.raises(ValueError, match="^`x` must have a clip at least"):
+            method(*given, verbose=0)
+    with pytest.raises(ValueError, match="^`validation_data` must have a cl"):
+        model.fit(*some, validation_data=(x, y), verbose=0)
+    model.fit(*some, verbose=0)
+
+
 def test_features_that_are_no_numbers_are_refused():
     model = tiny.eager(MaskedAcousticModel(tiny.albert()))
     x = np.random.default_rng(5).normal(size=(3, 11, 13)).astype("float32")
