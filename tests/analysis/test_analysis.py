@@ -120,6 +120,7 @@ def test_maps_are_of_what_each_layer_is_given(share_layers, rng, encoder):
     assert np.abs(found[0] - found[1]).max() > 0.01
 
 
+@pytest.mark.costly
 def test_a_tables_map_is_its_slice(rng):
     model = speech_encoder(
         num_heads=8,
@@ -937,6 +938,7 @@ def test_no_clip_is_taken_beyond_what_the_model_takes(limit):
         assert samples + 1 >= frames * model.frame_size
 
 
+@pytest.mark.costly
 def test_checkpoints_of_every_sort(presets, tmp_path):
     top, models = presets
     backbone, trained = checkpoints.load(top / "speech")

@@ -68,6 +68,7 @@ def multiply_adds(operations):
     return total
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "training"),
     [

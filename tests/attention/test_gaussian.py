@@ -523,6 +523,7 @@ def test_length_of_heads_of_positions_is_fixed(rng):
 
 
 # JAX compiles every operation anew for every shape.
+@pytest.mark.costly
 @hypothesis.settings(
     deadline=None,
     derandomize=True,

@@ -163,6 +163,7 @@ def is_clear(name, layer, x, mask):
     return True
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_equals_naive_whatever_the_sizes(name):
     @hypothesis.settings(

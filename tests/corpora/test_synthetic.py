@@ -97,6 +97,7 @@ def test_event_is_present_in_each_half_second(name):
         assert halves.min() > 0.1 * halves.max()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", synthetic.EVENTS)
 def test_descriptor_is_stable_within_an_event(name, descriptors):
     """So that a large distance in the next test means another sound."""

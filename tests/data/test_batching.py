@@ -18,6 +18,7 @@ def place(array):
     return array.__array_interface__["data"][0]
 
 
+@pytest.mark.costly
 def test_memory_is_used_again_once_all_views_are_gone():
     buffers = batching.Buffers()
     first = buffers.empty((3, 5))

@@ -19,6 +19,8 @@ from audio_tf.audio.chunking import Cutting
 from audio_tf.audio.wav import WavError
 from audio_tf.export import audio_bytes
 
+pytestmark = pytest.mark.costly
+
 RATE_HZ, SIZE = 1_000, 11
 # No score of a clip that holds it is a number, though its samples are.
 POISON = 1e30
@@ -84,7 +86,6 @@ def assert_scores(outputs, expected):
     )
 
 
-@pytest.mark.costly
 def test_chunks_are_those_of_a_loop(rng, monkeypatch):
     lengths = (1, 4, SIZE, SIZE + 1, 2 * SIZE, 3 * SIZE - 1, 5 * SIZE + 7)
     clips = [0.5 * rng.uniform(-1, 1, n).astype("float32") for n in lengths]

@@ -17,6 +17,8 @@ import serving_cases
 import tensorflow as tf
 from serving_cases import wav_file
 
+pytestmark = pytest.mark.costly
+
 X = np.array([[0.5, -1.0, 2.0]], "float32")
 CLIP = tf.TensorSpec((None, None), tf.float32, name="x")
 

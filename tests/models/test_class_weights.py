@@ -25,6 +25,7 @@ def loss_of(classifier, **weights):
     return history.history["loss"][0]
 
 
+@pytest.mark.costly
 def test_clips_have_the_weights_of_their_labels(classifier):
     by_clip = np.array([4.0, 1.0, 0.5, 0.5, 4.0])
     expected = loss_of(classifier, sample_weight=by_clip)
@@ -95,6 +96,7 @@ def test_clips_of_several_labels_are_refused(classifier, targets):
         classifier.train_on_batch(WAVEFORM, targets, class_weight={0: 2.0})
 
 
+@pytest.mark.costly
 def test_files_of_several_labels_are_refused(classifier):
     files = ["a.wav", "b.wav"]  # They are not opened.
     with pytest.raises(ValueError, match="one label each"):

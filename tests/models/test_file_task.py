@@ -351,6 +351,7 @@ def decoded(monkeypatch):
     return names
 
 
+@pytest.mark.costly
 def test_a_fit_decodes_each_file_once(files, classifier, decoded):
     """Training and validation together, in all passes; the next fit anew."""
     every = sorted(file.name for file in files)
@@ -421,6 +422,7 @@ def test_what_a_fit_has_decoded_is_freed(files, classifier, monkeypatch, error):
     assert not kept.clips
 
 
+@pytest.mark.costly
 def test_a_bad_file_is_tried_in_each_pass(files, classifier, decoded, tmp_path):
     late, chunks = tmp_path / "late.wav", []
     callback = keras.callbacks.LambdaCallback(
@@ -695,6 +697,7 @@ def test_files_are_averaged_and_resampled(backbone, tmp_path, rng):
     assert found["lengths"].tolist() == [len(expected)]
 
 
+@pytest.mark.costly
 def test_presets_and_files_keep_the_preprocessor(files, classifier, tmp_path):
     preset = str(tmp_path / "preset")
     classifier.save_to_preset(preset)

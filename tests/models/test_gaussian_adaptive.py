@@ -281,6 +281,7 @@ def test_a_preset_brings_the_whole_back(model, rng, tmp_path):
         )
 
 
+@pytest.mark.costly
 def test_a_clone_scores_alike_and_is_saved(model, rng, tmp_path):
     inputs = clips(rng)
     clone = keras.models.clone_model(model)

@@ -585,6 +585,7 @@ def test_time_is_dynamic_in_a_graph(policy, rng):
             np.testing.assert_allclose(outputs[name], value, atol=1e-5)
 
 
+@pytest.mark.costly
 def test_pictures_show_what_is_filled_in(rng, tmp_path, monkeypatch):
     tf = pytest.importorskip("tensorflow")
     pytest.importorskip("matplotlib")

@@ -565,6 +565,7 @@ def test_the_folder_of_a_run_names_its_preset(tmp_path, monkeypatch):
     assert not AudioClassifier.from_preset("mel_resnet", num_classes=2).labels
 
 
+@pytest.mark.costly
 def test_an_incomplete_preset_is_refused(rng, tmp_path):
     model = built("plain")
     model.save_to_preset(str(tmp_path))
@@ -624,6 +625,7 @@ def test_an_int8_classifier_loads_again(rng, tmp_path):
     assert renewed.output_dense.quantization_mode is None
 
 
+@pytest.mark.costly
 def test_a_classifier_within_others_is_saved(rng, tmp_path):
     model, x = classifier(num_classes=3), waveform(rng)
     inputs = keras.Input((None,))
@@ -648,6 +650,7 @@ def test_clones_score_alike(rng):
     np.testing.assert_array_equal(clone(inputs), model(inputs))
 
 
+@pytest.mark.costly
 def test_what_does_not_fit_is_refused(rng):
     x = waveform(rng)
     integers, y = (100 * x).astype("int16"), np.eye(3)

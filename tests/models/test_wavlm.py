@@ -252,6 +252,7 @@ def test_five_seconds_are_249_frames():
     assert built().frontend.longest_clip(249) == 80_079
 
 
+@pytest.mark.costly
 def test_training_drops_and_masks(rng):
     """The learned frame and every other weight are trained."""
     model = wavlm(mask_rate=0.9, mask_frames=3, layer_drop=0.2, num_layers=1)

@@ -224,6 +224,7 @@ def test_chunks_are_embedded_as_a_classifier_scores_them(rng):
     assert again != LayerEmbeddings(encoder, 0.1).get_config()
 
 
+@pytest.mark.costly
 def test_whole_clips_are_embedded_so_many_seconds_at_once(rng, monkeypatch):
     """However long they are; a batch of the cache has sixteen of them."""
     layer, seen = LayerEmbeddings(speech_encoder(), None), []

@@ -225,6 +225,7 @@ def more_clips(folder):
     (folder / "test.json").unlink()
 
 
+@pytest.mark.costly
 def test_a_run_on_all_clips_has_the_figures_of_one_on_fewer(
     finished, arguments, quick, tmp_path
 ):

@@ -168,6 +168,7 @@ def test_a_validation_of_one_label_a_clip_calibrates_thresholds_too(
     assert calibrated() is None
 
 
+@pytest.mark.costly
 def test_a_test_is_left_out_and_then_scored_at_thresholds(
     corpus, tmp_path, monkeypatch
 ):

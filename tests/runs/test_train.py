@@ -543,6 +543,7 @@ def test_a_test_that_was_left_out_is_scored_when_asked_for(
     assert "new.wav" in line and "added, test" in line
 
 
+@pytest.mark.costly
 def test_teachers_are_checked_before_clips_are_decoded(
     refusal, corpus, tmp_path
 ):
@@ -1095,6 +1096,7 @@ def test_the_head_alone_is_trained(
     assert "--trainable head needs a preset" in line
 
 
+@pytest.mark.costly
 def test_what_a_backbone_does_not_take_is_named_by_its_flag(
     untrained, refusal, main, corpus, tmp_path
 ):
