@@ -489,7 +489,9 @@ def with_clips(method, *args, **kwargs):
     if isinstance(found, (list, dict)) and not found:
         found = nothing
     if isinstance(found, keras.callbacks.History):
-        if found.epoch and "loss" not in found.history:
+        # A step of one's own may call its loss otherwise.
+        trained = [n for n in found.history if not n.startswith("val_")]
+        if found.epoch and not trained:
             found = nothing
     if found is nothing:
         within_fit = kwargs.get("_use_cached_eval_dataset")

@@ -623,6 +623,17 @@ def test_no_clips_are_an_error(files, classifier):
     assert classifier.fit(x, NAMES[:2], epochs=0).history == {}
 
 
+def test_a_step_of_ones_own_may_return_anything():
+    class Counting(AudioClassifier):
+        def train_step(self, data):
+            return {"steps": 1.0}
+
+    classifier = Counting(tiny.backbone(), labels=["dog", "rain"])
+    classifier.compile("sgd", "binary_crossentropy", run_eagerly=True)
+    done = classifier.fit(np.zeros((2, 300), "float32"), NAMES[:2], verbose=0)
+    assert done.history == {"steps": [1.0]}
+
+
 def test_names_go_with_waveforms_too(classifier, given, rng):
     x = rng.uniform(-0.5, 0.5, (2, 300)).astype("float32")
     classifier.fit(x, [["dog", "siren"], []], validation_data=(x, ["rain"] * 2))
