@@ -478,28 +478,27 @@ def with_clips(method, *args, **kwargs):
     Raises:
         ValueError: if there was none; it names the argument.
     """
-    found = nothing = object()
+    found, cause = [], None
     try:
         found = method(*args, **kwargs)
-    except StopIteration:  # Where metrics are to be built, on JAX.
-        found = nothing
+    except StopIteration as error:  # Where metrics are to be built, on JAX.
+        cause = error
     except (ValueError, UnboundLocalError) as error:
         if not any(words in str(error) for words in OF_NO_BATCH):
             raise
-    if isinstance(found, (list, dict)) and not found:
-        found = nothing
+        cause = error
+    empty = isinstance(found, (list, dict)) and not found
     if isinstance(found, keras.callbacks.History):
         # A step of one's own may call its loss otherwise.
         trained = [n for n in found.history if not n.startswith("val_")]
-        if found.epoch and not trained:
-            found = nothing
-    if found is nothing:
+        empty = found.epoch and not trained
+    if empty:
         within_fit = kwargs.get("_use_cached_eval_dataset")
         name = "validation_data" if within_fit else "x"
         raise ValueError(
             f"`{name}` must have a clip at least. "
             f"Received: `{name}` without any batch"
-        )
+        ) from cause
     return found
 
 

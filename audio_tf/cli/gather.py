@@ -5,10 +5,10 @@
     audio-tf pretrain --dataset folder --data-dir speech --out runs/speech
 
 FOLDER/DATASET/ gets a link to each file of the split train, whose name has the
-folders that the file lies in. Clips of the other
-splits are left out, so that an encoder has heard nothing of what it is tested
-on; a folder that has links to such clips is refused. Files that are missing are
-named at the end; the exit status is 1 then.
+folders that the file lies in. Clips of the other splits are left out, so that
+an encoder has heard nothing of what it is tested on; a folder that has links to
+such clips is refused. Files that are missing are named at the end; the exit
+status is 1 then.
 """
 
 import hashlib
@@ -42,32 +42,31 @@ def run(arguments):
         dataset, equals, data_dir = given.partition("=")
         if not (dataset and equals and data_dir):
             raise ValueError(f"Expected DATASET=DIR. Received: {given!r}")
-        files = corpora.load_corpus(dataset, data_dir)["train"].files
-        place = pathlib.Path(arguments.folder, dataset)
-        found.append((data_dir, files, place))
-        for file in files:
+        place, pairs = pathlib.Path(arguments.folder, dataset), []
+        for file in corpora.load_corpus(dataset, data_dir)["train"].files:
             file = pathlib.Path(file).resolve()
-            wanted.setdefault(place, set()).add(file)
             link = place / name_in(data_dir, file)
+            pairs.append((link, file))
             names.setdefault(link, []).append(file)
+            wanted.setdefault(place, set()).add(file)
+        found.append((data_dir, pairs, place))
     for data_dir, _, place in found:
         check_links(wanted[place], data_dir, place)
     links = links_of(names)
-    for data_dir, files, place in found:
+    for data_dir, pairs, place in found:
         place.mkdir(parents=True, exist_ok=True)
         missing = {}
-        for file in files:
+        for pair in pairs:
             try:
-                file = pathlib.Path(file).resolve()
-                link_to(file, links[place / name_in(data_dir, file), file])
+                link_to(pair[1], links[pair])
             except audio.AudioError as error:
                 if arguments.strict:
                     raise
                 missing[error.path] = error.reason
-        if missing and len(missing) == len(files):
+        if missing and len(missing) == len(pairs):
             # Then it is the folder that is wrong.
             raise audio.AudioError(*next(iter(missing.items())))
-        count = len(files) - len(missing)
+        count = len(pairs) - len(missing)
         print(f"{place}: {count} clips of the split train")
         failures.update(missing)
     return report(failures)
