@@ -77,6 +77,10 @@ class Stream:
         counts = tf.stack([tf.shape(rest)[1], past + used])
         counts = tf.tile(tf.cast(counts, tf.float32)[None], (batch, 1))
         kept = [tf.cast(part, tf.float32) for part in kept]
+        state = tf.concat([counts, *kept], 1)
+        # As wide as there are frames, also where no layer looks at them all:
+        # `StateReader` believes no larger number.
+        missing = tf.maximum(past + used - tf.shape(state)[1], 0)
         # TensorFlow's fused convolutions give no rows the wrong channels: of
         # a piece that completes no frame, one of zeros is scored and dropped.
         picked = tf.pad(
@@ -84,7 +88,7 @@ class Stream:
         )
         return {
             "scores": self.model.score_frames(picked)[:, :-1],
-            "state": tf.concat([counts, *kept], 1),
+            "state": tf.pad(state, [[0, 0], [0, missing]]),
         }
 
 

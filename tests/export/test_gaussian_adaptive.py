@@ -147,7 +147,7 @@ def test_no_layer_above_those_that_are_decoded_is_streamed(
     assert calls == [block.name for block in made.backbone.blocks[:called]]
     # Nor do their past frames, four of twelve numbers each, grow the state.
     states = streaming.COUNTS + called * 4 * 12
-    assert outputs["state"].shape[1] == states
+    assert outputs["state"].shape[1] == max(states, 4)
 
 
 def test_the_stream_of_a_lower_layer_is_exported(rng, tmp_path):
@@ -163,6 +163,23 @@ def test_the_stream_of_a_lower_layer_is_exported(rng, tmp_path):
         served.stream()(waveform, last=True),
         small.score_frames(frames),
         atol=1e-5,
+    )
+
+
+def test_a_stream_of_the_first_frames_alone_knows_their_places(rng):
+    """No layer keeps the frames before, which have positions all the same."""
+    made = models.GaussianAdaptiveTransformer(
+        transformer(causal=True), labels=list("abc"), layers=[0], filters=2
+    )
+    waveform = rng.standard_normal((2, 11 * 43)).astype("float32")
+    frames = made.frame_model(waveform)["sequence_output"]
+    step, state, scores = streaming.Stream(made), tf.zeros((1, 0)), []
+    for piece in np.split(waveform, [5, 23, 300], axis=1):
+        outputs = step(tf.constant(piece), tf.constant([False]), state)
+        state = outputs["state"]
+        scores.append(outputs["scores"])
+    np.testing.assert_allclose(
+        np.concatenate(scores, 1), made.score_frames(frames), atol=1e-5
     )
 
 
