@@ -178,7 +178,16 @@ class ExportedClassifier(StoredClassifier):
         Returns:
             Dict of `scores`, `valid` and `error`, as the signature
             `serving_audio_bytes` gives them.
+
+        Raises:
+            TypeError: if it is the content of one file.
         """
+        # TensorFlow would make as many copies of it as it has bytes.
+        if isinstance(contents, (str, bytes, bytearray, memoryview)):
+            raise TypeError(
+                "`contents` must be of several files, as in [content]. "
+                f"Received: contents={type(contents).__name__}"
+            )
         return self.signatures["serving_audio_bytes"](
             audio_bytes=tf.constant(contents, tf.string, (len(contents),))
         )

@@ -2,6 +2,7 @@
 
 import json
 import math
+import numbers
 import os
 import pathlib
 
@@ -208,10 +209,13 @@ def check_no_version(path):
 def check_arguments(version=None, stream=False, max_clip_s=None, explain=False):
     """Raises a `ValueError` for an argument that no model could take."""
     del stream, explain
-    if version is not None and not 0 <= version <= MAX_VERSION:
+    # A folder `1.0` or `True` would be found by no server.
+    whole = isinstance(version, numbers.Integral)
+    whole = whole and not isinstance(version, bool)
+    if version is not None and not (whole and 0 <= version <= MAX_VERSION):
         raise ValueError(
             "`version` must be an integer of at least 0, of 63 bits. "
-            f"Received: version={version}"
+            f"Received: version={version!r}"
         )
     if max_clip_s is not None and not 0.0 < max_clip_s:
         raise ValueError(

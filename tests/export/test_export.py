@@ -190,6 +190,9 @@ def folder_alone(model, folder):
     "arguments, message",
     [
         ({"version": -1}, "version=-1"),
+        ({"version": 1.0}, "must be an integer.*version=1.0"),
+        ({"version": True}, "must be an integer.*version=True"),
+        ({"version": "1"}, "must be an integer.*version='1'"),
         ({"version": 2**63}, "of 63 bits"),
         ({"max_clip_s": -5.0}, "max_clip_s=-5.0"),
         ({"max_clip_s": float("nan")}, "max_clip_s=nan"),
@@ -202,6 +205,18 @@ def test_wrong_arguments_leave_no_folder(arguments, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         audio_export.export(limited, tmp_path / "model", **arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_the_bytes_of_one_file_are_not_several_files(kind):
+    """A graph of it would score as many copies of the file as it has bytes."""
+    served = object.__new__(audio_export.ExportedClassifier)
+    served.signatures = {
+        "serving_audio_bytes": lambda audio_bytes: {"scores": audio_bytes}
+    }
+    with pytest.raises(TypeError, match=f"as in .content.*{kind.__name__}"):
+        served.score_bytes(kind(b"RIFF"))
+    assert served.score_bytes([b"RIFF"])["scores"].shape == (1,)
 
 
 @pytest.mark.parametrize("name", ["1", "3"])
