@@ -7,9 +7,11 @@ could run code, is refused.
 """
 
 import collections
+import io
 import pathlib
 import pickle
 import zipfile
+import zlib
 
 import ml_dtypes
 import numpy as np
@@ -96,6 +98,20 @@ class Unpickler(pickle.Unpickler):
         return pid
 
 
+def no_archive(path):
+    """Returns why a file is no zip archive, by its first bytes."""
+    with open(path, "rb") as file:
+        head = file.read(2)
+    if head == b"PK":
+        return "which is cut off or damaged"
+    if head.startswith(b"\x80"):
+        return (
+            "of an older one: `torch.save(torch.load(path), path)` makes an "
+            "archive of it"
+        )
+    return "which holds none, as the pointer of a file in Git LFS does not"
+
+
 class Archive:
     """A file of weights, as `torch.save` writes the state of a model.
 
@@ -103,7 +119,8 @@ class Archive:
         path: path of the file.
 
     Raises:
-        ValueError: if it is no such file, or of PyTorch before 1.6.
+        ValueError: if it is no such file, cut off or damaged, or of PyTorch
+            before 1.6.
     """
 
     def __init__(self, path):
@@ -113,8 +130,7 @@ class Archive:
         except zipfile.BadZipFile as error:
             raise ValueError(
                 "The weights must be an archive, as PyTorch writes it since "
-                "1.6; `torch.save(torch.load(path), path)` makes one of an "
-                f"older file. Received: {path} ({error})"
+                f"1.6. Received: {path}, {no_archive(path)}"
             ) from error
         pickles = [
             name
@@ -127,8 +143,12 @@ class Archive:
                 f"Received: {len(pickles)} in {path}"
             )
         self.root = pickles[0].removesuffix("data.pkl")
-        with self.file.open(pickles[0]) as file:
-            found = Unpickler(self, file).load()
+        found = Unpickler(self, io.BytesIO(self.read("data.pkl"))).load()
+        if not isinstance(found, dict):
+            raise ValueError(
+                "A file of PyTorch's weights must hold a dictionary of "
+                f"tensors. Received: {type(found).__name__} in {path}"
+            )
         self.tensors = {
             name: value
             for name, value in found.items()
@@ -136,8 +156,15 @@ class Archive:
         }
 
     def read(self, name):
-        """Reads a file of the archive."""
-        return self.file.read(self.root + name)
+        """Reads a file of the archive.
+
+        Raises:
+            ValueError: if it is damaged, or is not there.
+        """
+        try:
+            return self.file.read(self.root + name)
+        except (KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise ValueError(f"{self.path} is damaged: {error}") from error
 
     def keys(self):
         """Lists the names of the tensors."""

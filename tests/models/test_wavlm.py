@@ -6,6 +6,8 @@
 import functools
 import inspect
 import json
+import pickle
+import zipfile
 
 import keras
 import keras_hub
@@ -181,6 +183,31 @@ def test_a_pickle_of_anything_else_is_refused(rng, tmp_path):
         torch_files.Archive(path)
     path.write_bytes(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")
     with pytest.raises(ValueError, match="since 1.6.*weights.bin"):
+        torch_files.Archive(path)
+
+
+def test_a_file_of_weights_that_is_none_says_why(rng, tmp_path):
+    """PyTorch's own function could not load what was cut off, either."""
+    path = tmp_path / "weights.bin"
+    one = {"one": rng.standard_normal(31).astype("float32")}
+    published.write_bin(path, one)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    with pytest.raises(ValueError, match="weights.bin, .*cut off") as caught:
+        torch_files.Archive(path)
+    assert "torch.load" not in str(caught.value)
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(ValueError, match="weights.bin, .*Git LFS"):
+        torch_files.Archive(path)
+    place = whole.index(one["one"].tobytes())
+    turned = bytes([whole[place] ^ 255])
+    path.write_bytes(whole[:place] + turned + whole[place + 1 :])
+    archive = torch_files.Archive(path)
+    with pytest.raises(ValueError, match="weights.bin is damaged"):
+        archive.get_tensor("one")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("weights/data.pkl", pickle.dumps([1.0]))
+    with pytest.raises(ValueError, match="dictionary .*list in .*weights.bin"):
         torch_files.Archive(path)
 
 
