@@ -219,6 +219,15 @@ def test_flags_in_prose_exist(parsers):
                 assert flag in known, (name, code, closest(flag, known))
 
 
+def test_flags_that_scripts_name_are_theirs(parsers):
+    """A script is the command of its name, whose flags it tells of."""
+    for script in sorted((ROOT / "training").glob("*.py")):
+        known = flags_of(parsers, script.stem)
+        told = ast.get_docstring(ast.parse(script.read_text()))
+        for flag in re.findall(r"(?<!\S)--[\w-]+", told):
+            assert flag in known, (script.name, flag, closest(flag, known))
+
+
 def test_quoted_figures_are_measured():
     """A figure of three decimals has one home, with the command beside it."""
     home = ROOT / "benchmarks" / "RESULTS.md"
