@@ -38,6 +38,13 @@ def load_classifier(name):
     suffixes = [each.suffix for each in formats.FORMATS.values() if each.suffix]
     if name.endswith(tuple(suffixes)) or saved_model_folder(name) is not None:
         return formats.load(name)
+    if not os.path.exists(os.path.join(name, "config.json")):
+        exported = files_of(name, suffixes)
+        if exported:
+            raise ValueError(
+                "`model` must be the file itself of what was exported in other "
+                f"formats. Received: model={name}, a folder of {exported}"
+            )
     if name in list_sizes():
         raise ValueError(
             f"{name!r} is an architecture without trained weights. Train it, "
@@ -51,6 +58,20 @@ def load_classifier(name):
             f"Received: model={name}"
         )
     return AudioClassifier.from_preset(name)
+
+
+def files_of(folder, suffixes):
+    """Lists the names of the files in a folder that end with some suffixes.
+
+    Args:
+        folder: path, which need not be that of a folder.
+        suffixes: list of str.
+    """
+    if not os.path.isdir(folder):
+        return []
+    return sorted(
+        name for name in os.listdir(folder) if name.endswith(tuple(suffixes))
+    )
 
 
 def load_trained(name):

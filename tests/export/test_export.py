@@ -395,3 +395,16 @@ def test_no_name_is_meant_by_a_path(tmp_path):
         (tmp_path / "last.keras").touch()
         with pytest.raises(ValueError, match="; a file is no preset. Received"):
             load(str(tmp_path / "last.keras"))
+
+
+def test_the_folder_of_a_file_of_another_format_is_no_preset(tmp_path):
+    """`audio-tf export DIR --format onnx` is given this folder."""
+    for name in ("model.onnx", "model.onnx.json", "model_dynamic.tflite"):
+        (tmp_path / name).touch()
+    message = r"the file itself .*\['model.onnx', 'model_dynamic.tflite'\]"
+    with pytest.raises(ValueError, match=message):
+        classifiers.load_classifier(tmp_path)
+    # A preset may have such a file beside it.
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match="config.json must be JSON"):
+        classifiers.load_classifier(tmp_path)
