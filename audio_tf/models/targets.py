@@ -76,7 +76,7 @@ def check_targets(loss, targets, scores):
         )
 
 
-def check_clips(loss, inputs, targets, weights=None, least=1):
+def check_clips(loss, inputs, targets, weights=None, least=1, axes=AXES):
     """Checks what a loss is computed of, before any of it is trained on.
 
     Args:
@@ -85,17 +85,18 @@ def check_clips(loss, inputs, targets, weights=None, least=1):
         targets: as `check_numbers` and `check_one_label` take them.
         weights: as `check_weights` takes them.
         least: as `check_one_label` takes it.
+        axes: as `check_inputs` takes them.
 
     Raises:
         ValueError: as those functions do.
     """
-    check_inputs(inputs)
+    check_inputs(inputs, axes)
     check_numbers(loss, targets)
     check_one_label(loss, targets, least)
     check_weights(weights)
 
 
-def check_inputs(inputs):
+def check_inputs(inputs, axes=AXES):
     """Checks that samples, or features, are numbers where clips are real.
 
     One NaN makes the loss NaN, and by its gradient every weight. Padding may
@@ -104,6 +105,8 @@ def check_inputs(inputs):
     Args:
         inputs: as a model takes them; of anything else, such as names of
             files and what comes in batches, there is nothing to check.
+        axes: dict by name of what a model takes of tuples of names of axes,
+            of which the second are the places that an error counts.
 
     Raises:
         ValueError: if there is NaN or infinity; it names the clip.
@@ -111,11 +114,11 @@ def check_inputs(inputs):
     values, beside = inputs, {}
     if isinstance(inputs, dict):
         beside = inputs
-        values = next(filter(has_values, map(inputs.get, AXES)), None)
+        values = next(filter(has_values, map(inputs.get, axes)), None)
     if not has_values(values):
         return
     values = as_numbers(values)
-    names = {len(axes): name for name, axes in AXES.items()}
+    names = {len(each): name for name, each in axes.items()}
     if values is None or values.dtype.kind != "f" or values.ndim not in names:
         return
     wrong, first = 0, None
@@ -136,7 +139,7 @@ def check_inputs(inputs):
         name, (clip, place) = names[values.ndim], first
         value = values[first].ravel()
         value = value[~np.isfinite(value)][0]
-        unit = AXES[name][1].removesuffix("s")
+        unit = axes[name][1].removesuffix("s")
         raise ValueError(
             f"`{name}` must be finite numbers, or the loss and then all "
             "weights are NaN; a clip that is not must be mended or left out. "
@@ -322,7 +325,7 @@ def check_one_class(targets):
 
 
 @contextlib.contextmanager
-def checking_stream(given, loss, name="x", least=1, to_targets=None):
+def checking_stream(given, loss, name="x", least=1, to_targets=None, axes=AXES):
     """Checks clips and targets that come in batches, as each comes.
 
     It may be a `tf.data.Dataset`, a `keras.utils.PyDataset` or a generator.
@@ -337,6 +340,7 @@ def checking_stream(given, loss, name="x", least=1, to_targets=None):
         least: as `check_one_label` takes it.
         to_targets: function of an array of names of labels to their targets,
             or `None` where there are none to check.
+        axes: as `check_inputs` takes them.
 
     Raises:
         ValueError: as those functions do, at the end of the context.
@@ -350,7 +354,7 @@ def checking_stream(given, loss, name="x", least=1, to_targets=None):
         try:
             if to_targets is not None and is_text(targets):
                 targets = to_targets(targets)
-            check_clips(loss, inputs, targets, weights, least)
+            check_clips(loss, inputs, targets, weights, least, axes)
             if weighted:
                 check_one_class(targets)
         except ValueError as error:

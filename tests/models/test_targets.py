@@ -10,6 +10,7 @@ from audio_tf.models import (
     AudioClassifier,
     ClassifierTraining,
     Distiller,
+    GaussianAdaptiveDecoder,
     MaskedAcousticModel,
     targets,
 )
@@ -443,6 +444,48 @@ def test_features_that_are_no_numbers_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             given()
+    assert all(np.isfinite(each).all() for each in model.get_weights())
+
+
+def test_embeddings_that_are_no_numbers_are_refused():
+    model = GaussianAdaptiveDecoder(6, 8, num_classes=3, filters=5)
+    x = np.random.default_rng(5).normal(size=(3, 6, 8)).astype("float32")
+    y, nan = np.eye(3, dtype="float32"), broken(x, 1, 4, 7)
+    before = model.get_weights()
+    message = "`embeddings` must .*nan in layer 4 for clip 1, of 1 such"
+    for given in (
+        lambda: model.fit(nan, y),
+        lambda: model.fit({"embeddings": nan}, y),
+        lambda: model.fit(x, y, validation_data=(nan, y)),
+        lambda: model.evaluate(nan, y),
+        lambda: model.train_on_batch(nan, y),
+        lambda: model.test_on_batch(nan, y),
+    ):
+        with pytest.raises(ValueError, match=message):
+            given()
+    several, unknown = broken(y, 1, 2, value=1.0), broken(y, 1, 2)
+    for given, message in (
+        ((x, unknown), r"`y` must .*\[0.0, 1.0, nan\] for clip 1"),
+        ((x, several), "takes clips of one label each.*2 labels for clip 1"),
+        ((x, y, [1.0, 2.0, np.inf]), r"`sample_weight` must .*\[inf\] for cl"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.train_on_batch(*given)
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+    message = "nan in layer 4 for clip 1, of 1 such clips of a batch of the"
+    for batches in sources((x, y), (nan, y)):
+        with pytest.raises(ValueError, match=message):
+            model.fit(batches, verbose=0)
+    for batches in sources((x, y), (nan, y)):
+        with pytest.raises(ValueError, match=message):
+            model.fit(x, y, validation_data=batches, verbose=0)
+    with pytest.raises(ValueError, match="^`x` must have a clip at least"):
+        model.fit(x[:0], y[:0], verbose=0)
+    model.compile("sgd", "binary_crossentropy")
+    with pytest.raises(ValueError, match="^`class_weight` needs clips of"):
+        model.fit(x, several, class_weight={0: 2.0}, verbose=0)
+    model.fit(x, several, verbose=0)
     assert all(np.isfinite(each).all() for each in model.get_weights())
 
 
