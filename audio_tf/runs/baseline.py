@@ -236,18 +236,39 @@ def summary(reports):
 
     Args:
         reports: list of dicts of figures, one for each seed.
+
+    Returns:
+        Dict by figure of `mean`, `deviation` and `values`, one for each seed.
+        A figure that some seeds leave undefined has `None` for these, and for
+        mean and deviation; what all leave undefined is not there.
     """
     figures = {}
     for name in metrics.METRICS:
         values = [report[name] for report in reports]
-        if None in values:
+        if values.count(None) == len(values):
             continue
+        known = None not in values
         figures[name] = {
-            "mean": float(np.mean(values)),
-            "deviation": float(np.std(values)),
+            "mean": float(np.mean(values)) if known else None,
+            "deviation": float(np.std(values)) if known else None,
             "values": values,
         }
     return figures
+
+
+def describe(figure):
+    """Returns a figure of `summary` as text.
+
+    Args:
+        figure: dict of `mean`, `deviation` and `values`, or `None` where it
+            is undefined.
+    """
+    if figure is None:
+        return "n/a"
+    values = figure["values"]
+    if figure["mean"] is None:
+        return f"n/a, undefined by {values.count(None)} of {len(values)} seeds"
+    return results.format_mean(figure["mean"], figure["deviation"], len(values))
 
 
 def run(settings):
@@ -307,11 +328,7 @@ def run(settings):
             )
         result[name] = summary(reports)
         for figure in metrics.METRICS:
-            values, shown = result[name].get(figure), "n/a"
-            if values is not None:
-                shown = results.format_mean(
-                    values["mean"], values["deviation"], len(values["values"])
-                )
+            shown = describe(result[name].get(figure))
             print(f"{name:10} {figure:14} {shown}")
         print(*results.format_intervals(spread[name]), sep="\n")
     if settings.report is not None:

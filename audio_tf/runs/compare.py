@@ -279,7 +279,7 @@ def summed_up(settings, table, measured):
 
     Returns:
         List of dicts by `leaderboard.COLUMNS`, without the cells that a row
-        lacks.
+        lacks, and without rows that have no figure.
     """
     found = []
     for row in table:
@@ -292,6 +292,9 @@ def summed_up(settings, table, measured):
                 for seed in done
             ]
         )
+        # The files of all labels may have been bad.
+        if None in values:
+            continue
         mean, low, high = rows.interval(values)
         facts = measured.get(row, {})
         found.append(
@@ -352,19 +355,14 @@ def begin(settings):
     Raises:
         ValueError: if the folder has rows of another setting, which is
             named, or of the corpus as it was before files of it changed, or
-            the corpus has no clips in the split.
+            the corpus has no clips with labels in the split.
     """
     from audio_tf import attention
     from audio_tf.runs import provenance, train_data
 
     training = settings.training()
     corpora = training.load()
-    clips = {split: len(corpus) for split, corpus in corpora.items()}
-    if not clips.get(settings.score_split):
-        raise ValueError(
-            "--score-split must have clips. Received: "
-            f"{settings.score_split}, and clips {clips}"
-        )
+    rows.check_scored(corpora, settings.score_split)
     asked = {
         "training": training.those_given(training.given - {"cache_dir"}),
         "kwargs_by_attention": settings.kwargs_by_attention,

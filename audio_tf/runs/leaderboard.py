@@ -34,7 +34,7 @@ def figure_of(reports):
 
     Returns:
         Pair of `"accuracy"`, or `"mAP"` where that is undefined, and a list of
-        floats.
+        floats, or of `None` where no clip has a label.
     """
     name = "accuracy"
     if any(report[name] is None for report in reports):
@@ -49,11 +49,13 @@ def baseline_rows(report):
         report: dict that `audio-tf baseline` has written as JSON.
 
     Returns:
-        List of dicts by `COLUMNS`.
+        List of dicts by `COLUMNS`, empty where no clip has a label.
     """
     found = []
     for name, figures in report["figures"].items():
         figure = "accuracy" if "accuracy" in figures else "mAP"
+        if figure not in figures:
+            continue
         values = figures[figure]["values"]
         mean, low, high = rows.interval(values)
         found.append(

@@ -240,6 +240,29 @@ def alone(table):
     return run
 
 
+def check_scored(corpora, split):
+    """Checks that the split whose figures count has clips with labels.
+
+    Args:
+        corpora: dict of `Corpus` by split.
+        split: str, the value of `--score-split`.
+
+    Raises:
+        ValueError: if it has none; there would be no figure of any row.
+    """
+    clips = {name: len(corpus) for name, corpus in corpora.items()}
+    if not clips.get(split):
+        raise ValueError(
+            "--score-split must have clips. Received: "
+            f"{split}, and clips {clips}"
+        )
+    if not any(corpora[split].labels):
+        raise ValueError(
+            "--score-split must have clips with labels, or no figure is "
+            f"defined. Received: {split}, {clips[split]} clips without any"
+        )
+
+
 def runs_in(out):
     """Lists the folders of the trainings of a table that were begun.
 

@@ -39,16 +39,12 @@ def begin(settings):
 
     Raises:
         ValueError: if the folder has rows of another setting, or the corpus
-            has no clips in the split.
+            has no clips with labels in the split.
     """
     check_folder("out", settings.out, settings.data_dir)
-    clips = {split: len(found) for split, found in settings.load().items()}
-    if not clips.get(settings.score_split):
-        raise ValueError(
-            "--score-split must have clips. Received: "
-            f"{settings.score_split}, and clips {clips}"
-        )
-    validated = bool(clips.get("val"))
+    corpora = settings.load()
+    rows.check_scored(corpora, settings.score_split)
+    validated = bool(len(corpora.get("val", ())))
     asked = {name: settings.values(name, validated) for name in TABLE_1}
     for values in asked.values():
         values.pop("cache_dir", None)

@@ -8,9 +8,9 @@ import naive
 import numpy as np
 import pytest
 import soundfile
-from scipy import fft
+from scipy import fft, stats
 
-from audio_tf import data, layers
+from audio_tf import data, layers, metrics
 from audio_tf.audio import load_audio
 from audio_tf.corpora import Corpus
 from audio_tf.runs import baseline
@@ -223,6 +223,29 @@ def test_figures_that_clips_leave_undefined_are_told_so(
     )
     lines = capsys.readouterr().out.splitlines()
     assert "forest     mAP            n/a" in lines
+
+
+def test_what_some_seeds_leave_undefined_has_the_others_values():
+    """The separation of classes is infinite where all ranks are right."""
+    targets = np.array([[1, 0], [0, 1], [1, 0], [0, 1]])
+    wrong = np.where(targets == 1, 0.8, 0.2)
+    wrong[0] = [0.3, 0.1]
+    wrong[1] = [0.6, 0.4]
+    reports = [
+        metrics.evaluate(targets, scores, ["a", "b"])
+        for scores in (targets.astype("float64"), wrong)
+    ]
+    found = baseline.summary(reports)
+    # One of four pairs is ranked wrongly by the first class, none by the other.
+    d_prime = 2**0.5 * stats.norm.ppf(7 / 8)
+    assert found["d_prime"]["values"][0] is None
+    assert found["d_prime"]["values"][1] == pytest.approx(d_prime)
+    assert found["d_prime"]["mean"] is found["d_prime"]["deviation"] is None
+    assert found["roc_auc"]["mean"] == pytest.approx(15 / 16)
+    shown = baseline.describe(found["d_prime"])
+    assert shown == "n/a, undefined by 1 of 2 seeds"
+    assert baseline.describe(found["roc_auc"]) == "0.9375 +- 0.0625"
+    assert "d_prime" not in baseline.summary(reports[:1])
 
 
 def test_the_script_writes_figures_over_seeds(corpus, tmp_path, capsys):

@@ -232,6 +232,48 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
     assert (tmp_path / "leaderboard.png").is_file()
 
 
+def test_a_split_without_labels_is_refused_before_a_row_begins(
+    config, tmp_path
+):
+    listed = tmp_path / "corpus" / "list.csv"
+    text = listed.read_text()
+    for label in "ab":
+        text = text.replace(f",{label},test", ",,test")
+    listed.write_text(text)
+    settings = compare.CompareSettings(
+        train_config=config(), score_split="test", out=tmp_path / "out"
+    )
+    message = "--score-split must have clips with labels.*test, 6 clips with"
+    with pytest.raises(ValueError, match=message):
+        compare.begin(settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_without_a_figure_are_left_out(config, tmp_path):
+    """As where the files of all labels of the split are bad."""
+    settings = compare.CompareSettings(
+        train_config=config.path,
+        attentions=["full", "xbox"],
+        seeds=[0],
+        out=tmp_path,
+    )
+    table = compare.table_rows(settings)
+    for row, value in zip(table, (None, 0.5), strict=True):
+        folder = row.run_folder(0)
+        (folder / "preset").mkdir(parents=True)
+        (folder / "preset" / "provenance.json").write_text("{}")
+        report = {"accuracy": None, "mAP": value}
+        (folder / "val.json").write_text(json.dumps(report))
+    figures = {"forest": {}, "logistic": {"mAP": {"values": [0.25]}}}
+    report = {"figures": figures, "settings": {"seeds": [0]}}
+    compare.baseline_report(settings).write_text(json.dumps(report))
+    found = compare.summed_up(settings, table, {})
+    assert [(row["attention"], row["mean"]) for row in found] == [
+        ("xbox", 0.5),
+        ("baseline: logistic", 0.25),
+    ]
+
+
 def test_baselines_have_the_seeds_of_the_rows(config, tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
