@@ -12,7 +12,7 @@ import math
 import pathlib
 
 from audio_tf import files
-from audio_tf.runs import rows
+from audio_tf.runs import provenance, rows, train_data
 from audio_tf.runs.flags import check_folder
 from audio_tf.runs.sound_rows import QUESTIONS, TABLE_1
 
@@ -38,8 +38,9 @@ def begin(settings):
         Whether the corpus has a validation split.
 
     Raises:
-        ValueError: if the folder has rows of another setting, or the corpus
-            has no clips with labels in the split.
+        ValueError: if the folder has rows of another setting, or of the
+            corpus as it was before files of it changed, or the corpus has no
+            clips with labels in the split.
     """
     check_folder("out", settings.out, settings.data_dir)
     corpora = settings.load()
@@ -54,6 +55,13 @@ def begin(settings):
     # What a row failed by can be put right.
     out = pathlib.Path(settings.out)
     rows.begin(out, asked, unused=set(asked) - rows.begun(out))
+    # Or seeds that are finished would be averaged with others of another
+    # corpus.
+    for row in sorted(rows.begun(out)):
+        training = settings.training(row)
+        record = train_data.listed(training, corpora)[1]
+        for run in rows.runs_in(out / row):
+            provenance.check_corpus(run, record, later="test")
     return validated
 
 

@@ -14,7 +14,7 @@ if keras.backend.backend() != "tensorflow":
 from scripts import in_this_process
 
 from audio_tf import models
-from audio_tf.runs import sound_rows, sound_table
+from audio_tf.runs import provenance, sound_rows, sound_table, train_data
 
 
 def test_the_papers_table_is_whole():
@@ -141,6 +141,42 @@ def test_a_table_has_intervals_pairs_and_the_papers_values(tmp_path):
     write_run(tmp_path, "crnn", 0, {"mAP": 0.1, "accuracy": None}, corpus=5)
     with pytest.raises(ValueError, match="small.seed_0 is not that of .*crnn"):
         sound_table.write_table(asked)
+
+
+def test_seeds_are_of_the_corpus_as_it_is_now(tmp_path):
+    folder, out = tmp_path / "corpus", tmp_path / "out"
+    folder.mkdir()
+    lines = ["filename,labels,split"]
+    for number, split in enumerate(["train", "train", "val", "test"]):
+        (folder / f"{number}.wav").write_bytes(b"not decoded")
+        lines.append(f"{number}.wav,{'ab'[number % 2]},{split}")
+    listed = folder / "list.csv"
+    listed.write_text("\n".join(lines))
+
+    def begin(*seeds):
+        asked = settings(
+            dataset="csv",
+            data_dir=str(listed),
+            out=str(out),
+            seeds=list(seeds),
+            row_settings={"small": {"test": False}},
+            score_split="val",
+        )
+        sound_table.begin(asked)
+        return asked
+
+    asked = begin(0)
+    for row in ("small", "large"):
+        training = asked.training(row)
+        record = train_data.listed(training, training.load())[1]
+        assert ("test" in record["splits"]) == (row == "large")
+        folder = asked.folder(row, 0)
+        provenance.begin_run(folder, training, record)
+    begin(0, 1)
+    listed.write_text("\n".join(lines).replace("0.wav,a", "0.wav,b"))
+    message = "large.seed_0.corpus.json lists.*1 files .'0.wav'. labelled oth"
+    with pytest.raises(ValueError, match=message):
+        begin(0, 1)
 
 
 # Rows that are small, and trained on chunks of a tenth of a second.
