@@ -43,17 +43,24 @@ def run(arguments):
         if not (dataset and equals and data_dir):
             raise ValueError(f"Expected DATASET=DIR. Received: {given!r}")
         place, pairs = pathlib.Path(arguments.folder, dataset), []
-        for file in corpora.load_corpus(dataset, data_dir)["train"].files:
+        splits = corpora.load_corpus(dataset, data_dir)
+        held_out = {
+            pathlib.Path(file).resolve()
+            for split, corpus in splits.items()
+            if split != "train"
+            for file in corpus.files
+        }
+        for file in splits["train"].files:
             file = pathlib.Path(file).resolve()
             link = place / name_in(data_dir, file)
             pairs.append((link, file))
             names.setdefault(link, []).append(file)
             wanted.setdefault(place, set()).add(file)
-        found.append((data_dir, pairs, place))
-    for data_dir, _, place in found:
-        check_links(wanted[place], data_dir, place)
+        found.append((data_dir, pairs, place, held_out))
+    for data_dir, _, place, held_out in found:
+        check_links(wanted[place], held_out, data_dir, place)
     links = links_of(names)
-    for data_dir, pairs, place in found:
+    for data_dir, pairs, place, _ in found:
         place.mkdir(parents=True, exist_ok=True)
         missing = {}
         for pair in pairs:
@@ -79,13 +86,15 @@ def root_of(data_dir):
     return root.parent if root.is_file() else root
 
 
-def check_links(wanted, data_dir, place):
+def check_links(wanted, held_out, data_dir, place):
     """Raises a `ValueError` if a link leads to a clip of another split.
 
     Splits may have changed since the links were made.
 
     Args:
         wanted: set of the absolute paths of the clips that are to be linked.
+        held_out: set of those of the corpus' other splits, which may lie
+            elsewhere than its folder, as what a CSV lists or links lead to.
         data_dir: path of a corpus that they are of.
         place: `pathlib.Path` of the folder of links, which need not be there.
     """
@@ -95,7 +104,8 @@ def check_links(wanted, data_dir, place):
     others = sorted(
         name
         for name, target in targets.items()
-        if target.is_relative_to(root) and target not in wanted
+        if target not in wanted
+        and (target in held_out or target.is_relative_to(root))
     )
     if others:
         raise ValueError(

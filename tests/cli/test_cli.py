@@ -602,6 +602,27 @@ def test_gather_keeps_no_link_to_what_is_tested_on(tmp_path, clip, capsys):
     assert "1 of them, such as one0.wav" in printed
 
 
+def test_gather_keeps_no_link_to_what_is_tested_on_elsewhere(
+    tmp_path, clip, capsys
+):
+    """The clips of a CSV may lie beside its folder."""
+    listed = tmp_path / "lists" / "list.csv"
+    listed.parent.mkdir()
+    (tmp_path / "audio").mkdir()
+    for name in ("a", "b"):
+        file = tmp_path / "audio" / f"{name}.wav"
+        file.write_bytes(clip.read_bytes())
+    command = ["gather", tmp_path / "all", f"csv={listed}"]
+    for splits, status in (("train", "train"), 0), (("test", "train"), 2):
+        rows = [
+            f"../audio/{name}.wav,dog,{split}"
+            for name, split in zip("ab", splits, strict=True)
+        ]
+        listed.write_text("\n".join(["filename,labels,split", *rows]) + "\n")
+        assert cli.main(command) == status
+    assert "1 of them, such as .._audio_a.wav" in capsys.readouterr().err
+
+
 def test_gather_names_what_is_missing(tmp_path, clip, capsys):
     (tmp_path / "a.wav").write_bytes(clip.read_bytes())
     listed = tmp_path / "list.csv"
