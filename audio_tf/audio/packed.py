@@ -197,6 +197,12 @@ class Build:
                 )
             self.rows = {row["file"]: row for row in reader}
 
+    @property
+    def is_part(self):
+        """Whether it was built of a part of the release."""
+        # Older builds do not say why they are not complete.
+        return self.facts.get("part", not self.facts["complete"])
+
     def names(self):
         """Lists the names of the clips in the release."""
         return list(self.rows)

@@ -82,7 +82,8 @@ def load(
     ```
 
     The elements are the same whether the folder is the release itself or what
-    `audio-tf build` made of it. Clips are decoded once, into the cache.
+    `audio-tf build` made of it. Clips are decoded once, into the cache. Of a
+    build that is a part of the release, by `--partial`, there is a warning.
 
     Args:
         name_or_folder: path of a folder in the layout of its release, or of a
@@ -142,6 +143,7 @@ def load(
             options.setdefault(option, pathlib.Path(root) / name)
     splits = layouts.load(chosen.layouts, dataset, root, options)
     check_choice("split", split, splits)
+    tell_of_part(root)
     tell_of_left_out(root, splits, strict)
     corpus = splits[split]
     if not len(corpus):
@@ -246,6 +248,25 @@ def made_dir(dataset, seed, cache_dir):
         cache_dir: folder of the cache.
     """
     return pathlib.Path(cache_dir, f"{dataset}-{seed}")
+
+
+def tell_of_part(root):
+    """Warns if a corpus is read of a build of a part of its release.
+
+    That is no bad file, and no error where bad ones are: of the same part as
+    a folder nothing tells.
+
+    Args:
+        root: path of the folder that the reader of the layout was given.
+    """
+    build = packed.build_of(root)
+    if build is not None and build.is_part:
+        warnings.warn(
+            f"{build.folder}: the build is a part of the release and has "
+            f"{len(build.rows)} clips",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def tell_of_left_out(root, splits, strict):

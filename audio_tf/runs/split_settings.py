@@ -103,8 +103,7 @@ class AudioSettings(Settings):
         return {
             **{name: said[name] for name in ("dataset", "config", "version")},
             "complete": said["complete"],
-            # Older builds do not say why they are not complete.
-            "part": said.get("part", not said["complete"]),
+            "part": build.is_part,
             "left_out": len(said["left_out"]),
         }
 
