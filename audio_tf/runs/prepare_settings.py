@@ -6,6 +6,7 @@ import os
 
 from audio_tf import files, pipelines
 from audio_tf.models import preset_backbones
+from audio_tf.runs import train_data
 from audio_tf.runs.pretrain import PretrainSettings
 from audio_tf.runs.probe import ProbeSettings, load_features, load_splits
 from audio_tf.runs.settings import POSITIVE, Settings, flag, setting
@@ -100,6 +101,9 @@ class PrepareTrain(PrepareSettings, TrainSettings):
     def rate_hz(self):
         """Returns the rate of the audio that the command reads."""
         return preset_backbones.rate_hz(self.model, self.model_options())
+
+    def corpora(self):
+        return list(train_data.with_beside(self, self.load()).values())
 
 
 @dataclasses.dataclass

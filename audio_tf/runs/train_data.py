@@ -8,6 +8,24 @@ from audio_tf.runs import beside, hosts, noise, provenance, unlabelled
 from audio_tf.runs.settings import flag
 
 
+def with_beside(settings, corpora):
+    """Lists all that a training decodes: a corpus, and what is beside it.
+
+    Args:
+        settings: `TrainSettings`.
+        corpora: dict of `Corpus` by split.
+
+    Returns:
+        Dict of `Corpus` by split and by name of `beside.BESIDE`, as far as
+        such clips are asked for.
+    """
+    return {
+        **corpora,
+        **unlabelled.listed(settings, corpora["train"]),
+        **noise.listed(settings, corpora["train"]),
+    }
+
+
 def listed(settings, corpora):
     """Lists what is beside a corpus with its splits, and notes all files.
 
@@ -16,14 +34,10 @@ def listed(settings, corpora):
         corpora: dict of `Corpus` by split.
 
     Returns:
-        Pair of a dict of `Corpus` by split and by name of `beside.BESIDE`, as
-        far as such clips are asked for, and of the `corpus_record` of it.
+        Pair of the dict that `with_beside` returns, and of the
+        `corpus_record` of it.
     """
-    corpora = {
-        **corpora,
-        **unlabelled.listed(settings, corpora["train"]),
-        **noise.listed(settings, corpora["train"]),
-    }
+    corpora = with_beside(settings, corpora)
     return corpora, provenance.corpus_record(
         corpora, settings.file_root(), beside.roots(corpora)
     )

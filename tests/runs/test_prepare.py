@@ -111,6 +111,34 @@ def test_pretraining_finds_audio_and_features(
     assert not here
 
 
+def test_what_a_training_hears_beside_a_corpus_is_prepared(
+    corpus, here, tmp_path, capsys
+):
+    (corpus / "s1" / "bad.wav").unlink()
+    for name, number in ("street", 11), ("any", 12):
+        (tmp_path / name).mkdir()
+        audio = 0.1 * np.random.default_rng(number).standard_normal(3_000)
+        soundfile.write(tmp_path / name / f"{number}.wav", audio, RATE_HZ)
+    given = {"dataset": "folders", "data_dir": corpus, "seed": 1}
+    given |= {"model": "audio_transformer_mel_small"}
+    given |= {"model_kwargs": {"sample_rate_hz": RATE_HZ}}
+    given |= {"cache_dir": tmp_path / "cache"}
+    given |= {"noise": tmp_path / "street"}
+    run("train", *flags(given))
+    assert "9 of 9 clips of 8000 Hz in shards" in capsys.readouterr().out
+    # Unlabelled clips need teachers; which those are, nobody looks here.
+    settings = COMMANDS["train"](
+        **{**given, "noise": [str(tmp_path / "street")]},
+        teachers=["a_teacher"],
+        unlabelled=[str(tmp_path / "any")],
+    )
+    found = [str(file) for each in settings.corpora() for file in each.files]
+    assert len(found) == 10
+    assert {str(tmp_path / "street/11.wav"), str(tmp_path / "any/12.wav")} <= {
+        *found
+    }
+
+
 def test_a_limit_leaves_the_rest_to_the_training(
     corpus, here, tmp_path, capsys
 ):
