@@ -55,8 +55,13 @@ def mend(file):
     start = skip_tags(file)
     file.seek(start)
     content = file.read(FIRST_READ)
-    if tells_all(content, file.seek(0, 2) - start):
-        return None
+    told, size = told_size(content), file.seek(0, 2) - start
+    if told is not None and told <= size <= told + TAGS_SIZE:
+        file.seek(start + told)
+        behind = file.read()
+        # A short file that was joined is no tag.
+        if not behind or find_frame(behind, 0) is None:
+            return None
     file.seek(start)
     content = file.read()
     try:
@@ -100,18 +105,19 @@ def tag_size(head):
     return size + 10 * bool(head[5] & 0x10)
 
 
-def tells_all(content, size):
-    """Returns whether the header of a file is of all its bytes.
+def told_size(content):
+    """Returns how many bytes a file has by its header.
 
     Args:
         content: bytes, the beginning of the frames.
-        size: int, the bytes from there to the end of the file.
+
+    Returns:
+        Int, or `None` if it does not tell that and its frames.
     """
     place = header_of(content) if frame_size(content, 0) else None
     if place is None or content[place + 7] & 3 != 3:
-        return False
-    said = int.from_bytes(content[place + 12 : place + 16], "big")
-    return said <= size <= said + TAGS_SIZE
+        return None
+    return int.from_bytes(content[place + 12 : place + 16], "big")
 
 
 def frame_size(content, place):

@@ -69,6 +69,22 @@ def test_joined_files_are_read_to_the_end(rate_hz, frame, channels):
     np.testing.assert_allclose(second, told, atol=1e-6)
 
 
+@pytest.mark.parametrize("between", [b"", b"TAG" + bytes(125)])
+def test_a_short_file_that_was_joined_is_read(between):
+    """A file of fewer bytes than tags may have."""
+    content, short = encode(16_000, 1), encode(16_000, 1, seconds=0.2)
+    assert len(between + short) < mpeg.TAGS_SIZE
+    told, more = read(content), read(short)
+    found = read(content + between + short)
+    np.testing.assert_allclose(found[: len(told)], told, atol=1e-6)
+    frames = (len(read(sound_of(content))) + 529) // 576
+    second = found[(frames + 1) * 576 :]
+    np.testing.assert_allclose(second[: len(more)], more, atol=1e-6)
+    # Tags alone are looked through, and nothing is made of them.
+    for tags in b"TAG" + bytes(125), b"APETAGEX" + b"\xff\xfb\x90d" * 9:
+        assert mpeg.mend(io.BytesIO(content + tags)) is None
+
+
 def tag(size):
     return b"ID3\4\0\0" + bytes([0, 0, size >> 7, size & 127]) + bytes(size)
 
