@@ -39,8 +39,9 @@ def inspect(file):
     """Looks for faults that libsndfile passes over in some kinds of files.
 
     It reads as much of a cut WAV, AIFF or Ogg as is there, the beginning of
-    one so long that its sizes have begun again at 0, nothing of a WAV whose
-    writer left the size of the data at 0, and of an MP3 what `mpeg` tells.
+    one so long that its sizes have begun again at 0, the first of several
+    recordings that were joined as one Ogg, nothing of a WAV whose writer left
+    the size of the data at 0, and of an MP3 what `mpeg` tells.
 
     Args:
         file: the file, open for reading bytes.
@@ -50,10 +51,16 @@ def inspect(file):
         in its place, an `io.BytesIO`, or `None` for the file itself.
 
     Raises:
-        ContainerError: if it is longer than its header can say.
+        ContainerError: if it is longer than its header can say, or an Ogg of
+            several recordings.
     """
     magic = file.read(4)
     if magic == b"OggS":
+        if ogg_begins_again(file):
+            raise ContainerError(
+                "several recordings joined as one Ogg, of which the first "
+                "alone would be read; make them one, as `ffmpeg -i` does"
+            )
         return ogg_has_its_end(file), None
     if mpeg.begins(magic):
         content = mpeg.mend(file)
@@ -76,6 +83,25 @@ def inspect(file):
         content[start - 4 : start] = b"\xff" * 4
         return True, io.BytesIO(content)
     return promised <= there or promised in STREAMING_SIZES, None
+
+
+def ogg_begins_again(file):
+    """Returns whether an open Ogg file has a stream behind the end of another.
+
+    Of streams side by side, as of sound and pictures, the first pages of all
+    come before any other page (RFC 3533, section 4).
+    """
+    place, begun = 0, False
+    while True:
+        file.seek(place)
+        page = file.read(27)
+        if len(page) < 27 or not page.startswith(b"OggS"):
+            return False
+        is_first = bool(page[5] & 2)
+        if is_first and begun:
+            return True
+        begun = begun or not is_first
+        place += 27 + page[26] + sum(file.read(page[26]))
 
 
 def ogg_has_its_end(file):

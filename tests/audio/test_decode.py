@@ -1,5 +1,6 @@
 """Files that must be refused, files that must be read, and the resampler."""
 
+import io
 import math
 import os
 import struct
@@ -207,6 +208,25 @@ def test_ogg_cut_in_its_last_page(tmp_path, kept):
 def test_ogg_cut_in_its_first_page(tmp_path, kept):
     path = cut(write(tmp_path / "a.ogg", rate_hz=44_100), kept)
     assert_refused(path, "cut off|not readable as audio")
+
+
+@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
+def test_an_ogg_of_several_recordings_is_refused(tmp_path, subtype):
+    """As of a radio; libsndfile reads the first, and says nothing."""
+    whole = [
+        write(tmp_path / f"{n}.ogg", noise(9_001), 16_000, subtype=subtype)
+        for n in "ab"
+    ]
+    for path in whole:
+        assert len(decode.read_audio(path)[0]) == 9_001
+    joined = tmp_path / "joined.ogg"
+    joined.write_bytes(b"".join(path.read_bytes() for path in whole))
+    assert_refused(joined, "several recordings joined as one Ogg")
+    # The first pages of streams side by side, of which one is read or none.
+    (first, second) = (path.read_bytes() for path in whole)
+    size = first.index(b"OggS", 4)
+    side_by_side = first[:size] + second[:size] + first[size:]
+    assert not containers.ogg_begins_again(io.BytesIO(side_by_side))
 
 
 # No page begins in the last 128 KiB.
