@@ -7,6 +7,7 @@ import pathlib
 
 import numpy as np
 
+from audio_tf import files
 from audio_tf.corpora.csv_file import read_csv
 from audio_tf.corpora.sound_events import (
     EVENTS,
@@ -171,9 +172,9 @@ def _write_once(path, content):
                 f"directory. Received: path={str(path)!r}"
             )
         return
-    partial_path = path.with_name(path.name + ".partial")
-    partial_path.write_bytes(content)
-    partial_path.replace(path)
+    # Another process may make the same corpus at the same time.
+    with files.whole_file(path, shared=True) as new:
+        new.write_bytes(content)
 
 
 def _check_plan(splits, num_clips, seed):

@@ -1,6 +1,7 @@
 import csv
 import itertools
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -309,6 +310,23 @@ def test_interrupted_write_is_completed(corpus, tmp_path, monkeypatch):
     assert len(contents(tmp_path)) == 7
     synthetic.write_synthetic_corpus(tmp_path, **SMALL)
     assert contents(tmp_path) == contents(corpus)
+
+
+def test_another_process_may_make_it_at_the_same_time(
+    corpus, tmp_path, monkeypatch
+):
+    """It is whole before the first has given its file a name."""
+    write, others = pathlib.Path.write_bytes, []
+
+    def write_and_wait(path, content):
+        write(path, content)
+        if not others:
+            others.append(path)
+            synthetic.write_synthetic_corpus(tmp_path, **SMALL)
+
+    monkeypatch.setattr(pathlib.Path, "write_bytes", write_and_wait)
+    synthetic.write_synthetic_corpus(tmp_path, **SMALL)
+    assert others and contents(tmp_path) == contents(corpus)
 
 
 def test_record_holds_the_arguments(corpus):
