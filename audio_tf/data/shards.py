@@ -319,7 +319,8 @@ def digest_of(source):
 def write(folder, name, records, failures):
     """Writes a shard and what is in it, whole or not at all.
 
-    Whoever writes it twice, with the same content, writes the same files.
+    Whoever writes it twice, with the same content, writes the same files. Two
+    processes may do so at once: the note is of what is there.
 
     Args:
         folder: `pathlib.Path` of the set.
@@ -354,6 +355,11 @@ def write(folder, name, records, failures):
         note = Note(file, place, rows, failures)
         partial.write_text(json.dumps(dataclasses.asdict(note)), "utf-8")
         os.replace(partial, folder / f"{name}.json")
+    except FileNotFoundError:
+        # Another process has filled the set, and removed what was not whole.
+        note = read_note(folder / f"{name}.json")
+        if note is None:
+            raise
     except BaseException:
         partial.unlink(missing_ok=True)
         raise

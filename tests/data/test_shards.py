@@ -164,6 +164,26 @@ def test_a_fill_that_was_killed_goes_on(tmp_path, monkeypatch):
     assert len(prepare(more, broken).in_shards) == 8
 
 
+def test_two_processes_may_fill_one_set_at_once(tmp_path, monkeypatch):
+    """The second has ended, and cleared up, before the first has."""
+    corpus, audio = make_corpus(tmp_path / "corpus")
+    fill(tmp_path / "alone", corpus)
+    decode, others = preparing.decode_files, []
+
+    def decode_and_wait(*args):
+        yield from decode(*args)
+        if not others:
+            others.append(args)
+            fill(tmp_path / "cache", corpus)
+
+    monkeypatch.setattr(preparing, "decode_files", decode_and_wait)
+    planned, failures = fill(tmp_path / "cache", corpus)
+    assert others and planned and not failures
+    assert content(tmp_path / "cache") == content(tmp_path / "alone")
+    found = prepare(corpus, tmp_path / "cache")
+    assert len(found.in_shards) == len(audio)
+
+
 def test_an_unfinished_set_of_another_corpus_is_not_made_anew(tmp_path):
     """A limit left some out, and the corpus has one clip more, or one less."""
     corpus, audio = make_corpus(tmp_path / "corpus")
