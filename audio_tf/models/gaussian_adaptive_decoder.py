@@ -12,19 +12,12 @@ from keras import ops
 
 from audio_tf import attention, compat, optimizers
 from audio_tf.models.backbone import freeze_layers
-from audio_tf.models.given_clips import bound
-from audio_tf.models.targets import (
-    check_clips,
-    check_one_class,
-    checking_stream,
-)
+from audio_tf.models.checked_calls import CheckedCalls
 from audio_tf.ops import checks
 
 # Layers of a head in the paper's experiments with speech: 8 heads of 24.
 # Over two layers the Gaussian is one number, whatever the two are.
 LEAST_LAYERS = 3
-# What the decoder takes, as errors name it.
-AXES = {"embeddings": ("batch", "layers", "dim")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,7 +189,7 @@ def grid_of(dim, height=None):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class GaussianAdaptiveDecoder(
-    compat.KeptVariables, compat.QuietQuantization, keras.Model
+    CheckedCalls, compat.KeptVariables, compat.QuietQuantization, keras.Model
 ):
     """Scores classes from the embeddings that the layers of an encoder give.
 
@@ -260,6 +253,8 @@ class GaussianAdaptiveDecoder(
         ValueError: if an argument is out of range, heads do not divide what
             they cut, or the grid does not hold the features.
     """
+
+    axes_of_inputs = {"embeddings": ("batch", "layers", "dim")}
 
     def __init__(
         self,
@@ -361,83 +356,6 @@ class GaussianAdaptiveDecoder(
                 make_loss(),
                 metrics=["accuracy"],
             )
-
-    def fit(self, *args, **kwargs):
-        """Trains the decoder as `keras.Model.fit` does.
-
-        Args:
-            *args: as `keras.Model.fit` takes them.
-            **kwargs: as well.
-
-        Returns:
-            The `keras.callbacks.History`.
-
-        Raises:
-            ValueError: if there is NaN or infinity among embeddings, targets
-                or weights; if clips have several labels or none, and the loss
-                is a categorical cross entropy or there is a `class_weight`;
-                or if there are no clips.
-        """
-        given = self.checked(keras.Model.fit, args, kwargs)
-        with (
-            self.checking_stream(given),
-            self.checking_stream(given, "validation_data"),
-        ):
-            return compat.with_clips(super().fit, **given)
-
-    def evaluate(self, *args, **kwargs):
-        """Evaluates the decoder as `keras.Model.evaluate` does.
-
-        Raises:
-            ValueError: as `fit`.
-        """
-        given = bound(keras.Model.evaluate, args, kwargs)
-        # What `fit` evaluates has been looked at, and has begun to be read.
-        if given.get("_use_cached_eval_dataset"):
-            return super().evaluate(**given)
-        given = self.checked(keras.Model.evaluate, args, kwargs)
-        with self.checking_stream(given):
-            return super().evaluate(**given)
-
-    def train_on_batch(self, *args, **kwargs):
-        """Trains on a batch as `keras.Model.train_on_batch` does."""
-        given = self.checked(keras.Model.train_on_batch, args, kwargs)
-        return super().train_on_batch(**given)
-
-    def test_on_batch(self, *args, **kwargs):
-        """Evaluates a batch as `keras.Model.test_on_batch` does."""
-        given = self.checked(keras.Model.test_on_batch, args, kwargs)
-        return super().test_on_batch(**given)
-
-    def checked(self, method, args, kwargs):
-        """Returns the arguments of a call, of which none is refused.
-
-        Args:
-            method: the method of `keras.Model` that is called.
-            args: tuple of the arguments by position, without the object.
-            kwargs: dict of those by name.
-
-        Raises:
-            ValueError: as `fit`.
-        """
-        given = bound(method, args, kwargs)
-        names = ("x", "y", "sample_weight")
-        clips = tuple(given.get(name) for name in names)
-        for data in (clips, given.get("validation_data")):
-            x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
-            check_clips(self.loss, x, y, weights, axes=AXES)
-        if given.get("class_weight") is not None:
-            check_one_class(given.get("y"))
-        return given
-
-    def checking_stream(self, given, name="x"):
-        """Has batches checked, as long as a context lasts.
-
-        Args:
-            given: dict of arguments; changed.
-            name: str, the argument that may come in batches.
-        """
-        return checking_stream(given, self.loss, name, axes=AXES)
 
     @property
     def weights_features(self):

@@ -7,9 +7,9 @@ from audio_tf import compat
 from audio_tf.layers import activations
 from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
 from audio_tf.models.backbone import freeze_layers
+from audio_tf.models.checked_calls import CheckedCalls
 from audio_tf.models.given_clips import bound
 from audio_tf.models.inputs import InputDoor, check_features, complete
-from audio_tf.models.targets import check_clips, checking_stream
 from audio_tf.ops import checks
 
 
@@ -63,7 +63,11 @@ class ReplicaShare(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class MaskedAcousticModel(
-    InputDoor, compat.KeptVariables, compat.QuietQuantization, keras.Model
+    CheckedCalls,
+    InputDoor,
+    compat.KeptVariables,
+    compat.QuietQuantization,
+    keras.Model,
 ):
     """A model that pre-trains an Audio ALBERT to fill in hidden frames.
 
@@ -197,48 +201,14 @@ class MaskedAcousticModel(
         if compile:
             self.compile(keras.optimizers.Adam(5e-5, global_clipnorm=10.0))
 
-    def fit(self, *args, **kwargs):
-        """Trains the model as `keras.Model.fit` does.
-
-        Args:
-            *args: as `keras.Model.fit` takes them, without `class_weight`.
-            **kwargs: as well.
-
-        Returns:
-            The `keras.callbacks.History`.
-
-        Raises:
-            ValueError: if there is a `class_weight`, or NaN or infinity among
-                features or weights.
-        """
-        given = self.checked(keras.Model.fit, args, kwargs)
-        with (
-            checking_stream(given, self.loss),
-            checking_stream(given, self.loss, "validation_data"),
-        ):
-            return compat.with_clips(super().fit, **given)
-
-    def train_on_batch(self, *args, **kwargs):
-        """Trains on a batch as `keras.Model.train_on_batch` does."""
-        given = self.checked(keras.Model.train_on_batch, args, kwargs)
-        return super().train_on_batch(**given)
-
     def checked(self, method, args, kwargs):
         """Returns the arguments of a call, of which none is refused.
 
-        Args:
-            method: the method of `keras.Model` that is called.
-            args: tuple of the arguments by position, without the object.
-            kwargs: dict of those by name.
+        Raises:
+            ValueError: as in `CheckedCalls`, or if there is a `class_weight`.
         """
-        given = bound(method, args, kwargs)
-        refuse_class_weight(given)
-        names = ("x", "y", "sample_weight")
-        clips = tuple(given.get(name) for name in names)
-        for data in (clips, given.get("validation_data")):
-            data = keras.utils.unpack_x_y_sample_weight(data)
-            check_clips(self.loss, *data)
-        return given
+        refuse_class_weight(bound(method, args, kwargs))
+        return super().checked(method, args, kwargs)
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True

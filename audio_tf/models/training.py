@@ -7,16 +7,14 @@ from keras import ops
 from audio_tf import compat
 from audio_tf.layers.mixing import mix_targets, mix_weights
 from audio_tf.models.batch_sources import checked_batches
-from audio_tf.models.given_clips import bound
+from audio_tf.models.checked_calls import CheckedCalls
 from audio_tf.models.named_files import file_names, is_text, label_rows
-from audio_tf.models.targets import (
-    check_clips,
-    check_targets,
-    checking_stream,
-)
+from audio_tf.models.targets import check_targets
 
 
-class ClassifierTraining(compat.KeptVariables, compat.TracedAnew, keras.Model):
+class ClassifierTraining(
+    CheckedCalls, compat.KeptVariables, compat.TracedAnew, keras.Model
+):
     """A model that trains a classifier on mixes of clips.
 
     ```python
@@ -137,92 +135,30 @@ class ClassifierTraining(compat.KeptVariables, compat.TracedAnew, keras.Model):
             )
         return {"waveform": waveform, "lengths": lengths}, pairs
 
-    # How many labels a clip has at least, where its targets are shares.
-    least_labels = 1
-
-    def fit(self, *args, **kwargs):
-        """Trains the classifier as `keras.Model.fit` does.
-
-        Args:
-            *args: as `keras.Model.fit` takes them; `class_weight` as
-                `AudioClassifier.fit` takes it.
-            **kwargs: as well.
-
-        Returns:
-            The `keras.callbacks.History`.
-
-        Raises:
-            ValueError: as `AudioClassifier.fit` of waveforms, or if there are
-                names of files or of labels.
-        """
-        given = self.checked(keras.Model.fit, args, kwargs)
-        with (
-            self.checking_stream(given),
-            self.checking_stream(given, "validation_data"),
-        ):
-            return compat.with_clips(super().fit, **given)
-
-    def evaluate(self, *args, **kwargs):
-        """Evaluates the classifier as `keras.Model.evaluate` does.
-
-        Raises:
-            ValueError: as `fit`.
-        """
-        given = bound(keras.Model.evaluate, args, kwargs)
-        # What `fit` evaluates has been looked at, and has begun to be read.
-        if given.get("_use_cached_eval_dataset"):
-            return super().evaluate(**given)
-        given = self.checked(keras.Model.evaluate, args, kwargs)
-        with self.checking_stream(given):
-            return super().evaluate(**given)
-
-    def train_on_batch(self, *args, **kwargs):
-        """Trains on a batch as `keras.Model.train_on_batch` does."""
-        given = self.checked(keras.Model.train_on_batch, args, kwargs)
-        return super().train_on_batch(**given)
-
-    def test_on_batch(self, *args, **kwargs):
-        """Evaluates a batch as `keras.Model.test_on_batch` does."""
-        given = self.checked(keras.Model.test_on_batch, args, kwargs)
-        return super().test_on_batch(**given)
-
     def checked(self, method, args, kwargs):
         """Returns the arguments of a call, its weights of classes by number.
 
-        Args:
-            method: the method of `keras.Model` that is called.
-            args: tuple of the arguments by position, without the object.
-            kwargs: dict of those by name.
+        Those are taken as `AudioClassifier.fit` takes them.
 
         Raises:
-            ValueError: if there are names of files or of labels, or something
-                that the loss cannot be computed of.
+            ValueError: as in `CheckedCalls`, or if there are names of files
+                or of labels.
         """
-        given = bound(method, args, kwargs)
-        names = ("x", "y", "sample_weight")
-        clips = tuple(given.get(name) for name in names)
-        for data in (clips, given.get("validation_data")):
-            x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
-            if compat.is_tf_dataset(x):
-                spec = keras.utils.unpack_x_y_sample_weight(x.element_spec)
-                self.refuse_names(is_text(spec[0]), is_text(spec[1]))
-            else:
-                self.refuse_batch((x, y))
-                check_clips(self.loss, x, y, weights, self.least_labels)
+        given = super().checked(method, args, kwargs)
         for name in ("x", "validation_data"):
             if name in given:
                 given[name] = checked_batches(given[name], self.refuse_batch)
         self.classifier.replace_class_weight(given, given.get("y"))
         return given
 
-    def checking_stream(self, given, name="x"):
-        """Has batches checked, as long as a context lasts.
-
-        Args:
-            given: dict of arguments; changed.
-            name: str, the argument that may come in batches.
-        """
-        return checking_stream(given, self.loss, name, self.least_labels)
+    def check_batch(self, batch):
+        x, y, _ = keras.utils.unpack_x_y_sample_weight(batch)
+        if compat.is_tf_dataset(x):
+            x, y, _ = keras.utils.unpack_x_y_sample_weight(x.element_spec)
+            self.refuse_names(is_text(x), is_text(y))
+        else:
+            self.refuse_batch(batch)
+            super().check_batch(batch)
 
     def refuse_batch(self, batch):
         """Raises a `ValueError` for names of files or of labels in a batch.
