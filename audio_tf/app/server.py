@@ -23,6 +23,7 @@ NAMES = (HOST, "localhost")
 MAX_BODY = answering.MAX_BYTES + 2**16
 SWEEP_S = 20.0
 FORM = "`file` must be the one file of a form, as by curl -F 'file=@dog.wav'"
+IN_ADDRESS = ("model", "top")  # Behind the question mark.
 STORED = "/gradio_api/file="  # Where Gradio gives files back.
 # The browser refuses what is from elsewhere, whatever a page may ask for.
 POLICY = "; ".join(
@@ -174,7 +175,7 @@ def read_query(pairs):
         ValueError: if a name is there twice, or `top` is no integer.
     """
     query = dict(pairs)
-    reject_unknown("The address", query, ("model", "top"))
+    reject_unknown("The address", query, IN_ADDRESS)
     for name in query:
         values = [value for each, value in pairs if each == name]
         if len(values) > 1:
@@ -192,6 +193,28 @@ def read_query(pairs):
                 f"Received: top={printable(query['top'], 200)}"
             ) from None
     return query
+
+
+def file_of(pairs):
+    """Returns the file of a form, which has nothing else.
+
+    Args:
+        pairs: list of pairs of a name and of a file, or of a text.
+
+    Raises:
+        ValueError: if there is no file of that name, or more. What the
+            address says would count for nothing as a field of the form.
+    """
+    names = [name for name, _ in pairs]
+    if names == ["file"] and not isinstance(pairs[0][1], str):
+        return pairs[0][1]
+    fields = ", ".join(printable(name, 200) for name in names)
+    hint = "".join(
+        f"; `{name}` stands in the address, behind its ?"
+        for name in IN_ADDRESS
+        if name in names
+    )
+    raise ValueError(f"{FORM}{hint}. Received: the fields {fields or 'none'}")
 
 
 def application(models, address, uploads):
@@ -234,13 +257,12 @@ def application(models, address, uploads):
     async def classify(request: fastapi.Request):
         try:
             async with request.form(max_files=1, max_fields=1) as form:
-                file = form.get("file")
-                if isinstance(file, str) or file is None:
-                    fields = ", ".join(printable(name, 200) for name in form)
-                    return refuse_form(f"the fields {fields or 'none'}")
+                file = file_of(form.multi_items())
                 name, content = file.filename, await file.read()
         except starlette.exceptions.HTTPException as error:
-            return refuse_form(error.detail)
+            return as_text(400, error=f"{FORM}. Received: {error.detail}")
+        except ValueError as error:
+            return as_text(400, error=str(error))
         return await fastapi.concurrency.run_in_threadpool(
             answer_request,
             models,
@@ -248,9 +270,6 @@ def application(models, address, uploads):
             name,
             content,
         )
-
-    def refuse_form(received):
-        return as_text(400, error=f"{FORM}. Received: {received}")
 
     def as_text(status, **found):
         content = json.dumps(found, allow_nan=False) + "\n"

@@ -385,10 +385,12 @@ def test_the_route_for_commands_names_what_is_wrong(served):
     assert status == 422
     assert json.loads(text) == {"file": "empty.wav", "error": "empty file"}
     plain = {"content-type": "application/x-www-form-urlencoded"}
+    field = b'--x\r\ncontent-disposition: form-data; name="top"\r\n\r\n1\r\n'
     for sent in (
         (headers, b"--x--\r\n"),
         (headers, body.replace(b'name="file"', b'name="fil"')),
         (headers, body.replace(b"--x--", b"") + body),
+        (headers, field + body),
         (plain, b"a=1&b=2"),
         ({"content-type": "multipart/form-data"}, body),
     ):

@@ -28,3 +28,23 @@ def test_a_top_that_is_no_number_is_named(top):
 def test_an_argument_that_is_not_known_is_named():
     with pytest.raises(TypeError, match="did you mean 'top'"):
         server.read_query([("topp", "2")])
+
+
+def test_a_form_has_one_file_and_nothing_that_would_be_ignored():
+    """`curl -F file=@a.wav -F model=b` had the answer of the first model."""
+    sound = object()
+    assert server.file_of([("file", sound)]) is sound
+    for pairs, received in (
+        ([], "the fields none"),
+        ([("file", "dog.wav")], "the fields file"),
+        ([("fil", sound)], "the fields fil"),
+        ([("file", sound), ("file", "x")], "the fields file, file"),
+        ([("file", sound), ("x\n", "1")], r"the fields file, x\\n"),
+        ([("top", "1"), ("file", sound)], "the fields top, file"),
+        ([("file", sound), ("model", "b")], "the fields file, model"),
+    ):
+        with pytest.raises(ValueError, match=f"one file.*: {received}$") as e:
+            server.file_of(pairs)
+        for name in ("top", "model"):
+            told = f"`{name}` stands in the address" in str(e.value)
+            assert told == (name in received)
