@@ -80,11 +80,12 @@ class Guard:
         if reason is not None:
             await refuse(send, status, reason)
             return
-        taken = 0
+        taken, gone = 0, False
 
         async def receive_some():
-            nonlocal taken
+            nonlocal taken, gone
             message = await receive()
+            gone = message["type"] == "http.disconnect"
             taken += len(message.get("body", b""))
             if taken > MAX_BODY:
                 raise TooLarge
@@ -104,6 +105,11 @@ class Guard:
             await self.app(scope, receive_some, send_guarded)
         except TooLarge:
             await refuse(send, 413, answering.too_large(taken))
+        except Exception:
+            # Who left in the middle of an upload has no use for an answer,
+            # nor the terminal for where in Starlette that was found out.
+            if not gone:
+                raise
 
     def refusal(self, method, path, headers):
         """Returns why a request is refused, and the status of HTTP."""

@@ -1,8 +1,11 @@
-"""What an address of the page's route for commands may say."""
+"""What the page's route for commands takes, and what its guard keeps off."""
+
+import asyncio
 
 import pytest
 
 from audio_tf.app import server
+from audio_tf.app.uploads import Uploads
 
 
 def test_an_address_gives_model_and_top():
@@ -48,3 +51,30 @@ def test_a_form_has_one_file_and_nothing_that_would_be_ignored():
         for name in ("top", "model"):
             told = f"`{name}` stands in the address" in str(e.value)
             assert told == (name in received)
+
+
+@pytest.mark.parametrize("kind", ["http.disconnect", "http.request"])
+def test_who_leaves_in_the_middle_of_an_upload_leaves_no_traceback(
+    kind, tmp_path
+):
+    """Other errors are shown: nobody would look for them."""
+
+    async def receive():
+        return {"type": kind}
+
+    async def application(scope, receive, send):
+        raise OSError((await receive())["type"])
+
+    guard = server.Guard(application, Uploads(tmp_path))
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/classify",
+        "headers": [(b"host", b"localhost:7860")],
+    }
+    answered = guard(scope, receive, None)
+    if kind == "http.disconnect":
+        asyncio.run(answered)
+    else:
+        with pytest.raises(OSError, match=kind):
+            asyncio.run(answered)
