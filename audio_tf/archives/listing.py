@@ -11,6 +11,7 @@ from audio_tf.audio import packed
 from audio_tf.audio.audio_files import AUDIO_SUFFIXES, list_files
 from audio_tf.corpora.lists import check_not_utf16, check_utf8
 from audio_tf.ops.checks import closest
+from audio_tf.terminal import printable
 
 MANIFESTS = (".csv", ".parquet")
 
@@ -117,7 +118,8 @@ def manifest(path, column):
 
     Raises:
         FileNotFoundError: if it is not there, or names no file.
-        ValueError: if it has no such column, or a row has no name.
+        ValueError: if it has no such column, or a row has no name, or one
+            that no file can have.
     """
     names = read_parquet if path.lower().endswith(".parquet") else read_csv
     folder = path.rpartition("/")[0]
@@ -125,6 +127,12 @@ def manifest(path, column):
     for number, name in names(path, column):
         if not name or not name.strip():
             raise ValueError(f"{path}, row {number}: no name of a file")
+        if "\0" in name:
+            # As where a disk that was full has left zeros.
+            raise ValueError(
+                f"{path}, row {number}: a name of a file with a zero byte. "
+                f"Received: {printable(name, 200)}"
+            )
         none = False
         if places.is_remote(name):
             # To ask for each of ten million would take days.

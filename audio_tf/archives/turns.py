@@ -101,6 +101,10 @@ class Turns:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return None
+            except OSError:
+                # Files without locks: another may list it, too, and comes to
+                # the same.
+                pass
             there = places.names_in(places.join(self.out, lists.LISTS))
             if f"{part.name}.parquet" in there:
                 return lists.read_list(self.out, part.name)

@@ -66,6 +66,9 @@ def test_a_manifest(sounds):
     path.write_text("file\na.wav\n \n")
     with pytest.raises(ValueError, match="row 3: no name of a file"):
         names([path], sounds)
+    path.write_bytes(b"file\na.wav\n" + bytes(7) + b"\n")
+    with pytest.raises(ValueError, match="list.csv, row 3: .* a zero byte"):
+        names([path], sounds)
     path.write_text("file\n")
     with pytest.raises(FileNotFoundError, match="no rows"):
         names([path], sounds)

@@ -1,5 +1,6 @@
 """Workers of one machine take shards in turn; no Beam is needed."""
 
+import errno
 import os
 import pathlib
 import types
@@ -8,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="ARCHIVES ARE NOT TESTED")
 
-from audio_tf.archives import lists, turns
+from audio_tf.archives import lists, scoring, turns
 from audio_tf.archives.lists import Listing, Part, Shard
 from audio_tf.archives.planning import Todo
 
@@ -85,6 +86,24 @@ def listing(monkeypatch, tmp_path):
     monkeypatch.setattr(lists, "list_archive", list_archive)
     monkeypatch.setattr(lists, "read_list", read_list)
     return begun
+
+
+def test_a_folder_without_locks_is_scored_into(
+    workers, listing, counted, tmp_path, monkeypatch
+):
+    """As one that is mounted over a network may be."""
+
+    def refuse(file, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    for module in (turns, scoring):
+        fcntl = types.SimpleNamespace(flock=refuse, LOCK_EX=0, LOCK_NB=0)
+        monkeypatch.setattr(module, "fcntl", fcntl)
+    with scoring.locked(str(tmp_path / "scores")):
+        assert (tmp_path / "scores").is_dir()
+    one, other = workers(Todo([], [Part("0000", "a.tar")], set()))
+    assert [next(one), next(other)] == ["0000-00000", "0000-00001"]
+    assert [*one, *other] == [] and counted == ["archives"]
 
 
 def test_an_archive_is_listed_once(workers, listing, counted):
