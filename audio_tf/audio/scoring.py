@@ -223,6 +223,20 @@ def longest_clip(classifier):
     return classifier.max_samples if classifier.chunk_s is None else None
 
 
+def timed_samples(classifier):
+    """Returns the samples of a clip that a model is timed on.
+
+    It is a chunk; of a model that takes clips whole it is a second, or the
+    longest clip if that is shorter.
+
+    Args:
+        classifier: `ClipClassifier`.
+    """
+    size = round((classifier.chunk_s or 1.0) * classifier.sample_rate_hz)
+    longest = longest_clip(classifier)
+    return max(1, size if longest is None else min(size, longest))
+
+
 def too_long(longest, sample_rate_hz):
     """Returns why a clip of more samples than `longest` cannot be used."""
     return (

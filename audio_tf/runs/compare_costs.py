@@ -22,6 +22,7 @@ def measure_costs(file, asked):
     import numpy as np
 
     from audio_tf import attention, models  # noqa: F401
+    from audio_tf.audio.scoring import timed_samples
 
     rng, paths = np.random.default_rng(0), {"model": asked["model"]}
     if asked["full"] != asked["model"]:
@@ -31,7 +32,8 @@ def measure_costs(file, asked):
     before = peak_bytes()
     loaded = {"model": keras.saving.load_model(paths["model"])}
     model = loaded["model"]
-    waveform = 0.1 * rng.standard_normal((asked["batch_size"], samples(model)))
+    shape = asked["batch_size"], timed_samples(model)
+    waveform = 0.1 * rng.standard_normal(shape)
     targets = np.eye(model.num_classes)[
         rng.integers(0, model.num_classes, len(waveform))
     ]
@@ -70,11 +72,6 @@ def measure_costs(file, asked):
         base = seconds.get("full", seconds["model"])
         found[f"{name}_ratio"] = seconds["model"] / base
     files.write_json(file, {"asked": asked, **found})
-
-
-def samples(model):
-    """Returns the samples of a chunk of a model, of 1 s for whole clips."""
-    return round((model.chunk_s or 1.0) * model.sample_rate_hz)
 
 
 def peak_bytes():

@@ -33,6 +33,7 @@ import keras
 import numpy as np
 
 from audio_tf import files, models, released
+from audio_tf.audio import scoring
 from audio_tf.corpora.corpus import SPLITS
 from audio_tf.export import formats, verify
 from audio_tf.export.classifiers import read_provenance
@@ -200,7 +201,7 @@ def without_folders(value):
     return value
 
 
-def latencies(model, seconds):
+def latencies(model):
     """Measures the time of one clip alone, in TensorFlow and as a file.
 
     Each format of a file is measured that is installed and that the model
@@ -208,12 +209,12 @@ def latencies(model, seconds):
 
     Args:
         model: an `AudioClassifier`.
-        seconds: float, the length of the clip.
 
     Returns:
-        List of pairs of a name and the median of `CALLS` calls in ms.
+        Pair of the seconds of the clip and of a list of pairs of a name and
+        the median of `CALLS` calls in ms.
     """
-    samples = max(1, round(seconds * model.sample_rate_hz))
+    samples = scoring.timed_samples(model)
     waveform = 0.1 * np.random.default_rng(0).standard_normal((1, samples))
     inputs = {
         "waveform": waveform.astype("float32"),
@@ -225,7 +226,7 @@ def latencies(model, seconds):
             format = formats.FORMATS[name]
             path = format.write(model, format.place(folder))
             engines[f"{name}, one thread"] = format.open(path, 1)
-        return [
+        return samples / model.sample_rate_hz, [
             (name, median_ms(engine, inputs))
             for name, engine in engines.items()
         ]
@@ -323,7 +324,7 @@ def run(settings):
     if is_classifier:
         model = models.AudioClassifier.from_preset(preset)
         figures = measure(settings, model)
-        times = latencies(model, model.chunk_s or 1.0)
+        timed_s, times = latencies(model)
     else:
         if settings.measured_run is not None:
             raise ValueError(
@@ -331,7 +332,8 @@ def run(settings):
                 f"encoder. Received: {settings.measured_run}"
             )
         model = models.AudioBackbone.from_preset(preset)
-        figures, times = release_figures.of_encoder(settings), []
+        figures = release_figures.of_encoder(settings)
+        timed_s, times = None, []
     release_figures.check_baseline(figures)
     facts = {
         "model": keras.saving.get_registered_name(type(model)),
@@ -358,7 +360,7 @@ def run(settings):
             kept=best_epoch(folder, origin["settings"]),
             machine=f"{os.cpu_count()} cores, {platform.machine()}",
             origin=without_folders(origin),
-            latency_s=(model.chunk_s or 1.0) if is_classifier else None,
+            latency_s=timed_s,
             latencies=times,
         )
         (new / "README.md").write_text(card, encoding="utf-8")

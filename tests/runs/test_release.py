@@ -403,6 +403,23 @@ def test_a_model_may_have_begun_with_a_release_of_its_own_name(tmp_path):
         release.check_origin(origin)
 
 
+@pytest.mark.parametrize(
+    "chunk_s, frames, samples",
+    # Frames of 11 samples. A table of 41 rows, and one of more than a second.
+    [(None, 41, 41 * 11), (None, 130, 1_100), (0.25, 41, 275)],
+)
+def test_a_model_is_timed_on_no_more_than_it_takes(
+    chunk_s, frames, samples, quick
+):
+    small = tiny.backbone(
+        attention="random_synthesizer", made_for_frames=frames
+    )
+    model = AudioClassifier(small, labels=["a", "b"], chunk_s=chunk_s)
+    seconds, ((name, took_ms),) = release.latencies(model)
+    assert seconds == samples / tiny.RATE_HZ
+    assert name == "TensorFlow, all cores" and took_ms > 0.0
+
+
 def test_an_encoder_is_released_with_its_probes(tmp_path):
     """The intervals are of utterances, the baseline's tasks the same."""
 
