@@ -40,7 +40,7 @@ from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import presets
 from audio_tf.runs import history, model_card, release_figures
 from audio_tf.runs.flags import check_folder, run_by_flags
-from audio_tf.runs.settings import Settings, setting, shared
+from audio_tf.runs.settings import Settings, flag, setting, shared
 
 # Corpora that are not for commercial use, by their layouts.
 NOT_COMMERCIAL = {
@@ -306,6 +306,33 @@ def measure(settings, model):
     return dataclasses.replace(figures, meaning=meaning)
 
 
+def check_applies(settings, is_classifier):
+    """Checks that no setting is given that would count for nothing.
+
+    Args:
+        settings: `ReleaseSettings`.
+        is_classifier: bool, whether the model of the run is a classifier.
+
+    Raises:
+        ValueError: if one is.
+    """
+    others = ("measured_run", "data_dir", "cache_dir", "split")
+    if is_classifier:
+        others = ("probes",)
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if field.name in others and value != field.default:
+            raise ValueError(
+                f"{flag(field.name)} is of "
+                + (
+                    "encoders; a classifier is scored on --split. "
+                    if is_classifier
+                    else "classifiers; --probes measure an encoder. "
+                )
+                + f"Received: {value}"
+            )
+
+
 def run(settings):
     """Writes the folder of a released preset, and enters it into the index.
 
@@ -321,16 +348,12 @@ def run(settings):
     check_origin(origin)
     loader = presets.find(preset)
     is_classifier = (preset / "task.json").is_file()
+    check_applies(settings, is_classifier)
     if is_classifier:
         model = models.AudioClassifier.from_preset(preset)
         figures = measure(settings, model)
         timed_s, times = latencies(model)
     else:
-        if settings.measured_run is not None:
-            raise ValueError(
-                "--measured-run is of classifiers, --probes measure an "
-                f"encoder. Received: {settings.measured_run}"
-            )
         model = models.AudioBackbone.from_preset(preset)
         figures = release_figures.of_encoder(settings)
         timed_s, times = None, []
