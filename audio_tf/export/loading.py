@@ -1,12 +1,15 @@
 """SavedModels written by `export`, found and loaded without Keras."""
 
-import json
 import pathlib
 
 import numpy as np
 import tensorflow as tf
 
-from audio_tf.export.runtimes import StoredClassifier, as_batch
+from audio_tf.export.runtimes import (
+    StoredClassifier,
+    as_batch,
+    read_metadata,
+)
 from audio_tf.ops.checks import closest
 
 # The folder `assets.extra` is TensorFlow Serving's own for warm-up records.
@@ -65,6 +68,7 @@ class ExportedClassifier(StoredClassifier):
     Raises:
         FileNotFoundError: if there is no SavedModel, or `export` has not
             written it.
+        ValueError: if what lies beside it is damaged.
     """
 
     embeds = True
@@ -75,7 +79,7 @@ class ExportedClassifier(StoredClassifier):
             raise FileNotFoundError(
                 f"{path}: no SavedModel with {METADATA} there"
             )
-        super().__init__(json.loads((folder / METADATA).read_text()))
+        super().__init__(read_metadata(folder / METADATA))
         self._module = tf.saved_model.load(str(folder))
         self.signatures = self._module.signatures
 

@@ -18,6 +18,21 @@ def metadata_file(path):
     return path.with_name(path.name + ".json")
 
 
+def read_metadata(path):
+    """Reads what is written beside an exported classifier.
+
+    Args:
+        path: `pathlib.Path` of the JSON file.
+
+    Raises:
+        ValueError: if it is damaged; it names the file.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
 def as_batch(inputs):
     """Checks what an exported classifier is called with.
 
@@ -176,6 +191,7 @@ class RuntimeClassifier(StoredClassifier):
     Raises:
         FileNotFoundError: if the file, or the JSON beside it, is not there.
         ImportError: if the runtime is not installed.
+        ValueError: if the JSON is damaged.
     """
 
     def __init__(self, path, num_threads=None):
@@ -183,7 +199,7 @@ class RuntimeClassifier(StoredClassifier):
         for file in (path, metadata_file(path)):
             if not file.is_file():
                 raise FileNotFoundError(f"{file}: no such file")
-        super().__init__(json.loads(metadata_file(path).read_text()))
+        super().__init__(read_metadata(metadata_file(path)))
         try:
             self.open(path, num_threads or os.cpu_count())
         except ImportError as error:

@@ -380,6 +380,25 @@ def test_a_folder_without_a_model_is_named(tmp_path):
         audio_export.ExportedClassifier(tmp_path / "nothing")
 
 
+@pytest.mark.parametrize("content", [b'{"labels": ["do', b"\xff\xfe{}"])
+def test_a_damaged_file_beside_a_model_is_named(content, tmp_path):
+    """As where a copy was cut off."""
+    extra = tmp_path / "1" / "assets.extra"
+    extra.mkdir(parents=True)
+    (tmp_path / "1" / "saved_model.pb").touch()
+    (tmp_path / "model.onnx").touch()
+    for path in (extra / "audio_tf.json", tmp_path / "model.onnx.json"):
+        path.write_bytes(content)
+    for place, name in (
+        (tmp_path, "audio_tf.json"),
+        (tmp_path / "model.onnx", "model.onnx.json"),
+    ):
+        with pytest.raises(ValueError, match=f"{name} cannot be read: ") as e:
+            classifiers.load_classifier(place)
+        # Workers of `audio-tf score` hand on the kind and the text.
+        assert type(e.value) is ValueError
+
+
 def test_no_name_is_meant_by_a_path(tmp_path):
     """`preset` and `resnet18` share most of their letters."""
     path = str(tmp_path / "preset")
