@@ -5,10 +5,15 @@ import io
 import os
 import pathlib
 import typing
+import warnings
 
 from audio_tf.archives import members, places
 from audio_tf.audio import packed
-from audio_tf.audio.audio_files import AUDIO_SUFFIXES, list_files
+from audio_tf.audio.audio_files import (
+    AUDIO_SUFFIXES,
+    files_below,
+    list_files,
+)
 from audio_tf.corpora.lists import check_not_utf16, check_utf8
 from audio_tf.ops.checks import closest
 from audio_tf.terminal import printable
@@ -79,20 +84,43 @@ def is_manifest(path):
 def expanded(source):
     """Replaces a folder or a pattern by its files, with size and version."""
     if not places.is_remote(source):
+        if os.path.isdir(source):
+            below = [] if packed.below(source) else files_below(source)
+            warn_of_archives(source, below)
         for path in list_files([source]):
             yield str(path), *local_version(path)
         return
     own = pathlib.PurePath(source).suffix.lower()
     wanted = {*AUDIO_SUFFIXES, own} - {""}
+    there = places.match(source)
+    if not own:
+        warn_of_archives(source, [each[0] for each in there])
     found = [
         each
-        for each in places.match(source)
+        for each in there
         if each[0] == source
         or pathlib.PurePath(each[0]).suffix.lower() in wanted
     ]
     if not found:
         raise FileNotFoundError(f"{source}: no audio file matches")
     yield from found
+
+
+def warn_of_archives(folder, files):
+    """Gives a warning that counts the archives in a folder, if there are any.
+
+    Args:
+        folder: str, the source that passes them over.
+        files: iterable of the paths of the files in it.
+    """
+    count = sum(members.is_archive(file) for file in files)
+    if count:
+        warnings.warn(
+            f"{folder}: archives in a folder are passed over; a pattern such "
+            f"as '{folder.rstrip('/')}/*.tar' takes them. Received: {count}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def local_version(path):

@@ -24,6 +24,22 @@ def names(sources, folder, **options):
     ]
 
 
+# Whoever gives a folder with archives in it is told that they are left out.
+PASSED_OVER = "archives in a folder are passed over.*Received: 2$"
+
+
+def test_archives_in_a_folder_are_told(sounds, recwarn):
+    with pytest.warns(RuntimeWarning, match=PASSED_OVER):
+        assert names([sounds], sounds) == ["a.wav", "d/b.ogg"]
+    recwarn.clear()
+    assert names([sounds / "d", sounds / "*.tar"], sounds) == [
+        "d/b.ogg",
+        "e.tar",
+    ]
+    assert not recwarn.list
+
+
+@pytest.mark.filterwarnings("ignore:.*archives in a folder")
 def test_what_sources_stand_for(sounds):
     assert names([sounds], sounds) == ["a.wav", "d/b.ogg"]
     assert names([sounds / "*.tar"], sounds) == ["a.wav", "e.tar"][1:]

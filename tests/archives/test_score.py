@@ -514,8 +514,9 @@ def test_sources_and_results_behind_another_filesystem(
     members = {f"mem://b/sounds.tar.gz/in/{number}.wav" for number in range(7)}
     assert files == members | {f"mem://b/{number}.wav" for number in range(3)}
     assert "mem://b/none.wav" in Bucket.files["mem://out/1/failed.csv"].decode()
-    # A folder is all below it.
-    scoring.score(["mem://b"], str(model), "mem://out/2", **options)
+    # A folder is all below it, and of an archive there is a word.
+    with pytest.warns(RuntimeWarning, match="mem://b/[*].tar'.*Received: 1"):
+        scoring.score(["mem://b"], str(model), "mem://out/2", **options)
     assert "bad.wav" in Bucket.files["mem://out/2/failed.csv"].decode()
 
 
