@@ -4,6 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from audio_tf.models.inputs import complete
+from audio_tf.ops.checks import check_sizes
+
 
 def transformer_blocks(model):
     """Returns the blocks of a model in the order in which they are applied.
@@ -85,7 +88,9 @@ def iterate_maps(model, waveforms, lengths=None, batch_size=1):
 
     Raises:
         ValueError: if the model has no blocks, its attention does not weight
-            pairs of frames, or a clip is longer than the model takes.
+            pairs of frames, or a clip is longer than the model takes; if there
+            are no clips, samples are integers or have other axes, or there is
+            not one of `lengths` for each clip.
 
     Examples:
         >>> import numpy as np
@@ -107,10 +112,20 @@ def iterate_maps(model, waveforms, lengths=None, batch_size=1):
                 "frames, and so has no attention map. "
                 f"Received: map_kind={block.attention.map_kind!r}"
             )
-    waveforms = np.asarray(waveforms, "float32")
+    check_sizes(batch_size=batch_size)
+    inputs = {"waveform": np.asarray(waveforms)}
+    if lengths is not None:
+        inputs["lengths"] = np.atleast_1d(lengths)
+    # Of all clips: a batch of them would hide how many lengths there are.
+    inputs = complete(inputs, "waveform")
+    waveforms, lengths = inputs["waveform"].astype("float32"), inputs["lengths"]
+    if not len(waveforms):
+        raise ValueError(
+            "`waveforms` must have a clip at least. "
+            f"Received: shape={waveforms.shape}"
+        )
     if lengths is None:
-        lengths = np.full(len(waveforms), waveforms.shape[1])
-    lengths = np.asarray(lengths, "int32")
+        lengths = np.full(len(waveforms), waveforms.shape[1], "int32")
     for start in range(0, len(waveforms), batch_size):
         part = slice(start, start + batch_size)
         states = model.audio_backbone().block_inputs(

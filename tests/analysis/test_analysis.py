@@ -200,6 +200,25 @@ def test_shapes_of_maps_are_known_before_them(samples, encoder, pooled):
         ]
 
 
+def test_clips_that_have_no_maps_are_named(rng):
+    model = tiny.backbone()
+    clips = noise(rng, 3, 400)
+    pcm = (clips * 32_767).astype("int16")
+    lengths = np.array([400, 300, 200, 100], "int32")
+    for arguments, message in (
+        ((pcm,), "integer samples have to be divided by their full scale"),
+        ((clips[0],), r"must be of shape \(batch, samples\)"),
+        ((clips[:0],), r"must have a clip at least. Received: shape=\(0, 400"),
+        ((clips, lengths), "Received: 4 lengths, 3 clips"),
+        ((clips, lengths[:3] / 2), "`lengths` must be integers"),
+        ((clips, 300), "Received: 1 lengths, 3 clips"),
+        ((clips, lengths[:3], -2), "batch_size=-2"),
+        ((clips, None, 0), "batch_size=0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            analysis.attention_maps(model, *arguments)
+
+
 def test_a_map_over_features_is_refused(rng):
     model = tiny.backbone(attention="gaussian_adaptive")
     with pytest.raises(ValueError, match="'gaussian_adaptive' weights feat"):
