@@ -132,6 +132,11 @@ class CompareSettings(Settings):
             )
         places = self.those_given(("data_dir", "cache_dir"))
         settings = TrainSettings(**{**config, **places})
+        if self.score_split == "test" and not settings.test:
+            raise ValueError(
+                f"{self.train_config}: --score-split test needs the test, "
+                f"which it leaves out. Received: test={settings.test}"
+            )
         takes = model_takes(settings)
         needed = ["attention", *["causal"] * ("yes" in self.causality)]
         for name in [each for each in needed if each not in takes]:

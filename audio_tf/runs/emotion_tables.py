@@ -137,7 +137,7 @@ class TableSettings(Settings):
             seed: int.
             **own: settings of the row.
         """
-        if finished(out):
+        if finished(out) and not lacking(out, self.training().presets):
             return
         config = ()
         if self.emotion_config is not None:
@@ -191,6 +191,22 @@ def finished(out):
     """Returns whether a run of `audio-tf emotion` has all of its folds."""
     report = read_report(out)
     return bool(report) and set(report["wanted"]) <= set(report["folds"])
+
+
+def lacking(out, presets):
+    """Lists what a run whose folds are done has not written behind them.
+
+    Args:
+        out: `pathlib.Path`, the folder of the run.
+        presets: bool, whether each fold is to have a preset.
+
+    Returns:
+        List of paths.
+    """
+    wanted = [out / "importance.npz"] if any(out.glob("fold_*/map.npy")) else []
+    if presets:
+        wanted += [fold / "preset" for fold in sorted(out.glob("fold_*"))]
+    return [path for path in wanted if not path.exists()]
 
 
 def read_report(out):

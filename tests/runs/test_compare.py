@@ -438,4 +438,7 @@ def test_what_does_not_fit_is_named(config, refusal, tmp_path):
     assert "has none. Received: model='vgg_like'" in refusal("compare", *given)
     config(val_folds=[1], dataset="folders")
     assert "--val-folds" in refusal("compare", *given)
+    config(test=False)
+    line = refusal("compare", *given, "--score-split", "test")
+    assert "config.py: --score-split test needs the test, which it l" in line
     assert not out.exists()

@@ -91,6 +91,41 @@ def test_a_table_has_seeds_baselines_and_the_papers_values(tmp_path):
         emotion_tables.write_table(settings, emotion_tables.MODULES)
 
 
+@pytest.mark.parametrize("presets", [False, True])
+def test_a_row_goes_on_to_what_it_writes_behind_its_folds(
+    tmp_path, monkeypatch, presets
+):
+    """As where the table was stopped between the last fold and that."""
+    config, ran = tmp_path / "emotion.py", []
+    config.write_text(f"def get_config(): return {{'presets': {presets}}}\n")
+    settings = emotion_tables.EmotionTableSettings(
+        emotion_config=str(config), model="preset", data_dir=str(tmp_path)
+    )
+    monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
+    out = tmp_path / "row"
+    write(out, report((0.5, 0.4)))
+    (out / "config.json").write_text("{}")
+
+    def is_run():
+        ran.clear()
+        settings.train(out, 0, module="gaam_v1")
+        assert all("--resume" in command for command in ran)
+        return len(ran)
+
+    # A module without a map has no Importance Factor.
+    assert is_run() == 0
+    for name in "ab":
+        (out / f"fold_{name}").mkdir()
+        (out / f"fold_{name}" / "map.npy").write_bytes(b"")
+    assert is_run() == 1
+    (out / "importance.npz").write_bytes(b"")
+    assert is_run() == presets
+    for name in "ab":
+        assert is_run() == presets
+        (out / f"fold_{name}" / "preset").mkdir()
+    assert is_run() == 0
+
+
 def test_the_baseline_has_the_folds_of_the_decoders(tmp_path, monkeypatch):
     asked = []
 
