@@ -118,16 +118,23 @@ class TableSettings(Settings):
             **more: what else the rows have in common.
 
         Raises:
-            ValueError: if the folder has rows of another setting.
+            ValueError: if the folder has rows of another setting, or of
+                another corpus, or of it before files of it changed.
         """
-        training = self.training()
+        from audio_tf.runs import folds, provenance
+
+        training, record = self.training(), None
         check_folder("out", self.out, training.data_dir)
         if training.embeddings is None:
-            training.load()
+            record = folds.listed(training)[2]
         asked = training.those_given(training.given)
         for name in ("data_dir", "cache_dir"):
             asked.pop(name, None)
         rows.begin(self.out, {"training": asked, **more})
+        # Or rows of both would be found in one table, hours later.
+        for run in rows.runs_in(pathlib.Path(self.out)):
+            if record is not None:
+                provenance.check_corpus(run, record)
 
     def train(self, out, seed, **own):
         """Trains the decoders of a row with a seed, unless that is done.

@@ -260,6 +260,29 @@ def merged(splits):
     return whole, names
 
 
+def listed(settings):
+    """Reads a corpus, and notes the files that folds are made of.
+
+    Args:
+        settings: `EmotionSettings`.
+
+    Returns:
+        Triple of a `Corpus` of all splits, a list of the split of each clip,
+        and the `corpus_record`.
+
+    Raises:
+        ValueError: if a clip has no label or several.
+    """
+    loaded = settings.load()
+    corpus, splits = merged(loaded)
+    # Where groups are left out, nothing depends on the splits.
+    by_split = settings.protocol == "splits"
+    record = provenance.corpus_record(
+        loaded if by_split else {"all": corpus}, settings.file_root()
+    )
+    return corpus, splits, record
+
+
 def check_layers(layers, known):
     """Returns the numbers of the layers that are decoded.
 
@@ -299,14 +322,8 @@ def embed_corpus(settings, out, check):
         ValueError: if the model takes no waveforms, or no clips as long as
             those that are embedded whole.
     """
-    loaded = settings.load()
-    corpus, splits = merged(loaded)
-    root = settings.file_root()
-    # Where groups are left out, nothing depends on the splits.
-    by_split = settings.protocol == "splits"
-    record = provenance.corpus_record(
-        loaded if by_split else {"all": corpus}, root
-    )
+    corpus, splits, record = listed(settings)
+    root, by_split = settings.file_root(), settings.protocol == "splits"
     # Before all is decoded.
     provenance.check_corpus(out, record)
     encoder = AudioBackbone.from_preset(settings.model, trainable=False)

@@ -12,7 +12,7 @@ from scripts import in_this_process
 if keras.backend.backend() != "tensorflow":
     pytest.skip("audio is read through tf.data", allow_module_level=True)
 
-from audio_tf.runs import emotion_tables, rows
+from audio_tf.runs import emotion_tables, provenance, rows
 from audio_tf.runs.baseline import BaselineSettings
 from audio_tf.runs.flags import add_flags
 
@@ -89,6 +89,41 @@ def test_a_table_has_seeds_baselines_and_the_papers_values(tmp_path):
     write(tmp_path / "sga" / "seed_0", report((0.5, 0.4), corpus={"all": 1}))
     with pytest.raises(ValueError, match="is not that of the rows before"):
         emotion_tables.write_table(settings, emotion_tables.MODULES)
+
+
+def test_rows_are_of_the_corpus_as_it_is_now(tmp_path):
+    folders = [tmp_path / name for name in ("corpus", "other")]
+    lines = ["filename,labels,split"]
+    for number, split in enumerate(["train", "train", "val", "test"]):
+        lines.append(f"{number}.wav,{'ab'[number % 2]},{split}")
+    for folder, sound in zip(folders, (b"one", b"other"), strict=True):
+        folder.mkdir()
+        (folder / "list.csv").write_text("\n".join(lines))
+        for number in range(4):
+            (folder / f"{number}.wav").write_bytes(sound)
+    config = tmp_path / "emotion.py"
+    content = {"dataset": "csv", "protocol": "splits"}
+    config.write_text(f"def get_config(): return {content}\n")
+
+    def begin(folder):
+        settings = emotion_tables.EmotionTableSettings(
+            emotion_config=str(config),
+            model="preset",
+            data_dir=str(folder / "list.csv"),
+            out=str(tmp_path / "out"),
+        )
+        settings.begin()
+        return settings
+
+    training = begin(folders[0]).training()
+    record = provenance.corpus_record(training.load(), training.file_root())
+    run = tmp_path / "out" / "mha" / "seed_0"
+    provenance.begin_run(run, training, record)
+    # A corpus may be moved.
+    begin(folders[0].rename(tmp_path / "moved"))
+    message = "mha.seed_0.corpus.json lists.* 4 files .* changed, test and tra"
+    with pytest.raises(ValueError, match=message):
+        begin(folders[1])
 
 
 @pytest.mark.parametrize("presets", [False, True])
