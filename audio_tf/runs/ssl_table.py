@@ -276,7 +276,8 @@ def write_table(settings, seconds):
         name: row_facts(name, reports, seconds)
         for name, reports in finished_reports(settings).items()
     }
-    table, out = format_table(facts), pathlib.Path(settings.out)
+    table = format_table(facts, seconds.get(BASELINE))
+    out = pathlib.Path(settings.out)
     files.write_text(out / "table2.md", table + "\n")
     files.write_json(out / "table2.json", facts)
     return table

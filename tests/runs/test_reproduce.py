@@ -106,6 +106,9 @@ def test_a_table_has_means_of_seeds_beside_the_papers_values():
     assert "| 1.00 (1.00) |" in lines["full"]
     # 1.5 / 2 beside 235.5 / 146.8.
     assert "| 0.75 (1.60) |" in lines["xbox"]
+    # All are timed together, whatever rows are there by now.
+    early = ssl_table.format_table({"xbox": rows["xbox"]}, 2.0)
+    assert lines["xbox"] in early.splitlines()
     # The paper has no such row.
     assert lines["hybrid_local"].endswith("| 0.8100 | 0.6600 | 0.50 |")
     # Rows that were not measured say so, beside the paper's figures.
