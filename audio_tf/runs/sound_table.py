@@ -12,7 +12,7 @@ import math
 import pathlib
 
 from audio_tf import files
-from audio_tf.runs import provenance, rows, train_data
+from audio_tf.runs import rows
 from audio_tf.runs.flags import check_folder
 from audio_tf.runs.sound_rows import QUESTIONS, TABLE_1
 
@@ -42,6 +42,8 @@ def begin(settings):
             corpus as it was before files of it changed, or the corpus has no
             clips with labels in the split.
     """
+    from audio_tf.runs import provenance, train_data
+
     check_folder("out", settings.out, settings.data_dir)
     corpora = settings.load()
     rows.check_scored(corpora, settings.score_split)
