@@ -198,7 +198,9 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
                 tfds.download.DownloadConfig(try_download_gcs=False),
             )
             super().download_and_prepare(**kwargs)
-            shutil.rmtree(pieces)
+            # Another process may have ended the build, and cleared up, just
+            # before the lock was ours.
+            shutil.rmtree(pieces, ignore_errors=True)
 
     def _make_download_manager(self, download_dir, download_config):
         # TFDS would make a folder for what is never downloaded.

@@ -16,7 +16,7 @@ import tiny
 from releases import RELEASES, write_clip, write_esc
 from zip_parts import write_parts
 
-from audio_tf import builders, corpora, data
+from audio_tf import builders, corpora, data, files
 from audio_tf.audio import packed
 from audio_tf.builders import shards
 from audio_tf.builders.release import Clip
@@ -246,6 +246,24 @@ def test_load_tells_of_the_clips_that_a_build_was_made_without(
         assert len(others) == 1
         with pytest.raises(ValueError, match=bad.name):
             data.load(place, split, strict=True, **options)
+
+
+def test_a_build_that_another_process_has_ended_is_taken(tmp_path, monkeypatch):
+    """It ends between the look at what is there and the lock."""
+    source = RELEASES["fsdd/official"](tmp_path / "release")
+    other, builder = (
+        make("fsdd/official", source, tmp_path / "tfds") for _ in range(2)
+    )
+    only_one = files.only_one
+
+    def late(*args):
+        monkeypatch.setattr(files, "only_one", only_one)
+        other.download_and_prepare()
+        return only_one(*args)
+
+    monkeypatch.setattr(files, "only_one", late)
+    builder.download_and_prepare()
+    assert builder.verify() == other.verify()
 
 
 def test_load_tells_of_a_build_of_a_part(built, tmp_path):
