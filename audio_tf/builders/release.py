@@ -8,6 +8,7 @@ from tqdm.auto import tqdm
 
 from audio_tf.audio import packed
 from audio_tf.audio.audio_files import audio_below
+from audio_tf.corpora.lists import check_utf8
 from audio_tf.terminal import first_names
 
 BLOCK = 2**22  # Bytes that are read at a time for a checksum.
@@ -68,11 +69,17 @@ def make_clips(source, files, features):
         source: `pathlib.Path` of the release.
         files: list of paths in it.
         features: list of dicts, one for each.
+
+    Raises:
+        ValueError: if the name of a clip is not UTF-8, as all text of TFDS is.
     """
-    return [
+    clips = [
         Clip(file, pathlib.Path(file).relative_to(source).as_posix(), each)
         for file, each in zip(files, features, strict=True)
     ]
+    for clip in clips:
+        check_utf8(f"{source}: the name of a clip", clip.name)
+    return clips
 
 
 def check_files(release, skip_bad):

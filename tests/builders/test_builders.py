@@ -248,6 +248,22 @@ def test_load_tells_of_the_clips_that_a_build_was_made_without(
             data.load(place, split, strict=True, **options)
 
 
+@pytest.mark.parametrize("name", ["esc/esc50", "fsdd/official"])
+def test_a_name_that_is_not_utf8_is_told(name, tmp_path):
+    """TFDS keeps text as UTF-8; nothing is built then."""
+    source = RELEASES[name](tmp_path / "release")
+    clip = sorted(source.rglob("*.wav"))[0]
+    mark = "_" if name.startswith("fsdd") else "-"
+    odd = clip.with_name(clip.name.replace(mark, f"{mark}\udce9", 1))
+    if name.startswith("esc"):
+        [path] = source.rglob("*.csv")
+        text = path.read_text().replace(clip.name, odd.name)
+        path.write_text(text, errors="surrogateescape")
+    clip.rename(odd)
+    with pytest.raises(ValueError, match="clip: must be UTF-8.*which may be"):
+        make(name, source, tmp_path / "tfds").download_and_prepare()
+
+
 def test_a_build_that_another_process_has_ended_is_taken(tmp_path, monkeypatch):
     """It ends between the look at what is there and the lock."""
     source = RELEASES["fsdd/official"](tmp_path / "release")
