@@ -35,8 +35,8 @@ class Chunks:
         chunk_s: float, seconds of a chunk, or `None` for whole clips.
         hop_s: float, seconds from chunk to chunk, at most and by default
             `chunk_s`.
-        silence_db: float or `None`. If given, chunks are left out whose peak
-            is below so many dB of full scale; the loudest chunk of a clip
+        silence_db: float, at most 0, or `None`. If given, chunks are left out
+            whose peak is below so many dB of full scale; the loudest of a clip
             stays. Corpora that fill clips up with digital silence, ESC-50
             among them, would else teach that silence is each of the classes.
 
@@ -69,10 +69,12 @@ class Chunks:
         self.targets = self.clip_targets()
         self.size = self.hop = None
         self.silent = 0
-        if silence_db is not None and not math.isfinite(silence_db):
+        if silence_db is not None and not (
+            math.isfinite(silence_db) and silence_db <= 0.0
+        ):
             raise ValueError(
-                "`silence_db` must be a finite number. "
-                f"Received: silence_db={silence_db}"
+                "`silence_db` must be a peak in dB of full scale, finite and "
+                f"at most 0. Received: silence_db={silence_db}"
             )
         if chunk_s is None:
             if hop_s is not None or silence_db is not None:

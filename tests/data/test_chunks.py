@@ -214,7 +214,7 @@ def test_hop_of_zero(clips_and_audio):
         chunking.Chunks(clips_and_audio[0], 1.0, 0)
 
 
-@pytest.mark.parametrize("silence_db", [math.nan, -math.inf])
+@pytest.mark.parametrize("silence_db", [math.nan, -math.inf, 60])
 def test_silence_that_is_no_number(clips_and_audio, silence_db):
     with pytest.raises(ValueError, match=f"silence_db={silence_db}"):
         chunking.Chunks(clips_and_audio[0], silence_db=silence_db)
