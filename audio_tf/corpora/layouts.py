@@ -154,7 +154,13 @@ def load(layouts, dataset, data_dir, options):
     """
     layout = find(layouts, dataset)
     known = {name for each in layouts.values() for name in each.takes}
-    reject_unknown(f"The layout {dataset!r}", options, known)
+    reject_unknown(
+        f"The layout {dataset!r}",
+        [name for name in options if name not in known],
+        layout.takes,
+        # It may be meant for another layout, as is told of known ones below.
+        lambda name, _: closest(name, known),
+    )
     for name, value in options.items():
         if name not in layout.takes:
             raise ValueError(

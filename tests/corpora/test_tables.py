@@ -38,6 +38,15 @@ def test_an_option_that_does_not_apply_is_refused_by_name(tmp_path):
         corpora.load_corpus("esc50", tmp_path, fold=[1])
 
 
+def test_an_unknown_option_is_told_with_those_of_the_layout(tmp_path):
+    """What is nearest may be of another layout, what it takes is not."""
+    with pytest.raises(TypeError) as caught:
+        corpora.load_corpus("folders", tmp_path, foldz={"train": [1]})
+    message = str(caught.value)
+    assert "takes no argument 'foldz'; did you mean 'folds'." in message
+    assert message.endswith("The layout 'folders' takes ['seed']")
+
+
 def test_a_new_layout_is_one_function_and_one_entry(monkeypatch, capsys):
     """Choices, help, flags and their checks follow from the table."""
 
