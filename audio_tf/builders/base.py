@@ -124,7 +124,11 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
             )
         if not self.source.is_dir():
             raise FileNotFoundError(f"{self.source}: no such folder")
-        return self.read_release()
+        found = self.read_release()
+        self.listed = {
+            name: packed.status(self.source / name) for name in found.lists
+        }
+        return found
 
     @functools.cached_property
     def audio_format(self):
@@ -179,7 +183,8 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
 
         Raises:
             BlockingIOError: if another process is building it.
-            ValueError: if the release is not as published.
+            ValueError: if the release is not as published, or has changed
+                while it was built.
             AudioError: if a clip is bad, unless `skip_bad`.
         """
         folder, pieces = pathlib.Path(self.data_dir), self.pieces
@@ -224,6 +229,7 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
         }
         splits = {split: clips for split, clips in splits.items() if clips}
         planned = self.write(splits, found)
+        releases.check_unchanged(self.source, {**self.listed, **found})
         notes = [shards.read_note(shard, self.kept) for shard in planned]
         for note in notes:
             missing.update(note["failures"])

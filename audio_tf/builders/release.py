@@ -126,6 +126,34 @@ def check_files(release, skip_bad):
     return found, missing
 
 
+def check_unchanged(source, found):
+    """Checks that nothing of a release has changed since it was looked at.
+
+    Records would be of other files than the lists beside them.
+
+    Args:
+        source: `pathlib.Path` of the release.
+        found: dict of the size and the time of change by the path within the
+            release of each file.
+
+    Raises:
+        ReleaseError: if a file has changed, or is gone; it names the first.
+    """
+    changed = []
+    for name, status in found.items():
+        try:
+            now = packed.status(source / name)
+        except FileNotFoundError:
+            now = None
+        if now != status:
+            changed.append(name)
+    if changed:
+        raise ReleaseError(
+            f"{source}: {len(changed)} files have changed while the release "
+            f"was built; build it again. Received: {first_names(changed)}"
+        )
+
+
 def check_counts(release, published, partial):
     """Compares the clips of each split with the published counts.
 

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import io
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -246,6 +247,48 @@ def test_load_tells_of_the_clips_that_a_build_was_made_without(
         assert len(others) == 1
         with pytest.raises(ValueError, match=bad.name):
             data.load(place, split, strict=True, **options)
+
+
+def test_a_release_that_changes_while_it_is_built_is_told(
+    tmp_path, monkeypatch
+):
+    """A label in the list beside the records would be none of theirs."""
+    source = RELEASES["esc/esc50"](tmp_path / "release")
+    [path] = source.rglob("*.csv")
+    clip = sorted((source / "audio").iterdir())[0]
+    text = path.read_text()
+
+    def change_list():
+        path.write_text(text.replace("rain", "sun"))
+
+    def change_clip():
+        clip.write_bytes(sorted((source / "audio").iterdir())[1].read_bytes())
+        os.utime(clip, ns=(0, 0))
+
+    for change, changed in (
+        (change_list, path),
+        (change_clip, clip),
+        (clip.unlink, clip),
+    ):
+        kept = clip.read_bytes()
+        builder = make("esc/esc50", source, tmp_path / "tfds")
+        write = builder.write
+
+        def write_and_change(*args, write=write, change=change):
+            planned = write(*args)
+            change()
+            return planned
+
+        monkeypatch.setattr(builder, "write", write_and_change)
+        with pytest.raises(ValueError, match="1 files have changed") as caught:
+            builder.download_and_prepare()
+        assert changed.relative_to(source).as_posix() in str(caught.value)
+        assert not pathlib.Path(builder.data_dir).exists()
+        path.write_text(text)
+        clip.write_bytes(kept)
+    builder = make("esc/esc50", source, tmp_path / "tfds")
+    builder.download_and_prepare()
+    assert sum(builder.verify().values()) == len(builder.release.clips())
 
 
 @pytest.mark.parametrize("name", ["esc/esc50", "fsdd/official"])
