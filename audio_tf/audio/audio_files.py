@@ -4,6 +4,7 @@ import collections
 import glob
 import os
 import pathlib
+import re
 import warnings
 
 from audio_tf.audio import packed
@@ -14,6 +15,9 @@ AUDIO_SUFFIXES = {".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff"}
 OF_MACOS = "__MACOSX"
 # The same beside the file itself, in a tar and on disks of other systems.
 BESIDE_OF_MACOS = "._"
+# Folders where systems keep what was deleted on a disk, some with the number
+# of who has done so. Each would be a class beside the others.
+BINS = re.compile(r"\.Trash(-\d+|es)?|\$RECYCLE\.BIN|#recycle", re.IGNORECASE)
 # Of audio, too, and not looked for in folders: nobody should find out by a
 # class that is missing.
 OTHER_SUFFIXES = {
@@ -68,7 +72,7 @@ def files_below(folder, above=()):
     another disk would be missing, without a word. A link that leads nowhere
     has a warning, as where that disk is not mounted, unless it is called as
     audio is: then it is a file that is missing. What macOS adds to archives
-    and beside files is passed over.
+    and beside files is passed over, and what was deleted on a disk.
 
     Args:
         folder: path of the folder.
@@ -102,7 +106,7 @@ def files_below(folder, above=()):
                 stacklevel=2,
             )
         elif entry.is_dir():
-            if entry.name != OF_MACOS:
+            if entry.name != OF_MACOS and not BINS.fullmatch(entry.name):
                 yield from files_below(entry.path, (*above, identity))
         elif not entry.name.startswith(BESIDE_OF_MACOS):
             yield pathlib.Path(entry.path)

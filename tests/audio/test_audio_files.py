@@ -90,12 +90,28 @@ def test_links_to_folders_are_followed_but_not_in_a_ring(tmp_path):
 
 
 def test_what_macos_adds_to_an_archive_is_no_class(tmp_path):
-    for name in ("dog/a.wav", "rain/b.wav", "__MACOSX/dog/._a.wav"):
+    names = ["__MACOSX/dog/._a.wav", "__MACOSX/dog/a.wav"]
+    for name in ("dog/a.wav", "rain/b.wav", *names):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    found = corpora.read_folders(tmp_path)["train"]
+    assert found.vocabulary == ["dog", "rain"] and len(found) == 2
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["$RECYCLE.BIN/S-1-5-21", ".Trash-1000/files", ".Trashes/501", "#recycle"],
+)
+def test_what_was_deleted_on_a_disk_is_no_class(folder, tmp_path):
+    for name in ("dog/a.wav", "rain/b.wav", f"{folder}/c.wav"):
         file = tmp_path / name
         file.parent.mkdir(parents=True)
         file.touch()
     found = corpora.read_folders(tmp_path)["train"]
     assert found.vocabulary == ["dog", "rain"] and len(found) == 2
+    # Who asks for it gets it.
+    assert found_below(tmp_path / folder) == ["c.wav"]
 
 
 def test_what_macos_puts_beside_a_file_is_no_clip(tmp_path):
