@@ -8,6 +8,11 @@ import re
 import secrets
 import shutil
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 
 @contextlib.contextmanager
 def whole_file(path, shared=False):
@@ -121,6 +126,25 @@ def remove_folder(path):
     shutil.rmtree(path, ignore_errors=True)
 
 
+def take_lock(file):
+    """Locks an open file until it is closed, or its process ends.
+
+    Args:
+        file: the file, open for writing.
+
+    Returns:
+        Whether no other process holds it; True where files have no locks, as
+        of some that are mounted over a network.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 @contextlib.contextmanager
 def only_one(path, doing):
     """Holds a lock while the block runs, which ends with the process.
@@ -134,21 +158,13 @@ def only_one(path, doing):
     Raises:
         BlockingIOError: if another process holds it.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows
+    if fcntl is None:
         yield
         return
     path = pathlib.Path(path)
     with open(path, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BlockingIOError(
-                f"{path.parent}: another process is {doing}"
-            ) from error
-        except OSError:
-            pass
+        if not take_lock(file):
+            raise BlockingIOError(f"{path.parent}: another process is {doing}")
         try:
             yield
         finally:

@@ -11,7 +11,8 @@ from audio_tf.archives import members, places
 from audio_tf.audio import packed
 from audio_tf.audio.audio_files import (
     AUDIO_SUFFIXES,
-    files_below,
+    all_below,
+    audio_in,
     list_files,
 )
 from audio_tf.corpora.lists import check_not_utf16, check_utf8
@@ -85,9 +86,12 @@ def expanded(source):
     """Replaces a folder or a pattern by its files, with size and version."""
     if not places.is_remote(source):
         if os.path.isdir(source):
-            below = [] if packed.below(source) else files_below(source)
+            below = all_below(source)
             warn_of_archives(source, below)
-        for path in list_files([source]):
+            paths = audio_in(source, below)
+        else:
+            paths = list_files([source])
+        for path in paths:
             yield str(path), *local_version(path)
         return
     own = pathlib.PurePath(source).suffix.lower()

@@ -2,12 +2,11 @@
 
 import contextlib
 import dataclasses
-import fcntl
 import os
 
 import tqdm
 
-from audio_tf import pipelines
+from audio_tf import files, pipelines
 from audio_tf.ahead import map_ahead
 from audio_tf.archives import listing, places, planning, settling, tables
 from audio_tf.ops.checks import check_positive, check_sizes
@@ -171,15 +170,8 @@ def locked(out):
             f"Received: {out} ({error.strerror})"
         ) from error
     with open(os.path.join(out, ".lock"), "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RuntimeError(
-                f"{out}: another run is at work in this folder"
-            ) from None
-        except OSError:
-            # As of a folder that is mounted from elsewhere and has no locks.
-            pass
+        if not files.take_lock(file):
+            raise RuntimeError(f"{out}: another run is at work in this folder")
         yield
 
 

@@ -7,12 +7,12 @@ when it has ended one.
 
 import contextlib
 import dataclasses
-import fcntl
 import os
 import shutil
 import tempfile
 import time
 
+from audio_tf import files
 from audio_tf.archives import lists, places
 from audio_tf.archives.planning import Todo
 
@@ -97,14 +97,10 @@ class Turns:
         """
         # A lock ends with its process, which may be killed.
         with open(os.path.join(self.claims, f"{part.name}.lock"), "w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            # Of files without locks another may list it, too, and comes to
+            # the same.
+            if not files.take_lock(file):
                 return None
-            except OSError:
-                # Files without locks: another may list it, too, and comes to
-                # the same.
-                pass
             there = places.names_in(places.join(self.out, lists.LISTS))
             if f"{part.name}.parquet" in there:
                 return lists.read_list(self.out, part.name)

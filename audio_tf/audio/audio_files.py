@@ -52,14 +52,24 @@ def audio_below(data_dir):
         >>> [file.as_posix() for file in corpora.audio_below("sounds")]
         ['sounds/dog/a.wav']
     """
-    data_dir = pathlib.Path(data_dir)
+    return audio_among(data_dir, all_below(data_dir))
+
+
+def all_below(folder):
+    """Lists all files below a folder; none there is a `FileNotFoundError`."""
+    folder = pathlib.Path(folder)
     # A build has lists of its corpus as files, and its clips packed.
-    found = packed.below(data_dir)
+    found = packed.below(folder)
     if found is None:
-        if not data_dir.is_dir():
-            raise FileNotFoundError(f"{data_dir}: no such folder")
-        found = list(files_below(data_dir))
-    warn_of_others(data_dir, found)
+        if not folder.is_dir():
+            raise FileNotFoundError(f"{folder}: no such folder")
+        found = list(files_below(folder))
+    return found
+
+
+def audio_among(folder, found):
+    """Lists the audio among the files of a folder, sorted."""
+    warn_of_others(folder, found)
     return sorted(
         file for file in found if file.suffix.lower() in AUDIO_SUFFIXES
     )
@@ -178,7 +188,7 @@ def list_files(paths):
     files = []
     for path in paths:
         if os.path.isdir(path):
-            files += audio_in(path)
+            files += audio_in(path, all_below(path))
         elif glob.has_magic(os.fspath(path)) and not os.path.lexists(path):
             files += match_files(os.fspath(path))
         else:
@@ -186,9 +196,9 @@ def list_files(paths):
     return files
 
 
-def audio_in(folder):
-    """Lists the audio files below a folder; none is a `FileNotFoundError`."""
-    below = audio_below(folder)
+def audio_in(folder, found):
+    """Lists the audio among its files; none is a `FileNotFoundError`."""
+    below = audio_among(folder, found)
     if not below:
         raise FileNotFoundError(f"{folder}: no audio in this folder")
     return below

@@ -1,6 +1,7 @@
 """Workers of one machine take shards in turn; no Beam is needed."""
 
 import errno
+import fcntl
 import os
 import pathlib
 import types
@@ -96,9 +97,7 @@ def test_a_folder_without_locks_is_scored_into(
     def refuse(file, operation):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    for module in (turns, scoring):
-        fcntl = types.SimpleNamespace(flock=refuse, LOCK_EX=0, LOCK_NB=0)
-        monkeypatch.setattr(module, "fcntl", fcntl)
+    monkeypatch.setattr(fcntl, "flock", refuse)
     with scoring.locked(str(tmp_path / "scores")):
         assert (tmp_path / "scores").is_dir()
     one, other = workers(Todo([], [Part("0000", "a.tar")], set()))
@@ -120,7 +119,7 @@ def test_what_another_lists_is_waited_for(workers, listing, monkeypatch):
     part = Part("0001", "b.zip")
     one, other = workers(Todo(shards("0000", 1), [part], set()))
     looks, waits = [], []
-    flock = turns.fcntl.flock
+    flock = fcntl.flock
 
     def locked(file, how):
         """Of the first three looks, all find the lock taken."""
@@ -129,7 +128,7 @@ def test_what_another_lists_is_waited_for(workers, listing, monkeypatch):
             raise BlockingIOError
         return flock(file, how)
 
-    monkeypatch.setattr(turns.fcntl, "flock", locked)
+    monkeypatch.setattr(fcntl, "flock", locked)
     monkeypatch.setattr(turns.time, "sleep", waits.append)
     assert next(one) == "0000-00000" and not listing
     assert next(one) == "0001-00000"
