@@ -241,7 +241,7 @@ def resample(audio, rate_hz, target_rate_hz):
         raise TypeError(f"`audio` must be floats. Received: {audio.dtype}")
     rate_hz, target_rate_hz = int(rate_hz), int(target_rate_hz)
     if rate_hz == target_rate_hz:
-        return audio
+        return audio.astype("float32", copy=False)
     divisor = math.gcd(rate_hz, target_rate_hz)
     up, down = target_rate_hz // divisor, rate_hz // divisor
     length = -(-len(audio) * up // down)

@@ -319,9 +319,9 @@ def summed_up(settings, table, measured):
             }
         )
     found.sort(key=lambda each: (each["causal"], -each["mean"]))
-    report = baseline_report(settings)
-    if report.is_file():
-        found += leaderboard.baseline_rows(read(report))
+    if settings.baseline_rows and has_baseline(settings):
+        report = read(baseline_report(settings))
+        found += leaderboard.baseline_rows(report)
     return found
 
 
@@ -335,13 +335,22 @@ def baseline_report(settings):
     return pathlib.Path(settings.out) / f"baseline_{settings.score_split}.json"
 
 
+def has_baseline(settings):
+    """Returns whether there are baselines of the seeds of the rows.
+
+    Those of other seeds, as the folder may have, do not stand beside them.
+    """
+    report = baseline_report(settings)
+    return report.is_file() and (
+        read(report)["settings"]["seeds"] == settings.seeds
+    )
+
+
 def run_baseline(settings):
     """Runs `audio-tf baseline` on the same clips, unless that is done."""
     from audio_tf.runs.baseline import BaselineSettings
 
-    report = baseline_report(settings)
-    # Of other seeds, it is not beside rows of these.
-    if report.is_file() and read(report)["settings"]["seeds"] == settings.seeds:
+    if has_baseline(settings):
         return
     training = settings.training()
     names = {each.name for each in dataclasses.fields(BaselineSettings)}
@@ -350,7 +359,7 @@ def run_baseline(settings):
         "baseline",
         *rows.as_flags(common),
         *("--split", settings.score_split, "--seeds", *settings.seeds),
-        *("--report", report),
+        *("--report", baseline_report(settings)),
     )
 
 

@@ -99,6 +99,14 @@ SHARES = {
 }
 
 
+@pytest.mark.parametrize("target_hz", [16_000, 8_000])
+@pytest.mark.parametrize("count", [0, 100])
+def test_samples_are_float32_whatever_they_were(target_hz, count):
+    found = resampling.resample(np.zeros(count), 16_000, target_hz)
+    assert found.dtype == "float32"
+    assert len(found) == count * target_hz // 16_000
+
+
 @pytest.mark.parametrize("rate_hz, target_hz", PAIRS_HZ)
 @pytest.mark.parametrize("place", SHARES)
 def test_tones(rate_hz, target_hz, place, in_graph):

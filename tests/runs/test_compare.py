@@ -274,6 +274,23 @@ def test_rows_without_a_figure_are_left_out(config, tmp_path):
     ]
 
 
+def test_baselines_of_other_seeds_are_not_shown(config, tmp_path):
+    """Nor any that are not asked for; an earlier table may have left them."""
+    shown = []
+    for seeds, wanted in (([0], True), ([0, 1], True), ([0], False)):
+        settings = compare.CompareSettings(
+            train_config=config.path,
+            seeds=seeds,
+            out=tmp_path,
+            baseline_rows=wanted,
+        )
+        figures = {"logistic": {"mAP": {"values": [0.25]}}}
+        report = {"figures": figures, "settings": {"seeds": [0]}}
+        compare.baseline_report(settings).write_text(json.dumps(report))
+        shown.append(len(compare.summed_up(settings, [], {})))
+    assert shown == [1, 0, 0]
+
+
 def test_baselines_have_the_seeds_of_the_rows(config, tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
