@@ -27,8 +27,8 @@ def test_what_is_trained_or_embeds_is_compiled_on_jax(
     """Elsewhere a graph is enough; JAX would run each operation by itself."""
     compiled = {}
 
-    def fit(model, *args, **kwargs):
-        compiled[type(model).__name__] = model.jit_compile
+    def fit(self, *args, **kwargs):
+        compiled[type(self).__name__] = self.jit_compile
         raise FitBegins
 
     monkeypatch.setattr(keras.backend, "backend", lambda: backend)
