@@ -46,7 +46,8 @@ def test_what_is_trained_or_embeds_is_compiled_on_jax(
             probes.create("speaker", 13, 5),
             unittest.mock.MagicMock(),
         )
-    part = np.zeros((4, 3, 6), "float32"), np.zeros((4, 2)), np.arange(4)
+    one_hot = np.eye(2)[[0, 1, 0, 1]]
+    part = np.zeros((4, 3, 6), "float32"), one_hot, np.arange(4)
     settings = unittest.mock.MagicMock(
         seed=0,
         module="gaam_v1",
