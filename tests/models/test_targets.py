@@ -447,6 +447,7 @@ def test_features_that_are_no_numbers_are_refused():
     assert all(np.isfinite(each).all() for each in model.get_weights())
 
 
+@pytest.mark.costly
 def test_embeddings_that_are_no_numbers_are_refused():
     model = GaussianAdaptiveDecoder(6, 8, num_classes=3, filters=5)
     x = np.random.default_rng(5).normal(size=(3, 6, 8)).astype("float32")
