@@ -110,18 +110,18 @@ def expanded(source):
     yield from found
 
 
-def warn_of_archives(folder, files):
-    """Gives a warning that counts the archives in a folder, if there are any.
+def warn_of_archives(source, files):
+    """Gives a warning that counts the archives among files, if there are any.
 
     Args:
-        folder: str, the source that passes them over.
-        files: iterable of the paths of the files in it.
+        source: str, the folder or pattern that passes them over.
+        files: iterable of the paths of the files that it stands for.
     """
     count = sum(members.is_archive(file) for file in files)
     if count:
         warnings.warn(
-            f"{folder}: archives in a folder are passed over; a pattern such "
-            f"as '{folder.rstrip('/')}/*.tar' takes them. Received: {count}",
+            f"{source}: archives are passed over, unless they or a pattern of "
+            f"their suffix, as '*.tar', are given. Received: {count}",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -197,7 +197,7 @@ def list_files(paths):
 
 
 def audio_in(folder, found):
-    """Lists the audio among its files; none is a `FileNotFoundError`."""
+    """Lists the audio among a folder's files; none is a `FileNotFoundError`."""
     below = audio_among(folder, found)
     if not below:
         raise FileNotFoundError(f"{folder}: no audio in this folder")

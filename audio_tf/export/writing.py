@@ -19,6 +19,7 @@ from audio_tf.export import (
 )
 from audio_tf.export.base import check_backend
 from audio_tf.export.loading import METADATA, SAVED_MODEL, versions
+from audio_tf.ops.checks import is_number
 from audio_tf.terminal import first_line
 
 # Length of warm-up clips for models that take clips whole.
@@ -210,8 +211,7 @@ def check_arguments(version=None, stream=False, max_clip_s=None, explain=False):
     """Raises a `ValueError` for an argument that no model could take."""
     del stream, explain
     # A folder `1.0` or `True` would be found by no server.
-    whole = isinstance(version, numbers.Integral)
-    whole = whole and not isinstance(version, bool)
+    whole = isinstance(version, numbers.Integral) and is_number(version)
     if version is not None and not (whole and 0 <= version <= MAX_VERSION):
         raise ValueError(
             "`version` must be an integer of at least 0, of 63 bits. "

@@ -79,7 +79,8 @@ class MaskedAcousticModel(
     ```
 
     The loss is the L1 distance over masked frames (Mockingjay,
-    arXiv 1910.12638), `masked_l1`, of this batch; `compile` takes no other.
+    arXiv 1910.12638), `masked_l1`, of this batch; `compile` takes no other,
+    and `fit` no `class_weight`: there are no labels.
     `fit` sees plain features, padded clips with their `lengths`: masks are
     drawn inside, at random in training, and from a fixed seed in `evaluate`
     and `predict`, so that batches of equal sizes have equal masks and losses

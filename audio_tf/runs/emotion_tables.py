@@ -132,8 +132,8 @@ class TableSettings(Settings):
             asked.pop(name, None)
         rows.begin(self.out, {"training": asked, **more})
         # Or rows of both would be found in one table, hours later.
-        for run in rows.runs_in(pathlib.Path(self.out)):
-            if record is not None:
+        if record is not None:
+            for run in rows.runs_in(pathlib.Path(self.out)):
                 provenance.check_corpus(run, record)
 
     def train(self, out, seed, **own):

@@ -306,7 +306,7 @@ def measure(settings, model):
     return dataclasses.replace(figures, meaning=meaning)
 
 
-def check_applies(settings, is_classifier):
+def check_given(settings, is_classifier):
     """Checks that no setting is given that would count for nothing.
 
     Args:
@@ -317,20 +317,12 @@ def check_applies(settings, is_classifier):
         ValueError: if one is.
     """
     others = ("measured_run", "data_dir", "cache_dir", "split")
+    reason = "is of classifiers; --probes measure an encoder"
     if is_classifier:
         others = ("probes",)
-    for field in dataclasses.fields(settings):
-        value = getattr(settings, field.name)
-        if field.name in others and value != field.default:
-            raise ValueError(
-                f"{flag(field.name)} is of "
-                + (
-                    "encoders; a classifier is scored on --split. "
-                    if is_classifier
-                    else "classifiers; --probes measure an encoder. "
-                )
-                + f"Received: {value}"
-            )
+        reason = "is of encoders; a classifier is scored on --split"
+    for name, value in settings.those_given(others).items():
+        raise ValueError(f"{flag(name)} {reason}. Received: {value}")
 
 
 def run(settings):
@@ -348,7 +340,7 @@ def run(settings):
     check_origin(origin)
     loader = presets.find(preset)
     is_classifier = (preset / "task.json").is_file()
-    check_applies(settings, is_classifier)
+    check_given(settings, is_classifier)
     if is_classifier:
         model = models.AudioClassifier.from_preset(preset)
         figures = measure(settings, model)

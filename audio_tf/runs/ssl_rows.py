@@ -105,7 +105,7 @@ def beside(measured, paper, form=".4f"):
     return text if paper is None else f"{text} ({paper:{form}})"
 
 
-def format_table(table, full_s=None):
+def format_table(table, full_s):
     """Returns a Markdown table with the paper's figures in parentheses.
 
     It has every row of `TABLE_2`: one that was not measured says so.
@@ -113,10 +113,8 @@ def format_table(table, full_s=None):
     Args:
         table: dict of `row_facts` by attention.
         full_s: float, the seconds of inference of `BASELINE`, whose row need
-            not be there yet; `None` for those of its row.
+            not be there yet; `None` if they were not measured.
     """
-    if full_s is None:
-        full_s = table.get(BASELINE, {}).get("inference_s")
     lines = [
         f"| attention | causal | {' | '.join(TASKS)} | average | inference |",
         "|---|" + "---|" * (len(TASKS) + 3),

@@ -437,6 +437,8 @@ def test_features_that_are_no_numbers_are_refused():
         lambda: model.fit(nan),
         lambda: model.fit({"features": nan, "frame_mask": real}),
         lambda: model.train_on_batch(nan),
+        lambda: model.test_on_batch(nan),
+        lambda: model.evaluate(nan),
         lambda: model.fit(x, validation_data=(nan,)),
         lambda: model.fit(each for each in (x, nan)),
         lambda: model.fit(Batches((x,), (nan,))),

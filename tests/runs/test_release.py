@@ -294,20 +294,21 @@ def test_settings_that_are_refused(change, message, arguments):
 
 def test_a_setting_that_would_count_for_nothing_is_refused(arguments):
     plain = release.ReleaseSettings(**arguments)
-    release.check_applies(plain, True)
-    release.check_applies(plain, False)
+    release.check_given(plain, True)
+    release.check_given(plain, False)
     for name, value, is_classifier in (
         ("probes", "probes.json", True),
         ("measured_run", "runs/fewer", False),
         ("split", "val", False),
+        ("split", "test", False),  # The default, given.
         ("data_dir", "sounds", False),
         ("cache_dir", "cache", False),
     ):
         settings = release.ReleaseSettings(**arguments, **{name: value})
-        release.check_applies(settings, not is_classifier)
+        release.check_given(settings, not is_classifier)
         message = f"--{name.replace('_', '-')} is of .*Received: {value}"
         with pytest.raises(ValueError, match=message):
-            release.check_applies(settings, is_classifier)
+            release.check_given(settings, is_classifier)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_a_table_has_means_of_seeds_beside_the_papers_values():
     }
     assert rows["xbox"]["average"] == pytest.approx(0.66)
     assert rows["xbox"]["by_seed"]["speaker"] == [0.5, 0.52]
-    head, rule, *lines = ssl_table.format_table(rows).splitlines()
+    head, rule, *lines = ssl_table.format_table(rows, 2.0).splitlines()
     assert len({line.count("|") for line in (head, rule, *lines)}) == 1
     lines = dict(zip(ssl_table.TABLE_2, lines, strict=True))
     assert all(f"`{name}` |" in line for name, line in lines.items())
