@@ -11,6 +11,7 @@ import functools
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +30,10 @@ from audio_tf.version import __version__
 
 # Seconds until a host that no longer answers is given up.
 LOST_AFTER_S = 30
+# How a message begins that is from JAX' own code.
+STATUS = re.compile(
+    "(ABORTED|CANCELLED|DEADLINE_EXCEEDED|INTERNAL|UNAVAILABLE|UNKNOWN): "
+)
 # Seconds that the hosts which have come wait for the others.
 CONNECT_WITHIN_S = 300
 
@@ -71,6 +76,8 @@ def scope(settings, out):
         except BaseException as error:
             # JAX would wait for the others, and end with lines of its own.
             atexit.register(end)
+            sys.stderr.flush()
+            os.write(2, last_words.ENDS)
             raise named(error, count) from error
 
 
@@ -146,8 +153,10 @@ def named(error, count):
         error: the exception.
         count: int, how many hosts there are.
     """
-    # JAX raises its own class of it, and in places the class itself.
-    if not isinstance(error, RuntimeError):
+    # JAX raises a class of its own of `RuntimeError`, in places that class, and
+    # what it meets while it fetches an array as `ValueError`, with the status.
+    is_status = isinstance(error, ValueError) and STATUS.match(str(error))
+    if not isinstance(error, RuntimeError) and not is_status:
         return error
     return RuntimeError(
         f"A step of {count} hosts failed, on this one or since another was "

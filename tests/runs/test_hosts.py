@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -115,17 +116,52 @@ def test_hosts_that_differ_are_named(monkeypatch):
     hosts.check_alike({}, Share(0, 2, 2))
 
 
-def test_what_jax_says_as_it_ends_becomes_one_line():
-    said = [
-        b"a warning\n",
-        b"F1123 01:49:27 client.h:80] Terminating process because the JAX "
-        b"distributed service detected fatal errors. This most likely\n",
-        b"# of tasks that reached the barrier: 1/2.\n",
-        b"    @     0x7fc9e7740634  absl::LogMessage::SendToLog()\n",
-    ]
+JAX_ENDS = [
+    b"F1123 01:49:27 client.h:80] Terminating process because the JAX "
+    b"distributed service detected fatal errors. This most likely\n",
+    b"# of tasks that reached the barrier: 1/2.\n",
+    b"    @     0x7fc9e7740634  absl::LogMessage::SendToLog()\n",
+]
+LOGGED = b"E1123 01:49:27 agent.cc:302] Polled an error\n"
+LOST, OWN = b"train: a host was lost\n", b"train: a step failed\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ([b"a warning\n", *JAX_ENDS], [b"a warning\n", LOST]),
+        # An error of the host's own, of which JAX hears at any moment.
+        ([last_words.ENDS, OWN], [OWN]),
+        ([last_words.ENDS, OWN, *JAX_ENDS], [OWN]),
+        ([last_words.ENDS, LOGGED, *JAX_ENDS], [LOGGED, LOST]),
+        (
+            [last_words.ENDS, LOGGED, OWN, LOGGED, *JAX_ENDS],
+            [LOGGED, OWN, LOGGED],
+        ),
+        ([*JAX_ENDS, last_words.ENDS, OWN], [LOST]),
+        ([JAX_ENDS[0], last_words.ENDS, OWN, *JAX_ENDS], [LOST]),
+    ],
+)
+def test_what_jax_says_as_it_ends_becomes_one_line(said, left):
     found = io.BytesIO()
-    last_words.copy(said, found, b"train: a host was lost")
-    assert found.getvalue() == b"a warning\ntrain: a host was lost\n"
+    last_words.copy(said, found, LOST)
+    assert found.getvalue() == b"".join(left)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_named"),
+    [
+        (RuntimeError("INTERNAL: a barrier"), True),
+        (ValueError("UNKNOWN: Gloo AllGather failed: Connection closed"), True),
+        (ValueError("`seed` must be whole"), False),
+        (OSError("UNKNOWN: a disk"), False),
+    ],
+)
+def test_a_failed_step_is_named(error, is_named):
+    found = hosts.named(error, 2)
+    assert (found is not error) == is_named
+    assert str(error) in str(found)
+    assert is_named == ("another was lost" in str(found))
 
 
 class Written(keras.callbacks.Callback):
@@ -263,8 +299,10 @@ def test_a_lost_host_ends_the_others_with_one_line(lost, corpus, tmp_path):
     error = other.communicate(timeout=hosts.LOST_AFTER_S + 60)[1]
     processes[lost].communicate()
     assert other.returncode not in (0, -signal.SIGABRT)
-    said = [line for line in error.splitlines() if "lost" in line]
+    # The path of the run, which the lines end with, has the word, too.
+    said = [line for line in error.splitlines() if "audio-tf" in line]
     assert len(said) == 1 and "--resume" in said[0]
+    assert re.search("another (host )?was lost", said[0])
     assert "Check failure" not in error and "Traceback" not in error
     assert hosts.checkpoints.epochs_done(out / "last.keras") >= 1
 
