@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import logging
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -33,6 +34,27 @@ def need(names=("apache_beam",)):
                 "It needs Apache Beam and pyarrow: "
                 f"pip install 'audio_tf[beam]' ({error})"
             ) from error
+
+
+def split_options(text):
+    """Splits Beam's own flags, given as one text, as a shell does.
+
+    Args:
+        text: str; a value with blanks stands in quotes.
+
+    Returns:
+        List of str.
+
+    Raises:
+        ValueError: if a quotation is not closed.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise ValueError(
+            f"--beam must be flags as a shell splits them: {error}. "
+            f"Received: {text!r}"
+        ) from None
 
 
 def local_options(workers):

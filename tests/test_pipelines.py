@@ -39,6 +39,18 @@ def test_a_bar_shows_what_others_have_done(every_s):
         assert len(seen) == 2 and bar.n == 3
 
 
+def test_flags_of_beam_may_have_blanks_in_quotes():
+    split = pipelines.split_options
+    assert split("") == []
+    assert split("--region=x  --labels='{\"a\": 1}' --job_name='a b'") == [
+        "--region=x",
+        '--labels={"a": 1}',
+        "--job_name=a b",
+    ]
+    with pytest.raises(ValueError, match="--beam .*No closing quotation"):
+        split("--x='a")
+
+
 @pytest.mark.parametrize(
     ("ends", "code", "later"),
     [

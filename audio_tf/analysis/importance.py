@@ -6,6 +6,7 @@ Section 3.4 of "Gaussian Adaptive Attention is All You Need" (arXiv
 
 import numpy as np
 
+from audio_tf.models.targets import check_inputs
 from audio_tf.ops.checks import check_sizes
 
 
@@ -14,14 +15,16 @@ def mean_map(decoder, embeddings, batch_size=64):
 
     Args:
         decoder: `GaussianAdaptiveDecoder`.
-        embeddings: floating array `(clips, layers, dim)`, of validation.
+        embeddings: floating array or nested list `(clips, layers, dim)`, of
+            validation.
         batch_size: int, clips that are computed at a time.
 
     Returns:
         Float64 array `(layers, dim)`.
 
     Raises:
-        ValueError: if the module has no such map, or there is no clip.
+        ValueError: if the module has no such map, there is no clip, or one
+            has NaN or infinity in it.
 
     Examples:
         >>> import numpy as np
@@ -32,8 +35,10 @@ def mean_map(decoder, embeddings, batch_size=64):
         (8, 16)
     """
     check_sizes(batch_size=batch_size)
+    embeddings = np.asarray(embeddings)
     if not len(embeddings):
         raise ValueError("A mean needs clips. Received: none")
+    check_inputs(embeddings, decoder.axes_of_inputs)
     total = np.zeros(embeddings.shape[1:])
     for start in range(0, len(embeddings), batch_size):
         part = embeddings[start : start + batch_size]
@@ -67,6 +72,9 @@ def importance_factor(decoder, embeddings, batch_size=64):
 
     Returns:
         Float64 array `(layers, dim)`.
+
+    Raises:
+        ValueError: as `mean_map`.
 
     Examples:
         >>> import numpy as np

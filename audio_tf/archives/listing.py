@@ -12,8 +12,10 @@ from audio_tf.audio import packed
 from audio_tf.audio.audio_files import (
     AUDIO_SUFFIXES,
     all_below,
+    all_matching,
     audio_in,
-    list_files,
+    audio_matching,
+    is_pattern,
 )
 from audio_tf.corpora.lists import check_not_utf16, check_utf8
 from audio_tf.ops.checks import closest
@@ -89,8 +91,13 @@ def expanded(source):
             below = all_below(source)
             warn_of_archives(source, below)
             paths = audio_in(source, below)
+        elif is_pattern(source):
+            below = all_matching(source)
+            if not pathlib.PurePath(source).suffix:
+                warn_of_archives(source, below)
+            paths = audio_matching(source, below)
         else:
-            paths = list_files([source])
+            paths = [source]
         for path in paths:
             yield str(path), *local_version(path)
         return

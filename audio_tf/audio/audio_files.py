@@ -82,7 +82,8 @@ def files_below(folder, above=()):
     another disk would be missing, without a word. A link that leads nowhere
     has a warning, as where that disk is not mounted, unless it is called as
     audio is: then it is a file that is missing. What macOS adds to archives
-    and beside files is passed over, and what was deleted on a disk.
+    and beside files is passed over, and what was deleted on a disk; a pipe, a
+    socket or a device, which could be waited for without end, has a warning.
 
     Args:
         folder: path of the folder.
@@ -118,6 +119,12 @@ def files_below(folder, above=()):
         elif entry.is_dir():
             if entry.name != OF_MACOS and not BINS.fullmatch(entry.name):
                 yield from files_below(entry.path, (*above, identity))
+        elif not entry.is_file():
+            warnings.warn(
+                f"{entry.path}: this is no regular file, and is left out",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         elif not entry.name.startswith(BESIDE_OF_MACOS):
             yield pathlib.Path(entry.path)
 
@@ -189,8 +196,8 @@ def list_files(paths):
     for path in paths:
         if os.path.isdir(path):
             files += audio_in(path, all_below(path))
-        elif glob.has_magic(os.fspath(path)) and not os.path.lexists(path):
-            files += match_files(os.fspath(path))
+        elif is_pattern(path):
+            files += audio_matching(path, all_matching(path))
         else:
             files.append(path)
     return files
@@ -204,27 +211,46 @@ def audio_in(folder, found):
     return below
 
 
-def match_files(pattern):
-    """Lists what a pattern stands for; see `list_files`.
+def is_pattern(path):
+    """Returns whether a path is one of several files; see `list_files`."""
+    return glob.has_magic(os.fspath(path)) and not os.path.lexists(path)
+
+
+def all_matching(pattern):
+    """Lists all files that match a pattern, or are below a folder that does.
 
     Args:
-        pattern: str.
+        pattern: path with `*`, `?` or `[` in it.
 
     Returns:
         Sorted list of `pathlib.Path`.
+    """
+    found = set()
+    for match in map(
+        pathlib.Path, glob.glob(os.fspath(pattern), recursive=True)
+    ):
+        if match.is_dir():
+            below = all_below(match)
+            warn_of_others(match, below)
+            found.update(below)
+        else:
+            found.add(match)
+    return sorted(found)
+
+
+def audio_matching(pattern, found):
+    """Lists the audio among the files that a pattern stands for.
+
+    Args:
+        pattern: path, whose suffix is audio's, too, if it has one.
+        found: list of `pathlib.Path`.
 
     Raises:
-        FileNotFoundError: if nothing matches.
+        FileNotFoundError: if there is none.
     """
-    suffixes = {*AUDIO_SUFFIXES, pathlib.PurePath(pattern).suffix.lower()} - {
-        ""
-    }
-    found = set()
-    for match in map(pathlib.Path, glob.glob(pattern, recursive=True)):
-        if match.is_dir():
-            found.update(audio_below(match))
-        elif match.suffix.lower() in suffixes:
-            found.add(match)
-    if not found:
+    own = pathlib.PurePath(pattern).suffix.lower()
+    suffixes = {*AUDIO_SUFFIXES, own} - {""}
+    matching = [file for file in found if file.suffix.lower() in suffixes]
+    if not matching:
         raise FileNotFoundError(f"{pattern}: no audio file matches")
-    return sorted(found)
+    return matching

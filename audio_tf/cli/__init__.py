@@ -67,6 +67,7 @@ def main(argv=None):
     """
     lifeline.hold()
     console.show_any_name()
+    console.hide_retracing()
     argv = sys.argv[1:] if argv is None else list(map(str, argv))
     if argv[:1] == ["--debug"]:
         argv = [*argv[1:], "--debug"]

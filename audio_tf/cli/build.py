@@ -17,7 +17,7 @@ import pathlib
 
 import absl.logging
 
-from audio_tf import builders, console
+from audio_tf import builders, console, pipelines
 from audio_tf.cli import flags
 from audio_tf.terminal import first_names
 
@@ -133,7 +133,9 @@ def make_builder(builder_class, arguments):
         partial=arguments.partial,
         skip_bad=arguments.skip_bad,
         workers=arguments.workers,
-        beam_options=None if arguments.beam is None else arguments.beam.split(),
+        beam_options=None
+        if arguments.beam is None
+        else pipelines.split_options(arguments.beam),
         **options,
     )
 

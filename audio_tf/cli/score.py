@@ -13,7 +13,7 @@ docs/score.md tells of the files, and of Flink, Spark and Dataflow.
 import logging
 import sys
 
-from audio_tf import console
+from audio_tf import console, pipelines
 from audio_tf.cli import flags
 from audio_tf.terminal import printable
 
@@ -144,7 +144,7 @@ def run(arguments):
         column=arguments.column or "file",
         retry_failed=arguments.retry_failed,
         runner=arguments.runner,
-        options=arguments.beam.split(),
+        options=pipelines.split_options(arguments.beam),
         workers=arguments.workers,
     )
     print(f"{printable(arguments.out)}: {result.rows} rows", end="")

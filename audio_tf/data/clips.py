@@ -212,7 +212,9 @@ def prepare(
             fail(row, "no such file")
         except PackError as error:
             fail(row, str(error))
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            fail(row, error.strerror or str(error))
+        except ValueError as error:
             fail(row, f"not a file name ({error})")
     found = cache.check_all(list(entries.values()))
     facts = dict(zip(entries, found, strict=True))

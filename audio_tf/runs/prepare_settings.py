@@ -68,11 +68,12 @@ class PrepareSettings(Settings):
 
     def beam_options(self):
         """Returns Beam's flags, a list of str, once they are checked."""
+        options = pipelines.split_options(self.beam)
         if self.runner is None:
             workers = self.workers or os.cpu_count() or 1
-            options = pipelines.local_options(workers) + self.beam.split()
+            options = pipelines.local_options(workers) + options
         else:
-            options = pipelines.remote_options(self.runner, self.beam.split())
+            options = pipelines.remote_options(self.runner, options)
         pipelines.check_options(options, self.runner is None)
         return options
 

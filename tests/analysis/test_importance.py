@@ -53,8 +53,14 @@ def test_it_is_the_scaled_mean_of_maps(decoder, rng):
     np.testing.assert_allclose(
         shares, [100 * row.sum() / found.sum() for row in found]
     )
+    np.testing.assert_array_equal(
+        analysis.mean_map(decoder, clips.tolist(), batch_size=3), found
+    )
     with pytest.raises(ValueError, match="needs clips"):
         analysis.mean_map(decoder, clips[:0])
+    clips[4, 2, 1] = np.nan
+    with pytest.raises(ValueError, match="finite numbers.*[Cc]lip 4"):
+        analysis.importance_factor(decoder, clips)
 
 
 def test_equal_weights_have_no_importance():

@@ -31,7 +31,10 @@ PASSED_OVER = "archives are passed over.*Received: 2$"
 def test_archives_in_a_folder_are_told(sounds, recwarn):
     with pytest.warns(RuntimeWarning, match=PASSED_OVER):
         assert names([sounds], sounds) == ["a.wav", "d/b.ogg"]
+    with pytest.warns(RuntimeWarning, match=PASSED_OVER):
+        assert names([sounds / "**"], sounds) == ["a.wav", "d/b.ogg"]
     recwarn.clear()
+    assert names([sounds / "*.wav"], sounds) == ["a.wav"]
     assert names([sounds / "d", sounds / "*.tar"], sounds) == [
         "d/b.ogg",
         "e.tar",

@@ -137,6 +137,14 @@ def test_a_class_on_a_disk_that_is_not_there_is_told(tmp_path):
         assert len(found_below(tmp_path)) == 2
 
 
+def test_what_could_be_waited_for_is_left_out(tmp_path):
+    (tmp_path / "rain").mkdir()
+    (tmp_path / "rain/a.wav").touch()
+    os.mkfifo(tmp_path / "rain/b.wav")
+    with pytest.warns(RuntimeWarning, match="b.wav: this is no regular file"):
+        assert found_below(tmp_path) == ["rain/a.wav"]
+
+
 def test_a_folder_that_may_not_be_read_is_told(sounds, tmp_path, monkeypatch):
     scan = os.scandir
 
