@@ -162,9 +162,20 @@ def only_one(path, doing):
         yield
         return
     path = pathlib.Path(path)
-    with open(path, "w") as file:
-        if not take_lock(file):
-            raise BlockingIOError(f"{path.parent}: another process is {doing}")
+    with contextlib.ExitStack() as stack:
+        is_there = False
+        while not is_there:
+            file = stack.enter_context(open(path, "w"))
+            if not take_lock(file):
+                raise BlockingIOError(
+                    f"{path.parent}: another process is {doing}"
+                )
+            # Who held it may have removed the file since it was opened: a
+            # third process would lock a new one.
+            with contextlib.suppress(FileNotFoundError):
+                is_there = os.path.samestat(
+                    os.fstat(file.fileno()), os.stat(path)
+                )
         try:
             yield
         finally:

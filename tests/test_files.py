@@ -49,6 +49,26 @@ def test_a_path_that_is_being_written_is_refused(tmp_path):
         assert [file.name for file in folder.iterdir()] == ["half"]
 
 
+def test_a_lock_that_its_holder_removes_is_not_held_twice(
+    tmp_path, monkeypatch
+):
+    """The holder ends between the look at the file and the lock."""
+    pytest.importorskip("fcntl")
+    take_lock, lock = files.take_lock, tmp_path / ".lock"
+
+    def late(file):
+        monkeypatch.setattr(files, "take_lock", take_lock)
+        lock.unlink()
+        return take_lock(file)
+
+    monkeypatch.setattr(files, "take_lock", late)
+    with files.only_one(lock, "at work"):
+        with pytest.raises(BlockingIOError, match="another process is at work"):
+            with files.only_one(lock, "at work"):
+                pass
+    assert not lock.exists()
+
+
 def test_a_system_without_locks_writes_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "fcntl", None)
     with files.scratch(tmp_path / "model.onnx") as folder:
