@@ -319,7 +319,9 @@ def summed_up(settings, table, measured):
             }
         )
     found.sort(key=lambda each: (each["causal"], -each["mean"]))
-    if settings.baseline_rows and has_baseline(settings):
+    if settings.baseline_rows and rows.has_baseline(
+        baseline_report(settings), settings.seeds
+    ):
         report = read(baseline_report(settings))
         found += leaderboard.baseline_rows(report)
     return found
@@ -335,31 +337,17 @@ def baseline_report(settings):
     return pathlib.Path(settings.out) / f"baseline_{settings.score_split}.json"
 
 
-def has_baseline(settings):
-    """Returns whether there are baselines of the seeds of the rows.
-
-    Those of other seeds, as the folder may have, do not stand beside them.
-    """
-    report = baseline_report(settings)
-    return report.is_file() and (
-        read(report)["settings"]["seeds"] == settings.seeds
-    )
-
-
 def run_baseline(settings):
     """Runs `audio-tf baseline` on the same clips, unless that is done."""
     from audio_tf.runs.baseline import BaselineSettings
 
-    if has_baseline(settings):
-        return
     training = settings.training()
     names = {each.name for each in dataclasses.fields(BaselineSettings)}
-    common = training.those_given(names & training.given)
-    rows.run(
-        "baseline",
-        *rows.as_flags(common),
-        *("--split", settings.score_split, "--seeds", *settings.seeds),
-        *("--report", baseline_report(settings)),
+    rows.run_baseline(
+        baseline_report(settings),
+        settings.seeds,
+        **training.those_given(names & training.given),
+        split=settings.score_split,
     )
 
 

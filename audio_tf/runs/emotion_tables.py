@@ -408,12 +408,7 @@ def run_baseline(settings, report):
     folder.mkdir(parents=True, exist_ok=True)
     for number, own in enumerate(asked):
         file = folder / f"fold_{number}.json"
-        if not file.is_file():
-            rows.run(
-                "baseline",
-                *rows.as_flags({**flags, **own}),
-                *("--report", file),
-            )
+        rows.run_baseline(file, settings.seeds, **flags, **own)
         found.append(json.loads(file.read_text()))
     return baseline_facts(found)
 

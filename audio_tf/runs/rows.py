@@ -191,6 +191,30 @@ def as_flags(values):
     return flags
 
 
+def has_baseline(report, seeds):
+    """Returns whether a report of `audio-tf baseline` is there, of some seeds.
+
+    One of others, as the folder may have, does not stand beside the rows.
+    """
+    report = pathlib.Path(report)
+    return report.is_file() and (
+        json.loads(report.read_text())["settings"]["seeds"] == seeds
+    )
+
+
+def run_baseline(report, seeds, **values):
+    """Runs `audio-tf baseline` unless its report is there, of the same seeds.
+
+    Args:
+        report: path of the report.
+        seeds: list of int, those of the rows.
+        **values: its other settings.
+    """
+    if not has_baseline(report, seeds):
+        flags = as_flags({**values, "seeds": seeds, "report": str(report)})
+        run("baseline", *flags)
+
+
 def begin(out, asked, unused=()):
     """Makes the folder of a table.
 

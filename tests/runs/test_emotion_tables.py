@@ -161,46 +161,58 @@ def test_a_row_goes_on_to_what_it_writes_behind_its_folds(
     assert is_run() == 0
 
 
-def test_the_baseline_has_the_folds_of_the_decoders(tmp_path, monkeypatch):
-    asked = []
+@pytest.fixture
+def asked(monkeypatch):
+    """The `BaselineSettings` of baselines that are asked for, and not run."""
+    found = []
 
-    def run(*command):
-        asked.append([str(each) for each in command[:-1]])
-        figures = {"forest": {"accuracy": {"values": [0.5]}}}
-        command[-1].write_text(json.dumps({"figures": figures}))
+    def run(command, *flags):
+        assert command == "baseline"
+        parser = argparse.ArgumentParser()
+        add_flags(parser, BaselineSettings)
+        settings = BaselineSettings(
+            **vars(parser.parse_args([str(each) for each in flags]))
+        )
+        found.append(settings)
+        values = [0.5 + 0.2 * (seed % 2) for seed in settings.seeds]
+        report = {
+            "figures": {"forest": {"accuracy": {"values": values}}},
+            "settings": {"seeds": settings.seeds},
+        }
+        pathlib.Path(settings.report).write_text(json.dumps(report))
 
     monkeypatch.setattr(rows, "run", run)
-    settings = emotion_tables.EmotionTableSettings(
-        model="preset", data_dir="there", out=str(tmp_path)
-    )
-    found = emotion_tables.run_baseline(settings, report((0, 0), ("03", "08")))
-    assert found["forest"]["mean"] == {"accuracy": 0.5}
-    first = " ".join(asked[0])
-    assert first.startswith("baseline --dataset emodb --data-dir there")
-    assert "--test-speakers 03 --split test --val-speakers 08" in first
-    emotion_tables.run_baseline(settings, report((0, 0), ("03", "08")))
-    assert len(asked) == 2
+    return found
+
+
+def test_the_baseline_has_the_folds_of_the_decoders(tmp_path, asked):
+    def mean(*seeds):
+        settings = emotion_tables.EmotionTableSettings(
+            model="preset",
+            data_dir="there",
+            out=str(tmp_path),
+            seeds=list(seeds),
+        )
+        done = report((0, 0), ("03", "08"))
+        found = emotion_tables.run_baseline(settings, done)
+        return found["forest"]["mean"]["accuracy"]
+
+    assert mean(0) == 0.5
+    first = asked[0]
+    assert (first.dataset, first.data_dir) == ("emodb", "there")
+    assert (first.test_speakers, first.split) == (["03"], "test")
+    assert first.val_speakers == ["08"]
+    assert mean(0) == 0.5 and len(asked) == 2
+    # Of the seeds of the rows, as they are now.
+    assert mean(0, 1) == 0.6
+    assert [each.seeds for each in asked] == [[0]] * 2 + [[0, 1]] * 2
 
 
 @pytest.mark.parametrize("validate_on", ["next", "test"])
 def test_the_baseline_leaves_out_sessions_as_the_decoders_do(
-    validate_on, tmp_path, monkeypatch
+    validate_on, tmp_path, asked
 ):
     """A corpus that is split by folds; a fold left alone trains on nothing."""
-    asked = []
-
-    def run(*command):
-        flags = [str(each) for each in command]
-        asked.append(BaselineSettings(**parsed(flags[1:])))
-        figures = {"forest": {"accuracy": {"values": [0.5, 0.7]}}}
-        command[-1].write_text(json.dumps({"figures": figures}))
-
-    def parsed(flags):
-        parser = argparse.ArgumentParser()
-        add_flags(parser, BaselineSettings)
-        return vars(parser.parse_args(flags))
-
-    monkeypatch.setattr(rows, "run", run)
     config = tmp_path / "config.py"
     values = {"dataset": "iemocap", "validate_on": validate_on}
     config.write_text(f"def get_config():\n    return {values!r}\n")
@@ -209,6 +221,7 @@ def test_the_baseline_leaves_out_sessions_as_the_decoders_do(
         model="preset",
         data_dir="there",
         out=str(tmp_path / "out"),
+        seeds=[0, 1],
     )
     done = {
         tested: {"tested": tested, "validation": each}
@@ -266,18 +279,8 @@ def test_importance_of_something_else_is_refused_by_its_file(tmp_path):
             emotion_tables.select(settings)
 
 
-def test_the_baseline_reads_the_clips_as_the_decoders_do(tmp_path, monkeypatch):
+def test_the_baseline_reads_the_clips_as_the_decoders_do(tmp_path, asked):
     """By every setting of the corpus: another seed draws other splits."""
-
-    def run(*command):
-        flags = [str(each) for each in command[:-1]]
-        assert flags[flags.index("--corpus-seed") + 1] == "5"
-        assert flags[flags.index("--dataset") + 1] == "folders"
-        assert "--strict" in flags
-        figures = {"forest": {"accuracy": {"values": [0.5]}}}
-        command[-1].write_text(json.dumps({"figures": figures}))
-
-    monkeypatch.setattr(rows, "run", run)
     config = tmp_path / "config.py"
     values = {
         **{"dataset": "folders", "protocol": "splits"},
@@ -292,6 +295,9 @@ def test_the_baseline_reads_the_clips_as_the_decoders_do(tmp_path, monkeypatch):
     )
     found = emotion_tables.run_baseline(settings, report((0, 0), ("test",)))
     assert list(found) == ["forest"]
+    (of_splits,) = asked
+    assert (of_splits.dataset, of_splits.corpus_seed) == ("folders", 5)
+    assert of_splits.strict
 
 
 @pytest.mark.long
