@@ -42,7 +42,8 @@ def describe_failures(failures):
     Returns:
         String of printable lines.
     """
-    lines = [f"{len(failures)} files left out"]
+    plural = "" if len(failures) == 1 else "s"
+    lines = [f"{len(failures)} file{plural} left out"]
     lines += [
         f"  {printable(path) or repr('')}: {printable(reason)}"
         for path, reason in failures.items()

@@ -683,7 +683,7 @@ def test_inspect_of_a_speech_encoder(
     arguments = ["inspect", str(out), "--model", trained, str(clips)]
     assert cli.main(arguments) == 1
     output = capsys.readouterr()
-    assert "1 files left out" in output.err and "bad.wav" in output.err
+    assert "1 file left out" in output.err and "bad.wav" in output.err
     head, *lines, last = output.out.splitlines()
     assert head.split()[:3] == ["layer", "head", "kind"]
     kinds = ["sparse"] + ["diagonal"] * 5 + ["increasing", "decreasing"]

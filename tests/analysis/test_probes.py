@@ -457,7 +457,7 @@ def test_killed_and_resumed_equals_unbroken(
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     main("probe", *common, "--out", whole)
     output = capsys.readouterr().out
-    assert "1 files left out" in output and "bad.wav" in output
+    assert "1 file left out" in output and "bad.wav" in output
     assert "features of the model: s3prl, 4000 Hz" in output
     report = json.loads((whole / "probes.json").read_text())
     assert report["model"]["provenance"] == {"date": "then"}

@@ -295,7 +295,7 @@ def test_a_bad_file_is_named_and_the_others_scored(folders, clip, capsys):
     assert cli.main(arguments) == 1
     output = capsys.readouterr()
     assert len(output.out.splitlines()) == 1 and str(clip) in output.out
-    assert "1 files left out" in output.err and str(bad) in output.err
+    assert "1 file left out" in output.err and str(bad) in output.err
     # The path of a shell's variable that is not set is to be seen.
     assert cli.main(["classify", "", *arguments[1:]]) == 1
     assert "\n  '': no such file" in capsys.readouterr().err

@@ -222,5 +222,5 @@ def test_grpc_is_loaded_in_silence(clip):
         text=True,
     )
     title, line = done.stderr.splitlines()
-    assert done.returncode == 1 and title == "1 files left out"
+    assert done.returncode == 1 and title == "1 file left out"
     assert line.startswith(f"  {clip}: grpc://127.0.0.1:{port}/v1/models/")

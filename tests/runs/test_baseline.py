@@ -199,7 +199,7 @@ def test_one_label_of_all_that_can_be_decoded(
         *("--cache-dir", tmp_path / "cache"),
     )
     assert "'hiss' of all 1 clips of training" in line
-    assert "1 files left out" in line and "bad.wav" in line
+    assert "1 file left out" in line and "bad.wav" in line
 
 
 def test_figures_that_clips_leave_undefined_are_told_so(

@@ -247,7 +247,7 @@ def test_bad_images_are_left_out_and_named(vit, rng, tmp_path, capsys):
     found = folds.read_arrays(tmp_path / "out" / embed.WHOLE)
     assert len(found.x) == 7
     printed = capsys.readouterr().out
-    assert "1 files left out" in printed and str(bad) in printed
+    assert "1 file left out" in printed and str(bad) in printed
     assert (
         sorted(found.splits.tolist())
         == ["test"] * 3 + ["train", "train"] + ["val"] * 2

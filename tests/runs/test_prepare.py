@@ -89,7 +89,7 @@ def test_pretraining_finds_audio_and_features(
     out = capsys.readouterr().out
     assert "8 of 9 clips of 8000 Hz in shards" in out
     assert "7 of 7 clips in shards as SpeechFeatures, 7 values" in out
-    assert "1 files left out" in out and "bad.wav" in out
+    assert "1 file left out" in out and "bad.wav" in out
     assert len(here) > 4
     settings = pretrain.PretrainSettings(**given)
     monkeypatch.setattr(feature_cache, "compute", never)

@@ -92,7 +92,7 @@ def test_killed_and_resumed_equals_unbroken(
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     main("pretrain", *arguments, "--out", whole)
     output = capsys.readouterr().out
-    assert "1 files left out" in output and "bad.wav" in output
+    assert "1 file left out" in output and "bad.wav" in output
     # No update was left out.
     assert int(trained(whole).optimizer.iterations) == 6
     assert len(losses(whole)) == 3

@@ -138,7 +138,7 @@ def test_train_evaluate_and_classify(
     )
     main("train", *training, "--out", out, "--export")
     output = capsys.readouterr().out
-    assert "1 files left out" in output and "bad.wav" in output
+    assert "1 file left out" in output and "bad.wav" in output
 
     report = json.loads((out / "test.json").read_text())
     assert report["num_clips"] == 4 and report["causal"] is True
