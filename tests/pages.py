@@ -1,5 +1,6 @@
 """The pages that people read, and what stands in them."""
 
+import ast
 import pathlib
 import re
 import shlex
@@ -79,6 +80,20 @@ def commands(block):
     """Returns the words of each command in a block for the shell."""
     lines = re.sub(r"\s*\\\n\s*", " ", block.text).splitlines()
     return [shlex.split(line, comments=True) for line in lines if line.strip()]
+
+
+def commands_told(file):
+    """Returns the words of each `audio-tf` command in a file's docstring.
+
+    A script of `training/` is the command of its name, and that of `datasets/`
+    is `build`. Variables of a shell stand for 0.
+    """
+    text = ast.get_docstring(ast.parse(file.read_text())) or ""
+    text = re.sub(r"\s*\\\n\s*", " ", text)
+    text = text.replace("python datasets/build.py", "audio-tf build")
+    text = re.sub(r"python training/(\w+)\.py", r"audio-tf \1", text)
+    lines = re.findall(r"^ {4,}(audio-tf .+)$", text, re.MULTILINE)
+    return [shlex.split(re.sub(r"\$\w+", "0", line)) for line in lines]
 
 
 def anchors(page):

@@ -16,6 +16,7 @@ from repository import ROOT
 from audio_tf import cli, console
 from audio_tf.cli import export
 from audio_tf.ops.checks import closest
+from audio_tf.runs import emotion, flags, folds
 from audio_tf.version import __version__
 
 PAGES = {pages.name_of(page): page for page in pages.pages()}
@@ -38,6 +39,41 @@ def parsers(monkeypatch):
 
     monkeypatch.setattr(console.Parser, "parse_args", parse_alone)
     return used
+
+
+# Files whose docstrings are help texts, or tell how a script is run.
+HELPS = [
+    file
+    for folder in (
+        "audio_tf/cli",
+        "audio_tf/runs",
+        "training",
+        "training/configs",
+        "datasets",
+    )
+    for file in sorted((ROOT / folder).glob("*.py"))
+]
+
+
+@pytest.fixture
+def checks(monkeypatch):
+    """Commands end when their flags and settings are known to be right."""
+    parse = console.Parser.parse_args
+
+    def parse_alone(self, *args, **kwargs):
+        arguments = parse(self, *args, **kwargs)
+        if self.prog.split()[1] in cli.COMMANDS:
+            raise Parsed
+        return arguments
+
+    @contextlib.contextmanager
+    def end(*args, **kwargs):
+        raise Parsed
+        yield
+
+    monkeypatch.setattr(console.Parser, "parse_args", parse_alone)
+    # What a program does begins within it.
+    monkeypatch.setattr(console, "errors_in_one_line", end)
 
 
 def known_extras():
@@ -226,6 +262,62 @@ def test_flags_that_scripts_name_are_theirs(parsers):
         told = ast.get_docstring(ast.parse(script.read_text()))
         for flag in re.findall(r"(?<!\S)--[\w-]+", told):
             assert flag in known, (script.name, flag, closest(flag, known))
+
+
+def test_commands_of_help_texts_are_taken(checks, capsys, monkeypatch):
+    """Flags and settings alike, but for files that a reader has to write."""
+    monkeypatch.chdir(ROOT)
+    wrong, seen = [], 0
+    for file in HELPS:
+        for words in pages.commands_told(file):
+            configs = [each for each in words if each.endswith(".py")]
+            there = all((ROOT / each).is_file() for each in configs)
+            if "--resume" in words or not there:
+                continue
+            seen += 1
+            try:
+                check(None, words[1:])
+            except SystemExit as refused:
+                if refused.code:
+                    wrong.append(f"{file.name}: {capsys.readouterr().err}")
+    assert seen > 50
+    assert not wrong, "".join(wrong)
+
+
+def test_a_table_needs_no_model_that_was_not_trained():
+    """Each row of `audio-tf compare` is trained by the config alone."""
+    told = [words for file in HELPS for words in pages.commands_told(file)]
+    configs = {
+        words[words.index("--train-config") + 1]
+        for words in told
+        if words[1] == "compare"
+    }
+    there = [each for each in map(ROOT.joinpath, configs) if each.is_file()]
+    assert len(there) >= 3
+    for config in there:
+        assert not runpy.run_path(str(config))["get_config"]().get("teachers")
+
+
+def test_decoders_of_embedded_texts_have_folds(tmp_path):
+    """What `audio-tf embed` writes has splits, and nobody who speaks."""
+    told = [words for file in HELPS for words in pages.commands_told(file)]
+    for page in PAGES.values():
+        for block in pages.blocks(page):
+            if block.language == "shell":
+                told += pages.commands(block)
+    file, seen = tmp_path / "embeddings.npz", 0
+    np.savez(
+        file,
+        embeddings=np.zeros((6, 3, 4), "float32"),
+        labels=np.array(["a", "b"] * 3),
+        splits=np.array(["train", "train", "val", "val", "test", "test"]),
+    )
+    for words in told:
+        if words[1:2] == ["emotion"] and "--embeddings" in words:
+            settings = flags.parse(emotion.EmotionSettings, "", words[2:])
+            folds.make(folds.read_arrays(file), settings)
+            seen += 1
+    assert seen >= 3
 
 
 def test_quoted_figures_are_measured():

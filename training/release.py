@@ -1,9 +1,8 @@
 """Release a trained model: a folder that `from_preset` loads by its name.
 
-    python training/release.py --run runs/esc10 \\
-        --name audio_transformer_esc10 --use "It names one of ten sounds." \\
-        --corpus "ESC-10" --licence "CC BY 3.0" \\
-        --baseline runs/esc10/baseline.json
+    python training/release.py --run runs/esc10 --name my_esc10 \\
+        --use "It names one of ten sounds." --corpus "ESC-10" \\
+        --licence "CC BY 3.0" --baseline runs/esc10/baseline.json
 
 Scores the split --split of the run's corpus by the preset of the run, and
 writes the preset, its provenance and a model card into the folder --into,

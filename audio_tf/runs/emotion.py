@@ -2,8 +2,8 @@
 
     audio-tf emotion --model runs/ssl/preset --dataset emodb \\
         --data-dir EmoDB --module gaam_v1 --out runs/emotion
-    audio-tf emotion --embeddings ag_news.npz --module gqgaam \\
-        --focal-gamma 0 --batch-size 32 --out runs/news
+    audio-tf emotion --embeddings ag_news.npz --protocol splits \\
+        --module gqgaam --focal-gamma 0 --batch-size 32 --out runs/news
     audio-tf emotion --out runs/emotion --resume
 
 Clips are cut into chunks, and every layer of --model embeds each of them once:
@@ -15,8 +15,8 @@ figure is the best epoch's on the very clips that are left out. --protocol
 splits trains once, on the splits of the corpus.
 
 --embeddings takes a .npz with `embeddings` (clips, layers, dim), `labels`
-(clips,) and either `groups` or `splits` (clips,), the latter of train, val and
-test.
+(clips,) and either `groups`, which are left out in turn, or `splits` (clips,)
+of train, val and test, as `audio-tf embed` writes, for --protocol splits.
 
 --out gets emotion.json and a folder for each fold with decoder.keras; with a
 Gaussian module importance.npz, the Importance Factor of each layer and

@@ -462,7 +462,7 @@ def make(embedded, settings):
     if embedded.groups is None:
         raise ValueError(
             "--protocol leave_one_out needs to know who speaks in each clip; "
-            "--protocol splits does not. Received: a corpus without groups"
+            "--protocol splits does not. Received: clips without groups"
         )
     names = sorted(set(embedded.groups.tolist()))
     least = 3 if settings.validate_on == "next" else 2

@@ -1,6 +1,6 @@
 """Release a trained model: a folder that `from_preset` loads by its name.
 
-    audio-tf release --run runs/esc10 --name audio_transformer_esc10 \\
+    audio-tf release --run runs/esc10 --name my_esc10 \\
         --use "It names one of ten sounds." --corpus "ESC-10" \\
         --licence "CC BY 3.0" --baseline runs/esc10/baseline.json
 

@@ -41,9 +41,10 @@ pooling and multi-scale averages change.
 2401.11143): a decoder with each attention module over the same embeddings of a
 frozen encoder, each speaker or session left out, beside `audio-tf baseline`.
 --emotion-config has what else `audio-tf emotion` is told, and --embeddings
-with --paper cifar100 or ag_news makes it Table 3 or 4. `layers` is Table 6, or
-7: decoders of the layers of highest and of lowest Importance Factor. Both
-write table.md and table.json, and go on where they stopped.
+with --paper cifar100 or ag_news makes it Table 3 or 4, for which the config has
+`"protocol": "splits"` and `"focal_gamma": 0.0`. `layers` is Table 6, or 7:
+decoders of the layers of highest and of lowest Importance Factor. Both write
+table.md and table.json, and go on where they stopped.
 """
 
 import json
