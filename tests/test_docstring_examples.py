@@ -7,6 +7,7 @@ import inspect
 import re
 
 import keras
+import pages
 import pytest
 from test_docstrings import FOUND, LIBRARY
 
@@ -108,6 +109,37 @@ def looked_up(place, node):
         owner = looked_up(place, node.value)
         return None if owner is None else getattr(owner, node.attr)
     return None
+
+
+def is_there(name):
+    """Tells if `audio_tf.x.y` is a module, or an attribute of one."""
+    parts = name.split(".")
+    if LIBRARY.parent.joinpath(*parts).with_suffix(".py").is_file():
+        return True  # What it imports may be missing.
+    for count in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[count:]:
+            found = getattr(found, part, None)
+        return found is not None
+    return False
+
+
+def test_names_of_the_library_are_there():
+    """Those that docstrings and pages tell of as `audio_tf.x.y`."""
+    told = {place: text or "" for place, _, _, text in FOUND}
+    told |= {pages.name_of(page): page.read_text() for page in pages.pages()}
+    names = {
+        (name, place)
+        for place, text in told.items()
+        for name in re.findall(r"\baudio_tf(?:\.[a-z]\w*)+", text, re.I)
+        if not name.endswith(".json")
+    }
+    assert len(names) > 50
+    wrong = [pair for pair in sorted(names) if not is_there(pair[0])]
+    assert not wrong, "\n".join(map(" in ".join, wrong))
 
 
 def test_python_in_docstrings_is_python():

@@ -1,7 +1,7 @@
 """Archives of any size scored on Apache Beam, one file of results a shard.
 
 A shard is some clips that one worker scores, by the path of
-`audio_tf.classify`, and one Parquet file of their scores. `planning` says
+`audio-tf classify`, and one Parquet file of their scores. `planning` says
 which clips are in which shard and writes that down first; a shard's file is
 written whole or not at all. So a run that was killed goes on with the shards
 that have no file, and whoever writes a shard twice writes the same.

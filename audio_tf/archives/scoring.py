@@ -71,7 +71,7 @@ def score(
 ):
     """Scores all clips of some sources into a folder of Parquet files.
 
-    Scores are those of `audio_tf.classify`. A run that was stopped goes on
+    Scores are those of `audio-tf classify`. A run that was stopped goes on
     where it was; sources that are new or have changed are scored, what is
     there is left alone. A source that was given by mistake is forgotten when
     it is given no more; see `planning.Plan.extend`.

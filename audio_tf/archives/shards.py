@@ -1,4 +1,4 @@
-"""The clips of a shard to a table of scores, by `audio_tf.classify`'s path."""
+"""The clips of a shard to a table of scores, by `audio-tf classify`'s path."""
 
 import itertools
 import pathlib

@@ -17,7 +17,13 @@ from audio_tf.terminal import printable
 
 SIGNATURE = "serving_audio_bytes"
 # The other signatures of an export take samples, not files.
-WAVEFORM_SIGNATURES = ("serving_default", "embed", "frames", "stream")
+WAVEFORM_SIGNATURES = (
+    "serving_default",
+    "embed",
+    "frames",
+    "stream",
+    "explain",
+)
 
 # Where nobody says how many classes there are, an answer is not read further
 # than so many of each clip take: AudioSet has 527.
@@ -207,7 +213,7 @@ class Client:
         """Scores files, one batch after the other.
 
         A WAV file is sent as it is. Any other that
-        `audio_tf.data.read_audio` reads is decoded here and sent as float32
+        `audio_tf.audio.read_audio` reads is decoded here and sent as float32
         WAV at its own rate: nothing is lost.
 
         Args:

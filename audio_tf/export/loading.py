@@ -87,7 +87,9 @@ class ExportedClassifier(StoredClassifier):
         return self.run("serving_default", inputs)["scores"]
 
     def embed(self, inputs):
-        """Returns the mean frames of clips, `(batch, dim)`.
+        """Returns what the head makes its scores of, `(batch, dim)`.
+
+        It is the real frames of each clip, pooled as the model pools them.
 
         Args:
             inputs: as those of a call.

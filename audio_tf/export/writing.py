@@ -63,14 +63,15 @@ def export(
     negative one, means all of them. `lengths` has a default of `[-1]`: a
     server takes requests without it, and `tf.saved_model.load`, which knows
     no defaults, wants it passed. These signatures take a clip whole.
-    `embedding` is the mean of the real frames. `scores` over time are `(batch,
-    frames, classes)`, and `mask`, boolean `(batch, frames)`, is False for
-    frames of padding.
+    `embedding` is what the head makes its scores of: the real frames, pooled
+    as the model's `pooling` says. `scores` over time are `(batch, frames,
+    classes)`, and `mask`, boolean `(batch, frames)`, is False for frames of
+    padding.
 
     `audio_bytes` are the contents of WAV files, string `(batch,)`: integers
-    of 8 to 32 bits, float32 and float64, A-law and mu-law, any rate and
-    number of channels, RIFF or RF64; no ADPCM. They are decoded, resampled,
-    cut into chunks of the model's `chunk_s` and scored as
+    of 8 to 32 bits, float32 and float64, A-law and mu-law, from 1 kHz to 1
+    MHz and of up to 1024 channels, RIFF or RF64; no ADPCM. They are decoded,
+    resampled, cut into chunks of the model's `chunk_s` and scored as
     `audio_tf.data.score_clips` does. A clip that cannot be scored has zero
     scores, `valid` False, and in `error` its place in
     `audio_tf.audio.wav.ERRORS`; it leaves the others alone.

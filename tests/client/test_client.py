@@ -28,6 +28,7 @@ from audio_tf import client
 from audio_tf.audio import read_audio, wav
 from audio_tf.client import address, query, transport, wav_files
 from audio_tf.client import rest as rest_transport
+from audio_tf.export import warmup
 from serving import grpc_server, rest_server, served
 
 LABELS = ["dog", "rain", "siren"]
@@ -794,6 +795,14 @@ def test_what_is_asked_for_is_checked_before_it_is_asked(rest):
                 asked.query([b"x"], signature)
         (result,) = asked.query([wav_bytes(800)], "serving_audio_byte")
     assert "did you mean 'serving_audio_bytes'" in result.error
+
+
+def test_no_signature_of_waveforms_is_asked_for_files():
+    """All that an export may have are known, by what warms them up."""
+    known = warmup.example_inputs(8_000, 0.1, batch_size=1)
+    files = [name for name in known if "audio_bytes" in known[name]]
+    assert files == [query.SIGNATURE]
+    assert sorted([*query.WAVEFORM_SIGNATURES, *files]) == sorted(known)
 
 
 @pytest.mark.parametrize("code", sorted(transport.TRANSIENT_CODES))
