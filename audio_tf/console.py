@@ -29,6 +29,11 @@ EXPECTED = (
     KeyboardInterrupt,
 )
 MOST_LINES = 10  # Of one error.
+# What brings the package of a backend of Keras that TensorFlow is not.
+BACKENDS = {
+    "jax": "pip install 'audio_tf[jax]'",
+    "torch": "pip install torch",
+}
 
 # The exit statuses of every command and script, beside 0.
 LEFT_OUT = 1  # Something was left out, or differs.
@@ -147,6 +152,10 @@ def print_error(prog, error, kept="", flags=()):
         return "--" + name.replace("_", "-") if name in flags else found[0]
 
     text = re.sub(r"`(\w+)`", as_flag, one_line(error)) or "interrupted"
+    missing = getattr(error, "name", None)
+    if isinstance(error, ModuleNotFoundError) and missing in BACKENDS:
+        # Of KERAS_BACKEND, or of Keras' own file, which nobody has in mind.
+        text += f"; the backend of Keras needs it: {BACKENDS[missing]}"
     if not isinstance(error, EXPECTED):
         text = f"{type(error).__name__}: {text}"
     line = f"{prog}: " + "; ".join(filter(None, [text, kept]))

@@ -54,6 +54,14 @@ def test_errors_end_a_script_with_one_line(capsys, monkeypatch):
         (OSError(28, "No space left"), "script.py: [Errno 28] No space left"),
         (RuntimeError(inner), "script.py: ValueError: the truth; kept"),
         (ImportError("no such thing"), "script.py: no such thing; kept"),
+        (
+            ModuleNotFoundError("No module named 'x'", name="x"),
+            "script.py: No module named 'x'; kept",
+        ),
+        (
+            ModuleNotFoundError("No module named 'jax'", name="jax"),
+            "needs it: pip install 'audio_tf[jax]'; kept",
+        ),
         (KeyError("x"), "script.py: KeyError: 'x'; kept"),
         (KeyboardInterrupt(), "script.py: interrupted; kept"),
         (console.Terminated("terminated"), "script.py: terminated; kept"),
