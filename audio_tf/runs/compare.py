@@ -43,6 +43,7 @@ BASELINE = "full"
 CAUSALITIES = {"no": False, "yes": True}
 # Settings of a training that a row of the table has of its own.
 OWN = ("attention", "attention_kwargs", "causal", "seed", "out")
+CONFIGS = "the config's"
 
 
 @dataclasses.dataclass
@@ -52,8 +53,8 @@ class CompareSettings(Settings):
     train_config: str | None = setting(
         None, "settings of audio-tf train", unless_given="needed"
     )
-    data_dir: str | None = shared("data_dir", None)
-    cache_dir: str | None = shared("cache_dir", None)
+    data_dir: str | None = shared("data_dir", None, unless_given=CONFIGS)
+    cache_dir: str | None = shared("cache_dir", None, unless_given=CONFIGS)
     attentions: list[str] | None = setting(
         None,
         "attentions of the rows, with `full`; `hybrid_local` has local and "

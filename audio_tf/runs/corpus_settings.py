@@ -155,6 +155,7 @@ class SpeechSettings(SplitSettings):
 
     layouts = SPEECH
 
+    data_dir: str | None = shared("data_dir", None, unless_given="it is needed")
     dataset: str = setting("librispeech", "layout of the corpus", SPEECH)
     train_subsets: list[str] = setting(
         ["train-clean-360"], "subsets for training", option="subsets"

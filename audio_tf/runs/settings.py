@@ -95,8 +95,8 @@ def setting(
 SHARED = {
     "model": {
         "help": "name of a size or of a released preset, or folder or "
-        "address of a preset; where "
-        "nothing is trained, a folder of a SavedModel too",
+        "address of a preset; audio-tf evaluate takes what was exported, too, "
+        "and no size",
         "check": NAME,
     },
     "batch_size": {

@@ -64,8 +64,10 @@ class SslSettings(Settings):
     probe_config: str | None = setting(
         None, "settings of audio-tf probe", unless_given="needed"
     )
-    data_dir: str | None = shared("data_dir", None)
-    cache_dir: str | None = shared("cache_dir", None)
+    data_dir: str | None = shared("data_dir", None, unless_given="needed")
+    cache_dir: str | None = shared(
+        "cache_dir", None, unless_given="the configs'"
+    )
     alignment: str | None = shared("alignment", None)
     train_list: str | None = shared("train_list", None)
     val_list: str | None = shared("val_list", None)

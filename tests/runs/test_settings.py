@@ -85,6 +85,20 @@ def test_one_flag_means_one_thing_in_every_script(classes):
     assert {"model", "batch_size", "epochs", "dropout", "out"} <= shared
 
 
+def test_a_corpus_need_be_named_unless_it_is_made(classes):
+    """Help says so where a layout makes its own, and nowhere else."""
+    for script, settings_class in classes.items():
+        fields = {
+            field.name: field for field in dataclasses.fields(settings_class)
+        }
+        layouts = settings_class.layouts if "dataset" in fields else {}
+        made = [name for name in layouts if layouts[name].makes_its_own]
+        text = flags_of.help_of(fields["data_dir"], settings_class)
+        default = text.partition("(default: ")[2]
+        told = [name for name in corpus_settings.CORPORA if name in default]
+        assert told == made, (script, text)
+
+
 def test_a_cache_that_cannot_be_made_names_its_flag(
     tmp_path, capsys, monkeypatch
 ):
