@@ -215,6 +215,16 @@ def test_exports_are_not_refused():
     assert seen > 3
 
 
+def test_every_leg_of_the_tests_is_explained():
+    """The table of the page on testing has a row of each target of `make`."""
+    targets = re.findall(
+        r"^(test[\w-]*):", (ROOT / "Makefile").read_text(), re.M
+    )
+    text = (ROOT / "docs" / "testing.md").read_text()
+    rows = re.findall(r"^\| `make (test[\w-]*)", text, re.MULTILINE)
+    assert sorted(set(rows)) == sorted(targets)
+
+
 def test_every_extra_is_explained():
     """The table of the page on installing has a row, or a part of one."""
     text = (ROOT / "docs" / "install.md").read_text()

@@ -60,19 +60,21 @@ def run(arguments):
         return run_limit(arguments, folders, directory)
     found = {each.name: each for each in folders.folders(directory)}
     ways = [arguments.names, arguments.features, arguments.all]
+    received = (
+        f"Received: names={arguments.names}, features={arguments.features}, "
+        f"all={arguments.all}"
+    )
     if arguments.action == "list":
         if any(ways):
             raise ValueError(
-                "Names, --features and --all are of `clear`. Received: list "
-                f"{' '.join(arguments.names)}".rstrip()
+                f"`list` takes no names, --features or --all. {received}"
             )
         print_folders(directory, found.values())
         return 0
     if sum(map(bool, ways)) != 1:
         raise ValueError(
             "What is cleared must be said once: names, --features or --all. "
-            f"Received: names={arguments.names}, "
-            f"features={arguments.features}, all={arguments.all}"
+            f"{received}"
         )
     names = arguments.names
     if not names:

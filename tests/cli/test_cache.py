@@ -78,7 +78,11 @@ def test_folders_are_listed_and_cleared(filled, capsys, monkeypatch):
 )
 def test_what_is_cleared_is_said_once(arguments, filled, capsys):
     found = cli.main(["cache", *arguments, "--cache-dir", str(filled)])
-    assert found == 2 and "Received" in capsys.readouterr().err
+    received = capsys.readouterr().err.partition("Received: ")[2]
+    assert found == 2 and received
+    for given in arguments[1:]:
+        flag = given.removeprefix("--")
+        assert (given if flag == given else f"{flag}=True") in received
     assert names(filled) == ["4000", "features", "synthetic"]
 
 
