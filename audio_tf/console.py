@@ -152,10 +152,9 @@ def print_error(prog, error, kept="", flags=()):
         return "--" + name.replace("_", "-") if name in flags else found[0]
 
     text = re.sub(r"`(\w+)`", as_flag, one_line(error)) or "interrupted"
-    missing = getattr(error, "name", None)
-    if isinstance(error, ModuleNotFoundError) and missing in BACKENDS:
+    if isinstance(error, ModuleNotFoundError) and error.name in BACKENDS:
         # Of KERAS_BACKEND, or of Keras' own file, which nobody has in mind.
-        text += f"; the backend of Keras needs it: {BACKENDS[missing]}"
+        text += f"; the backend of Keras needs it: {BACKENDS[error.name]}"
     if not isinstance(error, EXPECTED):
         text = f"{type(error).__name__}: {text}"
     line = f"{prog}: " + "; ".join(filter(None, [text, kept]))

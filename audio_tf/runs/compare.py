@@ -32,6 +32,7 @@ from audio_tf.runs.model_settings import attention_names, check_attention
 from audio_tf.runs.settings import (
     POSITIVE,
     SEED,
+    THE_CONFIGS,
     Settings,
     flag,
     setting,
@@ -43,7 +44,6 @@ BASELINE = "full"
 CAUSALITIES = {"no": False, "yes": True}
 # Settings of a training that a row of the table has of its own.
 OWN = ("attention", "attention_kwargs", "causal", "seed", "out")
-CONFIGS = "the config's"
 
 
 @dataclasses.dataclass
@@ -53,8 +53,8 @@ class CompareSettings(Settings):
     train_config: str | None = setting(
         None, "settings of audio-tf train", unless_given="needed"
     )
-    data_dir: str | None = shared("data_dir", None, unless_given=CONFIGS)
-    cache_dir: str | None = shared("cache_dir", None, unless_given=CONFIGS)
+    data_dir: str | None = shared("data_dir", None, unless_given=THE_CONFIGS)
+    cache_dir: str | None = shared("cache_dir", None, unless_given=THE_CONFIGS)
     attentions: list[str] | None = setting(
         None,
         "attentions of the rows, with `full`; `hybrid_local` has local and "

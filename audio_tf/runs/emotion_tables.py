@@ -19,6 +19,7 @@ from audio_tf.runs.flags import check_folder, read_config
 from audio_tf.runs.settings import (
     POSITIVE,
     SEED,
+    THE_CONFIGS,
     Settings,
     setting,
     shared,
@@ -60,7 +61,6 @@ SELECTIONS = {
 CORPORA_OF_THE_PAPER = ("iemocap", "cifar100", "ag_news")
 # Settings of `audio-tf emotion` that are handed on, and those of the rows.
 HANDED_ON = ("model", "embeddings", "data_dir", "cache_dir")
-CONFIGS = "the config's"
 
 
 @dataclasses.dataclass
@@ -72,12 +72,12 @@ class TableSettings(Settings):
     emotion_config: str | None = setting(
         None, "settings of audio-tf emotion", unless_given="its defaults"
     )
-    model: str | None = shared("model", None, unless_given=CONFIGS)
+    model: str | None = shared("model", None, unless_given=THE_CONFIGS)
     embeddings: str | None = setting(
-        None, ".npz of embeddings and labels", unless_given=CONFIGS
+        None, ".npz of embeddings and labels", unless_given=THE_CONFIGS
     )
-    data_dir: str | None = shared("data_dir", None, unless_given=CONFIGS)
-    cache_dir: str | None = shared("cache_dir", None, unless_given=CONFIGS)
+    data_dir: str | None = shared("data_dir", None, unless_given=THE_CONFIGS)
+    cache_dir: str | None = shared("cache_dir", None, unless_given=THE_CONFIGS)
     seeds: list[int] = setting([0, 1, 2], "seeds whose mean counts", check=SEED)
     paper: str = setting(
         "iemocap", "corpus of the paper's figures beside", CORPORA_OF_THE_PAPER

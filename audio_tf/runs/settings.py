@@ -39,6 +39,9 @@ SEED = Check("in [0, 2^32)", lambda value: 0 <= value < 2**32)
 NAME = Check("a name that is not empty", str.strip)
 FOLD = Check("a fold from 1 to 5", lambda value: 1 <= value <= 5)
 
+# What stands for a value that a config of another program may say.
+THE_CONFIGS = "the config's"
+
 
 def setting(
     default,
