@@ -10,6 +10,7 @@ from audio_tf.models.backbone import freeze_layers
 from audio_tf.models.checked_calls import CheckedCalls
 from audio_tf.models.given_clips import bound
 from audio_tf.models.inputs import InputDoor, check_features, complete
+from audio_tf.models.targets import has_values
 from audio_tf.ops import checks
 
 
@@ -29,8 +30,15 @@ def masked_l1(targets, outputs, masked, weights=None):
         Float32 scalar.
 
     Raises:
-        ValueError: if the features of `targets` and `outputs` differ.
+        ValueError: if the features of `targets` and `outputs` differ, or there
+            is more than one weight for a clip.
     """
+    shape = () if weights is None else tuple(weights.shape)
+    if any(size != 1 for size in shape[1:]):
+        raise ValueError(
+            "`sample_weight` must have one weight for each clip, of shape "
+            f"(batch,). Received: weights of shape {shape}"
+        )
     if targets.shape[-1] != outputs.shape[-1]:
         raise ValueError(
             "The targets must have `target_dim` features. Received: "
@@ -209,7 +217,13 @@ class MaskedAcousticModel(
             ValueError: as in `CheckedCalls`, or if there is a `class_weight`.
         """
         refuse_class_weight(bound(method, args, kwargs))
-        return super().checked(method, args, kwargs)
+        given = super().checked(method, args, kwargs)
+        names = ("x", "y", "sample_weight")
+        given.update(zip(names, with_targets(*map(given.get, names))))
+        data = given.get("validation_data")
+        if isinstance(data, (list, tuple)) and len(data) == len(names):
+            given["validation_data"] = with_targets(*data)
+        return given
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
@@ -262,6 +276,25 @@ class MaskedAcousticModel(
             config["backbone"], custom_objects=custom_objects
         )
         return cls(**{**config, "backbone": backbone})
+
+
+def with_targets(x, y, weights):
+    """Returns clips that have weights with targets, if they are in arrays.
+
+    Of clips without targets, Keras hands no weights on.
+
+    Args:
+        x: as a model takes features; in batches of anything it stays as it is.
+        y: the targets, or `None` where the features are rebuilt.
+        weights: array `(clips,)`, or `None`.
+
+    Returns:
+        Triple of the same.
+    """
+    if y is None and weights is not None:
+        features = x.get("features") if isinstance(x, dict) else x
+        y = features if has_values(features) else None
+    return x, y, weights
 
 
 def refuse_class_weight(given):

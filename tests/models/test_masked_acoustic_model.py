@@ -404,10 +404,23 @@ def test_weights_of_clips(rng):
     weights = np.array([0.0, 1.0, 2.0, 0.0, 0.5], "float32")
     frames = np.abs(x - shown["reconstruction"]).mean(axis=2)
     counts = shown["masked_frames"] * weights[:, None]
-    loss = net.evaluate(x, x, sample_weight=weights, verbose=0)
-    assert loss == pytest.approx(
-        (frames * counts).sum() / counts.sum(), rel=1e-5
-    )
+    expected = pytest.approx((frames * counts).sum() / counts.sum(), rel=1e-5)
+    assert net.evaluate(x, x, sample_weight=weights, verbose=0) == expected
+    # Keras hands no weights on where there are no targets.
+    for inputs in (x, {"features": x, "lengths": np.full(len(x), 61)}):
+        given = {"x": inputs, "sample_weight": weights}
+        assert net.evaluate(**given, verbose=0) == expected
+        assert net.test_on_batch(**given) == expected
+    net.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+    history = net.fit(
+        x,
+        sample_weight=0.0 * weights,
+        validation_data=(x, None, weights),
+        verbose=0,
+    ).history
+    assert history == {"loss": [0.0], "val_loss": [expected]}
+    with pytest.raises(ValueError, match=r"one weight for each.*\(5, 61\)"):
+        net.fit(x, sample_weight=np.ones((5, 61)), verbose=0)
 
 
 def test_nothing_to_mask_is_no_loss(rng):
