@@ -1,6 +1,7 @@
 """A frozen backbone, its layers recalibrated by Gaussians and decoded."""
 
 import keras
+import numpy as np
 
 from audio_tf import compat
 from audio_tf.models.backbone import freeze_layers
@@ -222,21 +223,38 @@ class GaussianAdaptiveTransformer(AudioClassifier):
         shape = (-1, self.decoder.num_layers, self.decoder.dim)
         return keras.ops.reshape(x, shape)
 
-    def embed_layers(self, inputs):
+    def embed_layers(self, inputs, batch_size=16):
         """Computes the embeddings that the decoder takes.
 
         Args:
-            inputs: as the model takes them.
+            inputs: as the model takes them, of any number of clips.
+            batch_size: int, clips that are computed at a time: the frames of
+                all layers of all clips would not fit.
 
         Returns:
-            Float32 array `(batch, layers, dim)`.
+            Float32 array `(clips, layers, dim)`.
+
+        Raises:
+            ValueError: if `batch_size` is no positive int.
         """
-        outputs = self.frame_model.predict_on_batch(self.completed(inputs))
-        pooled = self.pooler(
-            outputs["sequence_output"], mask=outputs["frame_mask"]
-        )
-        pooled = keras.ops.cast(self.as_layers(pooled), "float32")
-        return keras.ops.convert_to_numpy(pooled)
+        checks.check_sizes(batch_size=batch_size)
+        inputs, found = self.completed(inputs), []
+        clips = inputs["waveform"].shape[0]
+        for start in range(0, max(clips, 1), batch_size):
+            outputs = self.frame_model.predict_on_batch(
+                {
+                    name: value[start : start + batch_size]
+                    if value is not None and len(value.shape)
+                    else value
+                    for name, value in inputs.items()
+                }
+            )
+            pooled = self.pooler(
+                outputs["sequence_output"], mask=outputs["frame_mask"]
+            )
+            pooled = keras.ops.cast(self.as_layers(pooled), "float32")
+            found.append(keras.ops.convert_to_numpy(pooled))
+        return np.concatenate(found)
 
     def _not_of_the_head(self):
         own = [self.decoder.optimizer] if self.decoder.compiled else []

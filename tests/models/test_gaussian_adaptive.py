@@ -221,7 +221,9 @@ def clips(rng):
     }
 
 
-def test_layers_are_pooled_over_real_frames_and_decoded(model, encoder, rng):
+def test_layers_are_pooled_over_real_frames_and_decoded(
+    model, encoder, rng, monkeypatch
+):
     inputs = clips(rng)
     states = encoder.hidden_states(inputs)
     expected = np.stack(
@@ -235,6 +237,19 @@ def test_layers_are_pooled_over_real_frames_and_decoded(model, encoder, rng):
         axis=1,
     )
     np.testing.assert_allclose(model.embed_layers(inputs), expected, atol=1e-5)
+    # Frames of all layers of a corpus would not fit.
+    sizes, compute = [], model.frame_model.predict_on_batch
+
+    def computed(part):
+        sizes.append(len(part["waveform"]))
+        return compute(part)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model.frame_model, "predict_on_batch", computed)
+        in_parts = model.embed_layers(inputs, batch_size=2)
+    assert sizes == [2, 1]
+    np.testing.assert_allclose(in_parts, expected, atol=1e-5)
+    assert model.embed_layers(inputs["waveform"][:0]).shape == (0, 2, 12)
     scores = numpy(model(inputs))
     np.testing.assert_allclose(
         scores, numpy(model.decoder(expected.astype("float32"))), atol=1e-5
