@@ -30,8 +30,8 @@ def masked_l1(targets, outputs, masked, weights=None):
         Float32 scalar.
 
     Raises:
-        ValueError: if the features of `targets` and `outputs` differ, or there
-            is more than one weight for a clip.
+        ValueError: if the frames or features of `targets` and `outputs`
+            differ, or there is more than one weight for a clip.
     """
     shape = () if weights is None else tuple(weights.shape)
     if any(size != 1 for size in shape[1:]):
@@ -43,6 +43,14 @@ def masked_l1(targets, outputs, masked, weights=None):
         raise ValueError(
             "The targets must have `target_dim` features. Received: "
             f"{targets.shape[-1]} features, target_dim={outputs.shape[-1]}"
+        )
+    frames = {*tuple(targets.shape)[1:2], outputs.shape[1]} - {None}
+    if len(targets.shape) != 3 or len(frames) > 1:
+        # One frame, or none, would be repeated over all of them.
+        raise ValueError(
+            "The targets must have the frames of the features, of shape "
+            "(batch, frames, target_dim). Received: targets of shape "
+            f"{tuple(targets.shape)} for outputs of {tuple(outputs.shape)}"
         )
     difference = ops.cast(targets, "float32") - ops.cast(outputs, "float32")
     # What is not counted may be anything, not even finite; here, so that its

@@ -379,6 +379,10 @@ def test_targets_of_their_own(rng):
     assert loss == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ValueError, match="11 features, target_dim=13"):
         net.evaluate(x, verbose=0)
+    # They would be repeated over all frames, or over all clips.
+    for other in (y[:, :1], y[:, 0]):
+        with pytest.raises(ValueError, match="have the frames of the feat"):
+            net.evaluate(x, other, verbose=0)
 
 
 def test_what_cannot_be_trained_on_is_refused(rng):
