@@ -368,6 +368,25 @@ def quiet_end_of_data():
         yield
 
 
+def compiled_metrics(model):
+    """Returns the metrics that `compile` was given.
+
+    Args:
+        model: a `keras.Model`, compiled or not.
+
+    Returns:
+        Dict of `metrics` and `weighted_metrics`, as they were given; empty
+        if there are none.
+    """
+    found = getattr(model, "_compile_metrics", None)
+    if found is None:
+        return {}
+    return {
+        "metrics": found._user_metrics,
+        "weighted_metrics": found._user_weighted_metrics,
+    }
+
+
 def update_metrics(model, targets, scores, weights):
     """Counts scores that are there already as `evaluate` counts a batch.
 

@@ -95,8 +95,8 @@ class MaskedAcousticModel(
     ```
 
     The loss is the L1 distance over masked frames (Mockingjay,
-    arXiv 1910.12638), `masked_l1`, of this batch; `compile` takes no other,
-    and `fit` no `class_weight`: there are no labels.
+    arXiv 1910.12638), `masked_l1`, of this batch; `compile` takes no other
+    and no metrics, and `fit` no `class_weight`: there are no labels.
     `fit` sees plain features, padded clips with their `lengths`: masks are
     drawn inside, at random in training, and from a fixed seed in `evaluate`
     and `predict`, so that batches of equal sizes have equal masks and losses
@@ -222,9 +222,11 @@ class MaskedAcousticModel(
         """Returns the arguments of a call, of which none is refused.
 
         Raises:
-            ValueError: as in `CheckedCalls`, or if there is a `class_weight`.
+            ValueError: as in `CheckedCalls`, or if there is a `class_weight`,
+                or `compile` got metrics.
         """
         refuse_class_weight(bound(method, args, kwargs))
+        refuse_metrics(self)
         given = super().checked(method, args, kwargs)
         names = ("x", "y", "sample_weight")
         given.update(zip(names, with_targets(*map(given.get, names))))
@@ -317,6 +319,23 @@ def refuse_class_weight(given):
             "without any; `sample_weight` gives every clip its weight. "
             f"Received: class_weight={given['class_weight']!r}"
         )
+
+
+def refuse_metrics(model):
+    """Raises a `ValueError` for metrics, which Keras would leave out.
+
+    It does not know which of the outputs the targets are for.
+
+    Args:
+        model: compiled `MaskedAcousticModel`.
+    """
+    for name, metrics in compat.compiled_metrics(model).items():
+        if metrics:
+            raise ValueError(
+                "`compile` takes no metrics: the loss is the L1 of masked "
+                "frames, and `reconstruct` gives what others are computed of. "
+                f"Received: {name}={metrics!r}"
+            )
 
 
 def initializer_of(backbone):

@@ -393,6 +393,11 @@ def test_what_cannot_be_trained_on_is_refused(rng):
     for call in (net.fit, net.train_on_batch):
         with pytest.raises(ValueError, match=r"`sample_weight`.*\{0: 2.0\}"):
             call(x, class_weight={0: 2.0})
+    for name in ("metrics", "weighted_metrics"):
+        net.compile("sgd", **{name: {"reconstruction": "mae"}})
+        for call in (net.fit, net.evaluate, net.test_on_batch):
+            with pytest.raises(ValueError, match=rf"no metr.*{name}=\{{'recon"):
+                call(x)
     for wrong in (0, -3, 2.5):
         with pytest.raises(ValueError, match="`target_dim` must be"):
             MaskedAcousticModel(net.backbone, target_dim=wrong)
