@@ -105,7 +105,8 @@ def add_verification(parser):
     parser.add_argument(
         "--other-splits",
         action="store_true",
-        help="allow another test than the official one of --dataset",
+        help="allow another test than the official one of --dataset, and one "
+        "with clips that the model was trained on",
     )
 
 
@@ -160,6 +161,7 @@ def read_sounds(model, arguments):
             arguments.data_dir,
             arguments.test_folds,
             arguments.other_splits,
+            arguments.model,
         )
     waveforms = (
         verify.read_waveforms(model, arguments.clips)

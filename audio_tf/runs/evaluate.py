@@ -44,7 +44,12 @@ class EvaluateSettings(ReportSettings):
 
 
 def labelled_chunks(
-    model, dataset, data_dir, test_folds=None, other_splits=False
+    model,
+    dataset,
+    data_dir,
+    test_folds=None,
+    other_splits=False,
+    preset=None,
 ):
     """Cuts the test split of a corpus into chunks, as a model is evaluated.
 
@@ -54,14 +59,16 @@ def labelled_chunks(
         data_dir: path of the corpus, or `None` for one that has its own.
         test_folds: list of int, the folds that are the test, or `None`.
         other_splits: bool, whether the test may be another than the official
-            one.
+            one, and have clips that the model was trained on.
+        preset: what the model was loaded from, as `heard.read` takes it, or
+            `None` where nobody knows what it was trained on.
 
     Returns:
         `Chunks` whose targets are in the order of the model's labels.
 
     Raises:
-        ValueError: if the corpus has other labels than the model; their order
-            does not matter.
+        ValueError: if the corpus has other labels than the model, whose order
+            does not matter; or as `check_unheard`.
     """
     folds = {}
     if test_folds is not None:
@@ -79,6 +86,9 @@ def labelled_chunks(
     clips = data.prepare(
         corpus, model.sample_rate_hz, **settings.prepare_arguments()
     )
+    marks = None if preset is None else heard.read(preset)
+    if marks is not None:
+        check_unheard(clips.corpus, "test", heard.find(marks, clips), settings)
     return data.Chunks.for_model(clips, model)
 
 
@@ -195,26 +205,27 @@ def check_by_name(settings, corpus, files, complete, marks=None):
         return None
     known = set(map(file_identity, files))
     found = [file for file in corpus.files if file_identity(file) in known]
-    check_unheard(settings, corpus, found)
+    check_unheard(corpus, settings.split, found, settings)
     return len(found) if found or complete else None
 
 
-def check_unheard(settings, corpus, found):
+def check_unheard(corpus, split, found, settings):
     """Refuses to score a model on what it was trained on.
 
     Args:
-        settings: `ReportSettings`.
         corpus: `Corpus` of the split.
+        split: str, its name.
         found: list of paths, those of its clips that the training had.
+        settings: settings with `other_splits`.
 
     Raises:
         ValueError: if there is one, unless the split is `train` or
             `other_splits` allows it.
     """
-    if found and settings.split != "train" and not settings.other_splits:
+    if found and split != "train" and not settings.other_splits:
         raise ValueError(
             f"The model was trained on {len(found)} of the {len(corpus)} clips "
-            f"of the split {settings.split}. --other-splits allows that, and "
+            f"of the split {split}. --other-splits allows that, and "
             f"stands in the result. Received: {found[0]}"
         )
 
@@ -266,7 +277,7 @@ def run(settings):
     )
     if marks is not None:
         found = heard.find(marks, chunks.clips)
-        check_unheard(settings, corpus, found)
+        check_unheard(corpus, settings.split, found, settings)
         known = len(found)
     scores = data.score_clips(
         classifier, chunks, settings.batch_size, verbose=0

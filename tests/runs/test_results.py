@@ -16,7 +16,7 @@ if keras.backend.backend() != "tensorflow":
 
 from sklearn import metrics as sklearn_metrics
 
-from audio_tf import corpora, data
+from audio_tf import cli, corpora, data
 from audio_tf.corpora import leaks
 from audio_tf.models import AudioClassifier
 from audio_tf.runs import (
@@ -346,6 +346,35 @@ def test_marks_tell_what_a_model_has_heard(tmp_path):
     (preset / "heard.npy").write_bytes(b"no array")
     with pytest.raises(ValueError, match="heard.npy cannot be read"):
         heard.read(preset)
+
+
+def test_exports_are_not_compared_on_clips_that_trained(
+    tmp_path, capsys, monkeypatch
+):
+    """Or the accuracies beside the formats would be those of no new clip."""
+    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
+    rng, top = np.random.default_rng(8), tmp_path / "clips"
+    for name in ("train/a/0", "train/b/1", "test/a/0", "test/b/1"):
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        audio = 0.1 * rng.standard_normal(900)
+        soundfile.write(top / f"{name}.wav", audio, 8_000)
+    corpus = corpora.load_corpus("folders", top)["test"]
+    clips = data.prepare(corpus, 8_000, tmp_path / "cache", progress=False)
+    preset = tmp_path / "preset"
+    classifier = AudioClassifier(
+        tiny.backbone(sample_rate_hz=8_000), labels=["a", "b"], chunk_s=0.1
+    )
+    classifier.save_to_preset(str(preset))
+    heard.write(preset, [clips.select([1])])
+    arguments = ["export", str(tmp_path / "out"), "--model", str(preset)]
+    arguments += ["--verify", "--dataset", "folders", "--data-dir", str(top)]
+    assert cli.main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "trained on 1 of the 2 clips of the split test. --other-spl" in said
+    assert not (tmp_path / "out").exists()
+    asked = classifier, "folders", top, None
+    assert len(evaluate.labelled_chunks(*asked, True, preset).clips) == 2
+    assert len(evaluate.labelled_chunks(*asked).clips) == 2
 
 
 def test_a_model_is_not_scored_on_what_it_was_trained_on(tmp_path):
