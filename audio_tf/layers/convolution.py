@@ -192,7 +192,7 @@ class Convolution(Stage, Layer):
         return strided(mask, self.strides)
 
     def call(self, inputs, mask=None, training=None):
-        x = convolve(self.convolution, inputs, mask)
+        x = convolve(self.convolution, self.as_floats(inputs), mask)
         x = normalize(self.norm, x, self.compute_mask(x, mask), training)
         return self.activation(x)
 

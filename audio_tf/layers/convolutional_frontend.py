@@ -331,11 +331,12 @@ def normalized(waveform, lengths=None):
     """Brings each clip to mean 0 and variance 1 over its real samples.
 
     Args:
-        waveform: floating tensor `(batch, samples)`.
+        waveform: tensor `(batch, samples)`.
         lengths: integer `(batch,)`, real samples of each clip, or `None`.
 
     Returns:
-        Tensor `(batch, samples)`, zeros behind the end of a clip.
+        Tensor `(batch, samples)`, float32 or better, zeros behind the end of
+        a clip.
     """
     x, real = statistics.to_float32(waveform), None
     if lengths is not None:
@@ -343,8 +344,7 @@ def normalized(waveform, lengths=None):
         x = masks.zero_padding(x, real)
     mean, variance = statistics.moments(x, 1, real)
     x = (x - mean) * ops.rsqrt(variance + WAVEFORM_EPSILON)
-    x = x if real is None else masks.zero_padding(x, real)
-    return ops.cast(x, waveform.dtype)
+    return x if real is None else masks.zero_padding(x, real)
 
 
 def filled_up(waveform, size):
@@ -432,6 +432,7 @@ class ConvolutionalPositions(Layer):
         return direction * ops.reshape(gain, (-1, 1, 1))
 
     def call(self, inputs):
+        inputs = self.as_floats(inputs)
         return inputs + self.activation(self.convolve(inputs) + self.bias)
 
     def convolve(self, inputs):

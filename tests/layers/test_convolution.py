@@ -156,6 +156,14 @@ def test_shapes_and_config(name, rng):
     assert dynamic == (None, None, *found[2:])
 
 
+@pytest.mark.parametrize("name", sorted({*LAYERS} - {"bands", "relu"}))
+def test_integers_are_convolved_as_floats(name, rng):
+    x = rng.integers(-5, 6, images(rng)[0].shape)
+    layer = LAYERS[name]()
+    expected = layer(x.astype("float32"))
+    np.testing.assert_array_equal(*map(np.asarray, (layer(x), expected)))
+
+
 def test_training_normalises_by_real_frames(rng):
     """Their mean is 0 then, and a tenth of it is remembered."""
     x, mask = images(rng)

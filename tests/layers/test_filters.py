@@ -93,6 +93,15 @@ def test_front_ends_that_learn_nothing_say_so():
         assert layer.learned() is None
 
 
+def test_a_waveform_of_integers_is_normalised_to_no_integers(rng):
+    samples = rng.integers(-3_000, 3_000, (2, 400), dtype="int16")
+    layer = convolutional_frontend.ConvolutionalFrontend(
+        5, (7, 7), (10, 3), (5, 2), normalize_waveform=True
+    )
+    expected = layer(samples.astype("float32"))
+    np.testing.assert_array_equal(*map(np.asarray, (layer(samples), expected)))
+
+
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_a_waveform_is_normalised_before_it_is_rounded(policy, rng):
     """A faint sound on top of a constant, of which rounding leaves little."""

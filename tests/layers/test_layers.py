@@ -111,6 +111,7 @@ def test_half_precision_is_close(name, rng):
         layers.FrameNorm,
         layers.ChannelNorm,
         layers.LearnedFrameMasking,
+        lambda: layers.ConvolutionalPositions(3, 1),
     ],
 )
 def test_integers_are_taken_for_floats(make):
