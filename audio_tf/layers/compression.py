@@ -68,7 +68,8 @@ def smooth(inputs, logit_rate):
     rate = ops.sigmoid(logit_rate)
     # Not ln(1 - s): from a logit of 17 on, s is 1 in float32.
     log_decay = -ops.softplus(logit_rate)
-    count = blocks.count(time, size)
+    # A batch without any frame has a block, too, or shapes could not be told.
+    count = blocks.at_least(blocks.count(time, size), 1)
     x = ops.pad(inputs, [[0, 0], [0, count * size - time], [0, 0]])
     x = ops.reshape(x, (-1, count, size, bands))
     x = ops.transpose(x, (3, 2, 0, 1))
@@ -83,7 +84,7 @@ def smooth(inputs, logit_rate):
     carry = ops.matmul(ends, ops.transpose(before, (0, 2, 1)))
     index = ops.cast(ops.arange(count, dtype="int32"), "float32")
     fading = decays(ops.expand_dims(size * index, 0), log_decay)
-    # No frame to begin with, in a batch without any, must do as well.
+    # Not `inputs[:, 0]`, which such a batch does not have.
     first = ops.sum(inputs[:, :1], axis=1)
     carry = carry + fading * ops.expand_dims(ops.transpose(first), -1)
 

@@ -170,6 +170,12 @@ def test_smoothing_is_the_recurrence(length, rng):
     )
 
 
+@pytest.mark.parametrize("name", COMPRESSIONS)
+def test_a_batch_without_any_frame_stays_one(name):
+    found = COMPRESSIONS[name]()(np.zeros((B, 0, F), "float32"))
+    assert tuple(found.shape) == (B, 0, F)
+
+
 def test_smoothing_of_six_minutes_stays_finite():
     x = np.ones((1, 36_000, 1), "float32")
     for rate in (1e-4, 0.9999):
