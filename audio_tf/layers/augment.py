@@ -13,7 +13,7 @@ import keras
 from keras import ops
 
 from audio_tf.ops import blocks, masks
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import Layer, check_floating
 
 
 def ratio_from_db(level_db):
@@ -206,6 +206,9 @@ class WaveformAugmentation(Augmentation):
     Returns:
         Pair of the waveform, `(batch, samples)` of the dtype it came in, and
         the lengths, int32 `(batch,)`.
+
+    Raises:
+        ValueError: if samples are integers.
     """
 
     domain = "waveform"
@@ -215,6 +218,8 @@ class WaveformAugmentation(Augmentation):
 
     def apply(self, waveform, lengths, training, *further):
         """Does what `call` does, and hands `further` tensors to `augment`."""
+        # Louder than their full scale, integers would wrap around.
+        check_floating("waveform", waveform)
         waveform = ops.convert_to_tensor(waveform)
         lengths = masks.real_lengths(waveform, lengths)
         if not training:
@@ -243,6 +248,7 @@ class WaveformAugmentation(Augmentation):
         raise NotImplementedError  # abstract
 
     def compute_output_spec(self, waveform, lengths=None, training=None):
+        check_floating("waveform", waveform)
         return (
             keras.KerasTensor(waveform.shape, dtype=waveform.dtype),
             keras.KerasTensor(waveform.shape[:1], dtype="int32"),

@@ -6,6 +6,7 @@ from keras import ops
 from audio_tf.layers import augment
 from audio_tf.ops import masks
 from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.layer import check_floating
 
 
 def hide(inputs, start, width, axis, fill):
@@ -66,6 +67,9 @@ class SpectrogramAugmentation(augment.Augmentation):
     Returns:
         Tensor of the inputs' shape and dtype; frames behind the real ones
         are as they were.
+
+    Raises:
+        ValueError: if inputs are integers, which have no mean to be hidden by.
     """
 
     domain = "features"
@@ -75,6 +79,7 @@ class SpectrogramAugmentation(augment.Augmentation):
         self.supports_masking = True
 
     def call(self, inputs, mask=None, training=None):
+        check_floating("inputs", inputs)
         inputs = ops.convert_to_tensor(inputs)
         if not training:
             return inputs

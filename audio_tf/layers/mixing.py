@@ -8,6 +8,7 @@ from keras import ops
 
 from audio_tf.layers import augment
 from audio_tf.ops import blocks, masks
+from audio_tf.ops.layer import check_floating
 
 WEIGHTINGS = (None, "a")
 # The reference code takes no window for quieter than this.
@@ -105,6 +106,23 @@ def mix_weights(weights, partner, ratio):
     return ops.squeeze(mixed, 1), shares
 
 
+def check_targets(targets):
+    """Raises a `ValueError` for targets without a number for each class.
+
+    Ids of classes would be mixed to other ids, or to a table of them all.
+
+    Args:
+        targets: tensor, of which the rank may not be known.
+    """
+    if getattr(targets.shape, "rank", 0) is None or len(targets.shape) == 2:
+        return
+    raise ValueError(
+        "Targets that are mixed must have a number for each class, (batch, "
+        "classes); `keras.utils.to_categorical` makes them of ids. "
+        f"Received: targets of shape {tuple(targets.shape)}"
+    )
+
+
 def mix_targets(targets, partner, ratio):
     """Mixes targets as clips were mixed, `r t1 + (1 - r) t2`.
 
@@ -115,8 +133,12 @@ def mix_targets(targets, partner, ratio):
 
     Returns:
         Tensor of the shape of `targets`, of their dtype as `mixed_dtype` says.
+
+    Raises:
+        ValueError: as `check_targets`.
     """
     targets = ops.convert_to_tensor(targets)
+    check_targets(targets)
     t = ops.cast(targets, "float32")
     mixed = ratio * t + (1.0 - ratio) * ops.take(t, partner, axis=0)
     return ops.cast(mixed, mixed_dtype(targets))
@@ -152,6 +174,10 @@ class PairMixing(augment.Augmentation):
         shapes and dtypes in which they came, targets of integers or booleans
         in float32, and the lengths, int32 `(batch,)`; a mix is as long as the
         longer of its two clips.
+
+    Raises:
+        ValueError: if targets have no number for each class, or samples are
+            integers.
     """
 
     domain = "batch"
@@ -173,6 +199,7 @@ class PairMixing(augment.Augmentation):
             a dict of the arguments of `mix_targets` and of `mix_weights`
             beyond the targets and the weights.
         """
+        check_floating("waveform", waveform)
         waveform = ops.convert_to_tensor(waveform)
         lengths = masks.real_lengths(waveform, lengths)
         if not training:
@@ -223,6 +250,7 @@ class PairMixing(augment.Augmentation):
     def compute_output_spec(
         self, waveform, targets, lengths=None, training=None
     ):
+        check_targets(targets)
         return (
             keras.KerasTensor(waveform.shape, dtype=waveform.dtype),
             keras.KerasTensor(targets.shape, dtype=mixed_dtype(targets)),

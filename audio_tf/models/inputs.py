@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.ops import masks
+from audio_tf.ops.layer import check_floating
 
 # Names of further inputs beside a waveform or beside features.
 COMPANIONS = {
@@ -75,12 +76,7 @@ def complete(inputs, takes):
             "`predict` and `classify` of a classifier take names of files. "
             f"Received: dtype={x.dtype}"
         )
-    if not is_floating(x):
-        raise ValueError(
-            f"`{takes}` must be floating numbers; integer samples have to be "
-            "divided by their full scale first. "
-            f"Received: dtype={keras.backend.standardize_dtype(x.dtype)}"
-        )
+    check_floating(takes, x)
     if len(x.shape) != len(AXES[takes]):
         raise ValueError(
             f"`{takes}` must be of shape ({', '.join(AXES[takes])}). "
@@ -121,11 +117,6 @@ def as_array(x):
 def is_numpy(x):
     """Returns whether something is a numpy array."""
     return isinstance(x, np.ndarray)
-
-
-def is_floating(x):
-    """Returns whether an array or tensor holds floating numbers."""
-    return "float" in keras.backend.standardize_dtype(x.dtype)
 
 
 def as_lengths(lengths):

@@ -6,6 +6,21 @@ from keras import ops
 from audio_tf.ops import checks
 
 
+def check_floating(name, x):
+    """Raises a `ValueError` unless an array or tensor is of floating numbers.
+
+    Args:
+        name: str, the argument that the error names.
+        x: array or tensor.
+    """
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    if not keras.backend.is_float_dtype(dtype):
+        raise ValueError(
+            f"`{name}` must be floating numbers; integer samples have to be "
+            f"divided by their full scale first. Received: dtype={dtype}"
+        )
+
+
 class Layer(keras.layers.Layer):
     """A Keras layer that refuses arguments it does not know.
 

@@ -589,6 +589,30 @@ def test_shares_of_whole_labels_are_not_rounded(dtype, rng):
     assert keras.backend.standardize_dtype(said.dtype) == "float32"
 
 
+@pytest.mark.parametrize("make", [layers.Mixup, layers.BetweenClassMixing])
+def test_ids_of_classes_are_not_mixed(make, rng):
+    """Beside shares of a batch they would become a table of it."""
+    x, ids = waves(rng), np.arange(B)
+    for training in (True, False):
+        with pytest.raises(ValueError, match=r"`keras.utils.to_categ.*\(3,\)"):
+            make()(x, ids, training=training)
+    with pytest.raises(ValueError, match="a number for each class"):
+        make().compute_output_spec(
+            keras.KerasTensor((None, N)), keras.KerasTensor((None,), "int32")
+        )
+
+
+@pytest.mark.parametrize("name", sorted({*EVERY} - {"crop"}))
+def test_integers_are_refused(name, rng):
+    """As by models: 30,000 samples high, a gain of 6 dB would turn the sign."""
+    given = arguments(name, rng)
+    of = next(iter(given))
+    given[of] = np.full_like(given[of], 30_000).astype("int16")
+    for training in (True, False):
+        with pytest.raises(ValueError, match=f"`{of}` must be float.*dtype=int16"):
+            EVERY[name]()(**given, training=training)
+
+
 @pytest.mark.parametrize("alpha", [0.003, 0.05, 0.4, 1.0, 30.0])
 def test_shares_of_mixup_are_those_of_beta(alpha):
     """Also where gammas of alpha round to 0."""
