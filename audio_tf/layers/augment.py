@@ -13,7 +13,7 @@ import keras
 from keras import ops
 
 from audio_tf.ops import blocks, masks
-from audio_tf.ops.layer import Layer, check_floating
+from audio_tf.ops.layer import WAVEFORM, Layer, check_floating
 
 
 def ratio_from_db(level_db):
@@ -212,6 +212,7 @@ class WaveformAugmentation(Augmentation):
     """
 
     domain = "waveform"
+    first_input = WAVEFORM
 
     def call(self, waveform, lengths=None, training=None):
         return self.apply(waveform, lengths, training)

@@ -6,7 +6,7 @@ from keras import ops
 from audio_tf.layers import augment
 from audio_tf.ops import masks
 from audio_tf.ops.checks import check_sizes
-from audio_tf.ops.layer import check_floating
+from audio_tf.ops.layer import FRAMES, check_floating
 
 
 def hide(inputs, start, width, axis, fill):
@@ -73,6 +73,7 @@ class SpectrogramAugmentation(augment.Augmentation):
     """
 
     domain = "features"
+    first_input = FRAMES
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

@@ -8,6 +8,7 @@ from keras import ops
 from audio_tf.layers import augment
 from audio_tf.ops import masks, statistics
 from audio_tf.ops.checks import check_not_negative, check_sizes
+from audio_tf.ops.layer import WAVEFORM
 
 
 def shift(waveform, lengths, offset, wrap=False):
@@ -276,6 +277,8 @@ class RandomCrop(augment.RandomLayer):
         >>> tuple(pieces.shape), int(lengths[0])
         ((1, 8000), 8000)
     """
+
+    first_input = WAVEFORM
 
     def __init__(self, crop_s=1.0, sample_rate_hz=16_000, **kwargs):
         super().__init__(**kwargs)

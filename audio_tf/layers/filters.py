@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import WAVEFORM, Layer
 
 
 class Filters(NamedTuple):
@@ -42,6 +42,8 @@ class Learned(NamedTuple):
 
 class Frontend(Layer):
     """The base of front ends: layers that turn a waveform into frames."""
+
+    first_input = WAVEFORM
 
     def learned(self):
         """Returns what the built layer has learned.

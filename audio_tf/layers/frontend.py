@@ -7,7 +7,7 @@ from keras import ops
 from audio_tf.layers import activations
 from audio_tf.layers.filters import Filters, Frontend, Learned
 from audio_tf.ops import blocks, masks
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import WAVEFORM, Layer
 
 
 def mel_from_hz(frequency_hz):
@@ -122,6 +122,8 @@ class FrameMask(Layer):
         >>> frame_mask(waveform, lengths=np.array([401])).numpy().tolist()
         [[True, True, False, False]]
     """
+
+    first_input = WAVEFORM
 
     def __init__(self, frame_size, window_size=None, **kwargs):
         super().__init__(**kwargs)

@@ -8,7 +8,7 @@ from keras import ops
 
 from audio_tf.layers import augment
 from audio_tf.ops import blocks, masks
-from audio_tf.ops.layer import check_floating
+from audio_tf.ops.layer import WAVEFORM, check_floating
 
 WEIGHTINGS = (None, "a")
 # The reference code takes no window for quieter than this.
@@ -181,6 +181,7 @@ class PairMixing(augment.Augmentation):
     """
 
     domain = "batch"
+    first_input = WAVEFORM
 
     def call(self, waveform, targets, lengths=None, training=None):
         waveform, lengths, pairs = self.mix_clips(waveform, lengths, training)

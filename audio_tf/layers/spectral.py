@@ -20,7 +20,7 @@ from keras import ops
 from audio_tf.layers import mel
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_positive, check_sizes, is_number
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import WAVEFORM, Layer
 
 PADDINGS = ("reflect", "zero")
 
@@ -141,6 +141,8 @@ class Spectrogram(Layer):
         >>> tuple(spectrogram(np.zeros((1, 16_000), "float32")).shape)
         (1, 101, 257)
     """
+
+    first_input = WAVEFORM
 
     def __init__(
         self,

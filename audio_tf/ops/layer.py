@@ -5,6 +5,11 @@ from keras import ops
 
 from audio_tf.ops import checks
 
+# Of layers of waveforms, `(batch, samples)`: one clip alone, or channels,
+# would be found where a shape does not fit, or nowhere in a batch of one.
+WAVEFORM = ("waveform", 2)
+FRAMES = ("inputs", 3)
+
 
 def check_floating(name, x):
     """Raises a `ValueError` unless an array or tensor is of floating numbers.
@@ -27,6 +32,10 @@ class Layer(keras.layers.Layer):
     A subclass names its own arguments and hands all others up by `**kwargs`;
     here the rest must be those of `keras.layers.Layer`.
 
+    Attributes:
+        first_input: pair of the name of the first input, for errors, and of
+            how many axes it must have; `None` where that is not checked.
+
     Args:
         **kwargs: `name`, `dtype`, `trainable`, `autocast` and
             `activity_regularizer` of `keras.layers.Layer`.
@@ -36,12 +45,17 @@ class Layer(keras.layers.Layer):
             known one.
     """
 
+    first_input = None
+
     def __init__(self, **kwargs):
         # What a subclass declares it keeps: only strangers come this far.
         strangers = set(kwargs) - set(checks.parameters_of(keras.layers.Layer))
         known = set(checks.parameters_of(type(self))) - strangers
         checks.reject_unknown(type(self).__name__, strangers, known)
         super().__init__(**kwargs)
+        if self.first_input is not None:
+            name, axes = self.first_input
+            self.input_spec = keras.layers.InputSpec(ndim=axes, name=name)
 
     def as_floats(self, x):
         """Casts integers to what the layer computes in, which Keras does not.

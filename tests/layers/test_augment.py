@@ -608,9 +608,22 @@ def test_integers_are_refused(name, rng):
     given = arguments(name, rng)
     of = next(iter(given))
     given[of] = np.full_like(given[of], 30_000).astype("int16")
+    said = f"`{of}` must be float.*dtype=int16"
     for training in (True, False):
-        with pytest.raises(ValueError, match=f"`{of}` must be float.*dtype=int16"):
+        with pytest.raises(ValueError, match=said):
             EVERY[name]()(**given, training=training)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_inputs_of_other_axes_are_named(name, rng):
+    """One clip alone, and channels, which broadcast in a batch of one."""
+    given = arguments(name, rng)
+    of = next(iter(given))
+    clip = {key: value[:1] for key, value in given.items()}
+    for wrong in (clip[of][0], clip[of][..., None]):
+        said = f"'{of}'.*found ndim={wrong.ndim}"
+        with pytest.raises(ValueError, match=said):
+            EVERY[name]()(**{**clip, of: wrong}, training=True)
 
 
 @pytest.mark.parametrize("alpha", [0.003, 0.05, 0.4, 1.0, 30.0])

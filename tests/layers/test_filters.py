@@ -93,6 +93,27 @@ def test_front_ends_that_learn_nothing_say_so():
         assert layer.learned() is None
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: layers.WaveformFrontend(8, 4),
+        lambda: layers.MelFrontend(4),
+        lambda: convolutional_frontend.ConvolutionalFrontend(4, (4,) * 7),
+        layers.MelPatches,
+        layers.SpeechFeatures,
+        layers.LogMel,
+        lambda: layers.FrameMask(400),
+    ],
+)
+def test_a_waveform_of_other_axes_is_named(make, rng):
+    """One clip alone, and a channel, as decoders of audio give them."""
+    clip = rng.standard_normal(900).astype("float32")
+    for wrong in (clip, clip[None, :, None]):
+        said = f"'waveform'.*expected ndim=2, found ndim={wrong.ndim}"
+        with pytest.raises(ValueError, match=said):
+            make()(wrong)
+
+
 def test_a_waveform_of_integers_is_normalised_to_no_integers(rng):
     samples = rng.integers(-3_000, 3_000, (2, 400), dtype="int16")
     layer = convolutional_frontend.ConvolutionalFrontend(
