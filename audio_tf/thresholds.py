@@ -129,4 +129,10 @@ def of_labels(targets, scores, labels):
             "There must be one label for each class. "
             f"Received: {len(labels)} labels, {targets.shape[1]} classes"
         )
+    if len(set(labels)) != len(labels):
+        # A dict would keep the threshold of the last of them alone.
+        raise ValueError(
+            "Each class must have a label of its own. Received: "
+            f"{len(labels)} labels, {len(set(labels))} different"
+        )
     return targets, scores

@@ -87,6 +87,12 @@ def test_clips_and_classes_that_are_not_scored_are_refused(clips):
             call(targets, bad)
 
 
+def test_classes_of_one_label_are_refused(clips):
+    """A dict would keep the threshold of one of them."""
+    with pytest.raises(ValueError, match="4 labels, 3 different"):
+        thresholds.calibrate(*clips, [*LABELS[:3], LABELS[0]])
+
+
 def test_of_thresholds_as_good_the_highest_is_exactly_that():
     """F1 of 0.5 and of 0.1 is 2/3 each, but for rounding."""
     targets = [1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 0, 1, 0, 0, 1, 1, 0]
