@@ -233,7 +233,8 @@ class FrameMasking(Layer):
 
         # The latest start within reach of each frame, or -1.
         latest = ops.cast(ops.where(chosen, positions, -1), "float32")
-        latest = ops.pad(latest, [[0, 0], [size - 1, 0]], constant_values=-1.0)
+        # One more than the window needs: pooling to no frame ends a process.
+        latest = ops.pad(latest, [[0, 0], [size, 0]], constant_values=-1.0)
         latest = ops.max_pool(
             ops.expand_dims(latest, -1),
             size,
@@ -241,7 +242,7 @@ class FrameMasking(Layer):
             padding="valid",
             data_format="channels_last",
         )
-        latest = ops.cast(ops.squeeze(latest, -1), "int32")
+        latest = ops.cast(ops.squeeze(latest, -1)[:, 1:], "int32")
         masked = ops.logical_and(latest >= 0, real)
 
         # The k-th run drawn is replaced by the k-th of the others.

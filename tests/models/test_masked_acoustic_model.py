@@ -94,6 +94,13 @@ def test_paper_masks_exactly_so_many_frames():
     assert set(np.nonzero(masked)[1] % 3) == {0}
 
 
+@pytest.mark.parametrize("kind", ["paper", "s3prl"])
+def test_a_batch_without_any_frame_has_nothing_to_mask(kind):
+    """Pooling to no frame ends a process, by a division by zero."""
+    outputs, masked = masking(kind)(np.zeros((2, 0, 3)), training=True)
+    assert outputs.shape == (2, 0, 3) and masked.shape == (2, 0)
+
+
 def test_paper_masks_one_frame_at_least():
     _, masked, _, _ = draw(masking(mask_rate=0.01), [7, 8, 31], 31)
     np.testing.assert_array_equal(masked.sum(axis=1), [0, 1, 1])
