@@ -154,6 +154,13 @@ class Archive:
             for name, value in found.items()
             if isinstance(value, Tensor)
         }
+        if found and not self.tensors:
+            raise ValueError(
+                "A file of PyTorch's weights must hold tensors by their names. "
+                "Of a checkpoint of a training that may be one entry of it, "
+                '`torch.save(torch.load(path)["model"], path)`. '
+                f"Received: {list(map(str, found))} in {path}"
+            )
 
     def read(self, name):
         """Reads a file of the archive.

@@ -209,6 +209,13 @@ def test_a_file_of_weights_that_is_none_says_why(rng, tmp_path):
         archive.writestr("weights/data.pkl", pickle.dumps([1.0]))
     with pytest.raises(ValueError, match="dictionary .*list in .*weights.bin"):
         torch_files.Archive(path)
+    # As trainers save a model among other things.
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(
+            "weights/data.pkl", pickle.dumps({"model": {}, "epoch": 3})
+        )
+    with pytest.raises(ValueError, match=r"names.*\['model', 'epoch'\] in"):
+        torch_files.Archive(path)
 
 
 def test_the_table_is_one_for_all_blocks(tmp_path):
