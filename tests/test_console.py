@@ -1,6 +1,7 @@
 """What commands and scripts share: flags, errors of one line, a quiet start."""
 
 import io
+import logging
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import threading
 
 import pytest
 
-from audio_tf import console
+from audio_tf import cli, console
 
 
 def parsed(flags, **options):
@@ -207,7 +208,7 @@ Illustrated: E0000 is no message
 """
 SAYS = """
 import os, sys
-from audio_tf import console
+from audio_tf import cli, console
 with console.quiet_tensorflow():
     os.write(2, sys.argv[1].encode())
     print("our own", file=sys.stderr)
@@ -247,6 +248,13 @@ def test_only_what_tensorflow_logs_is_kept_off(level, first, raises):
         assert lines[-1] == "ValueError: broken"
     else:
         assert lines[len(shown) :] == ["later"]
+
+
+def test_commands_hide_the_advice_on_retracing(monkeypatch, capsys):
+    """Those that train nothing, too: the page may have several models."""
+    monkeypatch.setattr(logging.getLogger("tensorflow"), "filters", [])
+    assert cli.main(["presets"]) == 0
+    assert console.no_retracing in logging.getLogger("tensorflow").filters
 
 
 MODELS = """

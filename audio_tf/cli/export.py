@@ -157,11 +157,11 @@ def read_sounds(model, arguments):
     if arguments.dataset is not None:
         chunks = evaluate.labelled_chunks(
             model,
+            arguments.model,
             arguments.dataset,
             arguments.data_dir,
             arguments.test_folds,
             arguments.other_splits,
-            arguments.model,
         )
     waveforms = (
         verify.read_waveforms(model, arguments.clips)

@@ -44,24 +44,18 @@ class EvaluateSettings(ReportSettings):
 
 
 def labelled_chunks(
-    model,
-    dataset,
-    data_dir,
-    test_folds=None,
-    other_splits=False,
-    preset=None,
+    model, preset, dataset, data_dir, test_folds=None, other_splits=False
 ):
     """Cuts the test split of a corpus into chunks, as a model is evaluated.
 
     Args:
         model: the `AudioClassifier`.
+        preset: what it was loaded from, as `heard.read` takes it.
         dataset: str, a key of `CORPORA`.
         data_dir: path of the corpus, or `None` for one that has its own.
         test_folds: list of int, the folds that are the test, or `None`.
         other_splits: bool, whether the test may be another than the official
             one, and have clips that the model was trained on.
-        preset: what the model was loaded from, as `heard.read` takes it, or
-            `None` where nobody knows what it was trained on.
 
     Returns:
         `Chunks` whose targets are in the order of the model's labels.
@@ -86,7 +80,7 @@ def labelled_chunks(
     clips = data.prepare(
         corpus, model.sample_rate_hz, **settings.prepare_arguments()
     )
-    marks = None if preset is None else heard.read(preset)
+    marks = heard.read(preset)
     if marks is not None:
         check_unheard(clips.corpus, "test", heard.find(marks, clips), settings)
     return data.Chunks.for_model(clips, model)
