@@ -34,7 +34,12 @@ def waveform(rng, samples, batch):
 
 
 @pytest.mark.parametrize(
-    "kwargs", [{}, {"pool_every": 1}, {"multiscale": "block"}]
+    "kwargs",
+    [
+        {"pool_every": 1},
+        pytest.param({}, marks=pytest.mark.costly),
+        pytest.param({"multiscale": "block"}, marks=pytest.mark.costly),
+    ],
 )
 def test_padded_clips_score_as_alone(kwargs, scores_alone, rng, tmp_path):
     original = classifier(num_layers=2, **kwargs)
@@ -75,6 +80,7 @@ def test_batch_and_length_are_dynamic(shared_export):
     assert list(serve.structured_outputs) == ["scores"]
 
 
+@pytest.mark.costly
 def test_weights_are_written_once(scores_alone, tmp_path):
     original = classifier(num_layers=2)
     original.optimizer.build(original.trainable_variables)

@@ -221,6 +221,7 @@ def clips(rng):
     }
 
 
+@pytest.mark.costly
 def test_layers_are_pooled_over_real_frames_and_decoded(
     model, encoder, rng, monkeypatch
 ):

@@ -63,8 +63,10 @@ def by_hand(classifier, audio):
     "options",
     [
         {"chunk_s": 0.25, "silence_db": -30.0},
-        {"chunk_s": 0.25, "chunk_hop_s": 0.11},
-        {"chunk_s": None},
+        pytest.param(
+            {"chunk_s": 0.25, "chunk_hop_s": 0.11}, marks=pytest.mark.costly
+        ),
+        pytest.param({"chunk_s": None}, marks=pytest.mark.costly),
     ],
 )
 def test_scores_are_the_mean_over_chunks(options, clips, backbone, monkeypatch):

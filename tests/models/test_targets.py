@@ -84,7 +84,13 @@ def test_clips_of_several_labels_or_none_are_refused(loss):
                 given()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        LOSSES[0],
+        *(pytest.param(loss, marks=pytest.mark.costly) for loss in LOSSES[1:]),
+    ],
+)
 def test_shares_are_taken_as_they_are(loss):
     """Those of smoothed and mixed labels, and of others' scores."""
     shares = np.array([[0.5, 0.5, 0.0], [0.1, 0.7, 0.2], [0.9, 0.0, 0.0]])

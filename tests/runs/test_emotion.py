@@ -155,6 +155,7 @@ def test_every_class_counts_alike():
     )
 
 
+@pytest.mark.costly
 def test_the_interval_of_a_split_is_over_its_speakers(tmp_path, monkeypatch):
     """Of two speakers, one known and one not: another two may be either."""
     sources = ["jo", "jo", "ann", "ann", *["bob"] * 4, *["eve"] * 4]
