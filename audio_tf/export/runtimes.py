@@ -93,9 +93,13 @@ class StoredClassifier(ClipClassifier):
         metadata: dict that `signatures.metadata` has made.
 
     Attributes:
-        metadata: dict, as it was given. The other attributes are as in
+        metadata: dict, as it was given.
+        signatures: functions by the names under which a server offers them;
+            only a SavedModel has any. The other attributes are as in
             `ClipClassifier`.
     """
+
+    signatures = {}
 
     def __init__(self, metadata):
         self.metadata = metadata

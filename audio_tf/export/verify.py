@@ -131,7 +131,7 @@ def verify(model, files, waveforms, chunks=None, rounds=ROUNDS, calls=CALLS):
         rows.append(compared(name, found, expected, path))
         if chunks is not None:
             rows[-1].scores = accuracy(engine, chunks)
-        if "explain" in getattr(engine, "signatures", ()):
+        if "explain" in engine.signatures:
             rows[-1].explained = explained(
                 model, engine, waveforms, batches[-1]
             )
