@@ -351,6 +351,31 @@ def is_tf_dataset(x):
     return tf is not None and isinstance(x, tf.data.Dataset)
 
 
+def refuse_ragged(clips):
+    """Raises a `ValueError` for clips in a ragged tensor of TensorFlow.
+
+    Keras fills it up on the other backends, and the lengths are lost.
+
+    Args:
+        clips: what a model could be given: a tensor, a dict, a tuple of them
+            and of targets, or a `tf.data.Dataset` of any of these.
+    """
+    if is_tf_dataset(clips):
+        clips = clips.element_spec
+    if isinstance(clips, tuple):
+        clips = next(iter(clips), None)
+    for part in clips.values() if isinstance(clips, dict) else [clips]:
+        symbolic = isinstance(part, keras.KerasTensor) and part.ragged
+        name = type(part).__name__
+        if symbolic or name in ("RaggedTensor", "RaggedTensorSpec"):
+            raise ValueError(
+                "Clips of several lengths must be padded, as a dict of "
+                "`waveform` (or `features`) and `lengths`, which `to_tensor()` "
+                "and `row_lengths()` make of a ragged tensor. "
+                f"Received: a {'ragged KerasTensor' if symbolic else name}"
+            )
+
+
 def in_tf_graph():
     """Returns whether a graph of TensorFlow is traced, on any backend."""
     tf = sys.modules.get("tensorflow")
@@ -495,8 +520,11 @@ def with_clips(method, *args, **kwargs):
         **kwargs: as well.
 
     Raises:
-        ValueError: if there was none; it names the argument.
+        ValueError: if there was none; it names the argument. If clips are
+            ragged.
     """
+    for given in (*args[:1], kwargs.get("x"), kwargs.get("validation_data")):
+        refuse_ragged(given)
     found, cause = [], None
     try:
         found = method(*args, **kwargs)

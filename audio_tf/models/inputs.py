@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from audio_tf import compat
 from audio_tf.ops import masks
 from audio_tf.ops.layer import check_floating
 
@@ -55,9 +56,10 @@ def complete(inputs, takes):
     Raises:
         ValueError: if a dict lacks what the model takes, has both `lengths`
             and `frame_mask` or keys beyond, samples are no floating numbers
-            or have other axes, lengths no integers or of another batch, or
-            the real frames of a mask do not come first.
+            or have other axes or are ragged, lengths no integers or of
+            another batch, or the real frames of a mask do not come first.
     """
+    compat.refuse_ragged(inputs)
     if not isinstance(inputs, dict):
         inputs = {takes: inputs}
     given = {key for key in inputs if inputs[key] is not None}
@@ -199,6 +201,23 @@ class InputDoor:
         return super().call(
             self.completed(inputs), training=training, mask=mask, **kwargs
         )
+
+    def compute_output_spec(self, inputs, *args, **kwargs):
+        return super().compute_output_spec(
+            self.completed(inputs), *args, **kwargs
+        )
+
+    def compute_output_shape(self, input_shape):
+        """Returns the shapes of what the model returns.
+
+        Args:
+            input_shape: tuple of int or `None`, the shape of the waveform or
+                the features, or a dict of it as the model takes it.
+        """
+        if not isinstance(input_shape, dict):
+            input_shape = {self.takes: input_shape}
+        lengths = {"lengths": tuple(input_shape[self.takes][:1])}
+        return super().compute_output_shape({**lengths, **input_shape})
 
     def completed(self, inputs):
         """Completes inputs as `complete` does, if they are not too long.

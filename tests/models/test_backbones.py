@@ -641,6 +641,17 @@ def test_what_goes_in_is_checked(name, rng):
             model({"features": x, "frame_mask": mask})
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_shapes_of_outputs_are_told_beforehand(name, rng):
+    model = built(name)
+    x, lengths = batch(model, rng)
+    found = {key: tuple(each.shape) for key, each in model(x).items()}
+    for shape in (x.shape, given(model, x.shape, lengths.shape)):
+        assert model.compute_output_shape(shape) == found
+    spec = model.compute_output_spec(keras.KerasTensor(x.shape))
+    assert {key: tuple(each.shape) for key, each in spec.items()} == found
+
+
 def test_sizes_are_known_to_kerashub():
     sizes = models.list_sizes()
     for family in (

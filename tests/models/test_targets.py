@@ -6,6 +6,7 @@ import pytest
 import soundfile
 import tiny
 
+from audio_tf import compat
 from audio_tf.models import (
     AudioClassifier,
     ClassifierTraining,
@@ -430,6 +431,40 @@ def test_no_clips_are_an_error_on_any_backend(training):
     with pytest.raises(ValueError, match="^`validation_data` must have a cl"):
         model.fit(*some, validation_data=(x, y), verbose=0)
     model.fit(*some, verbose=0)
+
+
+def test_ragged_clips_are_refused():
+    tf = pytest.importorskip("tensorflow")
+    ragged = tf.RaggedTensor.from_tensor(WAVEFORM, [700, 300, 500])
+    frames = tf.RaggedTensor.from_tensor(
+        np.zeros((3, 5, 13), "float32"), [5, 2, 3], ragged_rank=1
+    )
+    targets = np.eye(3, dtype="float32")
+    model, training = trainings("categorical_crossentropy")
+    pretraining = tiny.eager(MaskedAcousticModel(tiny.albert()))
+    encoder = pretraining.backbone
+    symbolic = keras.KerasTensor((None, None), ragged=True, ragged_rank=1)
+    calls = [lambda x=x: model(x) for x in (ragged, symbolic)]
+    calls += [lambda: encoder({"features": frames})]
+    for each, x in (
+        (model, ragged),
+        (model, {"waveform": ragged}),
+        (training, ragged),
+        (pretraining, frames),
+    ):
+        pairs = tf.data.Dataset.from_tensor_slices((x, targets)).batch(3)
+        calls += [
+            lambda each=each, x=pairs: each.fit(x),
+            lambda each=each, x=pairs: each.evaluate(x),
+            lambda each=each, x=pairs: each.predict(x),
+            # Whatever a backend makes of them.
+            lambda x=pairs: compat.with_clips(len, x),
+            lambda x=pairs: compat.with_clips(len, x=[], validation_data=x),
+        ]
+    calls += [lambda: model.predict(ragged), lambda: encoder.predict(frames)]
+    for call in calls:
+        with pytest.raises(ValueError, match="^Clips of several lengths must"):
+            call()
 
 
 def test_features_that_are_no_numbers_are_refused():
