@@ -394,7 +394,9 @@ class AudioClassifier(
         # KerasHub's own skips the backbone alone: a preset would hold the
         # state of the optimizer, twice as large as the weights.
         backbone = self.backbone
-        return [backbone, *compat.layers_within(backbone), self.optimizer]
+        # A model that was never compiled has no such attribute.
+        own = [self.optimizer] if self.compiled else []
+        return [backbone, *compat.layers_within(backbone), *own]
 
     def get_config(self):
         head_dtype = self.head_dtype

@@ -177,6 +177,14 @@ def test_preset_holds_no_optimizer_state(rng, tmp_path):
     assert size < (tmp_path / "model.weights.h5").stat().st_size
 
 
+def test_a_preset_needs_no_compiled_model(rng, tmp_path):
+    model, x = classifier(compile=False), waveform(rng)
+    model.save_to_preset(str(tmp_path))
+    loaded = AudioClassifier.from_preset(str(tmp_path), compile=False)
+    assert not loaded.compiled
+    np.testing.assert_array_equal(loaded(x), model(x))
+
+
 def test_a_preset_knows_its_resampler(tmp_path):
     built("plain").save_to_preset(str(tmp_path / "task"))
     built("plain").backbone.save_to_preset(str(tmp_path / "backbone"))
