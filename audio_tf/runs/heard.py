@@ -4,27 +4,32 @@ import pathlib
 
 import numpy as np
 
-from audio_tf import released
+from audio_tf import files, released
 from audio_tf.corpora import leaks
 from audio_tf.runs.settings import flag
 
 FILE = "heard.npy"
+# Those of the model that a run began with, in the folder of the run.
+BEFORE = "heard_before.npy"
 # What a model that training begins with is called beside the splits.
 MODEL = "model"
 SCORED = ("val", "test")
 
 
-def write(folder, heard, presets=()):
+def write(folder, heard, presets=(), before=None):
     """Writes the marks of what a training has heard, with labels or without.
 
     Args:
         folder: path of the preset.
         heard: list of `Clips` of samples.
-        presets: list of presets, as `read` takes them, that training has built
-            on: what it began with and teachers, whose marks are kept.
+        presets: list of presets, as `read` takes them, that training has
+            learned from, whose marks are kept: its teachers.
+        before: array that `began_with` has returned, or `None`.
     """
     marks = [clips.marks for clips in heard]
-    marks += [each for each in map(read, presets) if each is not None]
+    for each in (before, *map(read, presets)):
+        if each is not None:
+            marks.append(each)
     np.save(pathlib.Path(folder, FILE), np.unique(np.concatenate(marks)))
 
 
@@ -42,8 +47,21 @@ def read(preset):
         ValueError: if the file is damaged; it names it.
     """
     path = pathlib.Path(released.folder_of(preset), FILE)
-    if not path.is_file():
-        return None
+    return load(path) if path.is_file() else None
+
+
+def load(path):
+    """Reads a file of marks.
+
+    Args:
+        path: `pathlib.Path` of the file.
+
+    Returns:
+        Uint64 array.
+
+    Raises:
+        ValueError: if the file is damaged; it names it.
+    """
     try:
         marks = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
@@ -54,6 +72,41 @@ def read(preset):
             f"Received: {marks.dtype} {marks.shape}"
         )
     return marks
+
+
+def began_with(settings, out):
+    """Reads the marks of the model that a training begins with.
+
+    A run that goes on has them from its folder: the preset may be gone, be
+    another one by now, or have been named from another working folder.
+
+    Args:
+        settings: `TrainSettings`.
+        out: `pathlib.Path`, the folder of the run; it may not be there yet.
+
+    Returns:
+        As `read`.
+    """
+    kept = out / BEFORE
+    if kept.is_file() and (out / "config.json").is_file():
+        return load(kept)
+    return read(settings.model)
+
+
+def keep(out, before):
+    """Keeps the marks of the model that a run begins with in its folder.
+
+    Args:
+        out: `pathlib.Path`, the folder of the run; it is made.
+        before: array that `began_with` has returned, or `None`.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    if before is None:
+        # Of a start that was killed before there was a run.
+        (out / BEFORE).unlink(missing_ok=True)
+        return
+    with files.whole_file(out / BEFORE) as new:
+        np.save(new, before)
 
 
 def find(marks, clips):
@@ -70,12 +123,13 @@ def find(marks, clips):
     return [clips.corpus.files[row] for row in rows if clips.read(row).any()]
 
 
-def check_unheard(settings, clips):
+def check_unheard(settings, clips, before):
     """Checks that a training builds on no model that has heard what is scored.
 
     Args:
         settings: `TrainSettings`, which say what it begins with, and teachers.
         clips: dict of `Clips` of samples by split.
+        before: array that `began_with` has returned, or `None`.
 
     Returns:
         List of `leaks.Leak` between `MODEL` and a split, where `other_splits`
@@ -95,7 +149,7 @@ def check_unheard(settings, clips):
         if name == MODEL:
             hint = "; --other-splits allows that, and stands in the result"
         for preset in presets:
-            marks = read(preset)
+            marks = before if name == MODEL else read(preset)
             for split in SCORED if marks is not None else ():
                 files = find(marks, clips[split]) if split in clips else []
                 if files and not allowed:

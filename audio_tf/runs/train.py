@@ -244,7 +244,7 @@ def report(classifier, chunks, out, facts, one_label):
     return figures, calibrated
 
 
-def save(classifier, out, origin, known, exported=False):
+def save(classifier, out, origin, known, exported=False, before=None):
     """Writes the preset of a run, whole or not at all, and a SavedModel.
 
     Args:
@@ -253,12 +253,13 @@ def save(classifier, out, origin, known, exported=False):
         origin: dict for `provenance.json`, how the model came to be.
         known: list of `Clips` that it was trained on.
         exported: bool, whether to write a SavedModel too.
+        before: marks of the model that it began with, as `heard.began_with`
+            returns them.
     """
     with files.whole_folder(out / "preset") as new:
         classifier.save_to_preset(str(new))
         files.write_json(new / "provenance.json", origin)
-        given = origin["settings"]
-        heard.write(new, known, [given["model"], *given["teachers"]])
+        heard.write(new, known, origin["settings"]["teachers"], before)
     print(f"\npreset: {out / 'preset'}")
     if exported:
         path = export(classifier, out / "saved_model", provenance=origin)
@@ -294,7 +295,8 @@ def run(settings, out):
         "thresholds": calibrated,
         "test": figures.get("test"),
     }
-    save(classifier, out, origin, known, settings.export)
+    before = heard.began_with(settings, out)
+    save(classifier, out, origin, known, settings.export, before)
     if failures:
         print(describe_failures(failures))
 
@@ -345,7 +347,8 @@ def train(settings, out, share):
         clips[beside.NOISE], bank = noises, noise.read_bank(noises)
         known.append(noises)
     same = beside.same_audio(settings, clips)
-    same += heard.check_unheard(settings, clips)
+    before = heard.began_with(settings, out)
+    same += heard.check_unheard(settings, clips, before)
     settings.check_leaks(same)
     record = provenance.leave_out(record, root, failures, others)
     provenance.check_corpus(out, record, later="test")
@@ -353,6 +356,7 @@ def train(settings, out, share):
     model = provenance.model_facts(classifier.backbone)
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     if share.is_first:
+        heard.keep(out, before)
         provenance.begin_run(
             out, settings, record, model=model, teachers=taught_by
         )

@@ -340,6 +340,16 @@ def test_marks_tell_what_a_model_has_heard(tmp_path):
     later.mkdir()
     heard.write(later, [clips.select([2])], ["none", preset])
     assert heard.find(heard.read(later), clips) == files[1:3]
+    heard.write(later, [clips.select([0])], before=marks)
+    assert heard.find(heard.read(later), clips) == files[:2]
+    # What a start that was killed has left is not that of a run.
+    settings = train.TrainSettings(model=str(preset))
+    heard.keep(later, np.array([7], "uint64"))
+    np.testing.assert_array_equal(heard.began_with(settings, later), marks)
+    (later / "config.json").write_text("{}")
+    assert heard.began_with(settings, later).tolist() == [7]
+    heard.keep(later, None)
+    np.testing.assert_array_equal(heard.began_with(settings, later), marks)
     np.save(preset / "heard.npy", marks.astype("float64"))
     with pytest.raises(ValueError, match="heard.npy must hold marks.*float64"):
         heard.read(preset)

@@ -866,6 +866,13 @@ def test_nothing_to_build_on_has_heard_what_is_scored(
     main(*training, "--model", preset, "--other-splits")
     (leak,) = json.loads((out / "test.json").read_text())["leaks"]
     assert leak["splits"] == ["model", split] and leak["clips"] == 2
+    # The run knows it still when the preset is gone, and is told so again.
+    known = heard.read(out / "preset")
+    assert set(heard_before.marks) < set(known)
+    shutil.rmtree(preset)
+    main("train", "--out", out, "--resume")
+    np.testing.assert_array_equal(heard.read(out / "preset"), known)
+    assert json.loads((out / "test.json").read_text())["leaks"] == [leak]
 
 
 @pytest.mark.slow
