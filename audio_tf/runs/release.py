@@ -24,6 +24,7 @@ import os
 import pathlib
 import platform
 import re
+import shlex
 import shutil
 import statistics
 import tempfile
@@ -188,17 +189,40 @@ def without_folders(value):
     A card tells nothing of the machine that a model was trained on.
 
     Args:
-        value: dict, list, text, number or `None`. A command is a text, too.
+        value: dict, list, text, number or `None`. The `command` of a dict is
+            taken word by word: a path in it may have blanks.
     """
     if isinstance(value, dict):
-        return {key: without_folders(each) for key, each in value.items()}
+        return {
+            key: command_without_folders(each)
+            if key == "command"
+            else without_folders(each)
+            for key, each in value.items()
+        }
     if isinstance(value, list):
         return [without_folders(each) for each in value]
     if isinstance(value, str):
+        if os.path.isabs(value):
+            return os.path.basename(value.rstrip("/")) or value
         return re.sub(
             r"(?<![\w.:/])(?:/[^/\s'\"]+)*/([^/\s'\"]+)", r"\1", value
         )
     return value
+
+
+def command_without_folders(command):
+    """Shortens every absolute path in a command to its last part.
+
+    Args:
+        command: str, as `shlex.join` writes it.
+    """
+    words = []
+    for word in shlex.split(command):
+        name, sign, value = "", "", word
+        if word.startswith("--"):
+            name, sign, value = word.partition("=")
+        words.append(name + sign + without_folders(value))
+    return shlex.join(words)
 
 
 def latencies(model):
@@ -350,13 +374,14 @@ def run(settings):
         figures = release_figures.of_encoder(settings)
         timed_s, times = None, []
     release_figures.check_baseline(figures)
+    told = without_folders(origin)
     facts = {
         "model": keras.saving.get_registered_name(type(model)),
         "backbone": loader.config["registered_name"],
         "description": settings.use,
         "corpus": settings.corpus or origin["settings"]["dataset"],
         "split": settings.split if is_classifier else "test",
-        "command": without_folders(origin["command"]),
+        "command": told["command"],
         "seed": origin["settings"]["seed"],
         "metric": figures.metric,
         "licence": settings.licence,
@@ -366,7 +391,7 @@ def run(settings):
     with files.whole_folder(place) as new:
         for path in preset.iterdir():
             shutil.copy(path, new / path.name)
-        files.write_json(new / "provenance.json", without_folders(origin))
+        files.write_json(new / "provenance.json", told)
         card = model_card.write(
             settings.name,
             facts,
@@ -374,7 +399,7 @@ def run(settings):
             limits=settings.limits,
             kept=best_epoch(folder, origin["settings"]),
             machine=f"{os.cpu_count()} cores, {platform.machine()}",
-            origin=without_folders(origin),
+            origin=told,
             latency_s=timed_s,
             latencies=times,
         )

@@ -4,6 +4,7 @@ import csv
 import json
 import pathlib
 import re
+import shlex
 import shutil
 import unittest.mock
 
@@ -395,6 +396,33 @@ def test_a_figure_without_an_interval_is_refused(
     with pytest.raises(ValueError, match="interval. Received: accuracy of 7 c"):
         release.run(release.ReleaseSettings(**arguments))
     assert not (tmp_path / "released").exists()
+
+
+def test_folders_with_blanks_are_not_told():
+    folder = "/home/ann lee/at work"
+    command = ["audio-tf", "train", "--data-dir", f"{folder}/my corpus #1"]
+    command += [f"--cache-dir={folder}/it's/", "--out", "runs/a b"]
+    command += ["--model-kwargs", json.dumps({"a": "/srv/a.b", "b": "c=d"})]
+    told = release.without_folders(
+        {
+            "command": shlex.join(command),
+            "settings": {
+                "data_dir": f"{folder}/my corpus #1",
+                "noise": [f"{folder}/street/", "/", "runs/a b"],
+                "seed": 3,
+            },
+        }
+    )
+    assert shlex.split(told["command"]) == [
+        *("audio-tf", "train", "--data-dir", "my corpus #1"),
+        *("--cache-dir=it's", "--out", "runs/a b"),
+        *("--model-kwargs", '{"a": "a.b", "b": "c=d"}'),
+    ]
+    assert told["settings"] == {
+        "data_dir": "my corpus #1",
+        "noise": ["street", "/", "runs/a b"],
+        "seed": 3,
+    }
 
 
 def test_a_model_that_began_with_a_forbidden_one_is_refused(tmp_path):
