@@ -1,6 +1,7 @@
 """Files and folders that are written whole or not at all."""
 
 import contextlib
+import errno
 import json
 import os
 import pathlib
@@ -41,9 +42,22 @@ def whole_file(path, shared=False):
     try:
         yield new
         os.replace(new, path)
-    except BaseException:
+    except BaseException as error:
         new.unlink(missing_ok=True)
+        tell_which_disk(error, path)
         raise
+
+
+def tell_which_disk(error, path):
+    """Names what was written in the error of a full disk that names nothing.
+
+    Args:
+        error: exception, which is changed.
+        path: the file or folder.
+    """
+    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+    if full and error.filename is None:
+        error.filename = os.fspath(path)
 
 
 def is_stream(path):
@@ -80,8 +94,9 @@ def whole_folder(path):
     new.mkdir(parents=True)
     try:
         yield new
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(new, ignore_errors=True)
+        tell_which_disk(error, path)
         raise
     # A folder cannot replace another one at once.
     if path.exists():

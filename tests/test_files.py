@@ -1,6 +1,7 @@
 """What is written beside a place comes there whole, or leaves nothing."""
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -35,6 +36,22 @@ def test_what_a_killed_process_has_left_goes_with_the_next(tmp_path):
             assert folder.is_dir() and other != folder
         path.write_text("whole")
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("write", [files.whole_file, files.whole_folder])
+def test_a_full_disk_is_told_by_what_was_written(write, tmp_path):
+    """Keras and numpy write by handles, whose errors know no path."""
+    path, other = tmp_path / "last.keras", tmp_path / "other"
+    for number, name, told in (
+        (errno.ENOSPC, None, path),
+        (errno.EDQUOT, None, path),
+        (errno.ENOSPC, str(other), other),
+        (errno.EIO, None, None),
+    ):
+        with pytest.raises(OSError) as caught, write(path):
+            raise OSError(number, os.strerror(number), name)
+        assert caught.value.filename == (told and str(told))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_path_that_is_being_written_is_refused(tmp_path):
