@@ -94,12 +94,13 @@ def load_trained(name):
     return classifier
 
 
-def read_provenance(preset):
-    """Reads what training left in a preset's folder of how it came to be.
+def read_provenance(model):
+    """Reads what training left beside a model of how it came to be.
 
     Args:
-        preset: name of a released preset, path of a folder, or address of a
-            preset.
+        model: name of a released preset, path of a folder, address of a
+            preset, or path of what was exported, which has what its preset
+            had.
 
     Returns:
         Dict, or `None` if there is nothing.
@@ -107,10 +108,35 @@ def read_provenance(preset):
     Raises:
         ValueError: if the file is no JSON.
     """
-    path = pathlib.Path(released.folder_of(preset), "provenance.json")
+    path = pathlib.Path(released.folder_of(model), "provenance.json")
     if not path.is_file():
-        return None
+        return exported_metadata(model).get("provenance")
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def exported_metadata(path):
+    """Reads what is written beside an exported model.
+
+    Args:
+        path: path of a SavedModel's folder or of a file of another format;
+            anything else will do.
+
+    Returns:
+        Dict, empty if there is nothing.
+
+    Raises:
+        ValueError: if it is no JSON.
+    """
+    from audio_tf.export import loading, runtimes
+
+    folder = loading.saved_model_folder(path)
+    if folder is not None:
+        beside = folder / loading.METADATA
+    elif os.path.isfile(path):
+        beside = runtimes.metadata_file(pathlib.Path(path))
+    else:
+        return {}
+    return runtimes.read_metadata(beside) if beside.is_file() else {}

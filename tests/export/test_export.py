@@ -362,6 +362,19 @@ def test_labels_and_provenance_that_are_no_utf8_travel_along(
     served = Export(original, tmp_path / "model", provenance=found).loaded
     assert served.labels == [strange, "b"]
     assert served.metadata["provenance"] == facts
+    # An export is known as its preset is, by whichever of its folders.
+    for folder in ("model", "model/1"):
+        assert classifiers.read_provenance(tmp_path / folder) == facts
+    assert classifiers.read_provenance(tmp_path / "model" / "no") is None
+    stored = tmp_path / "model.onnx"
+    stored.touch()
+    assert classifiers.read_provenance(stored) is None
+    beside = tmp_path / "model.onnx.json"
+    beside.write_text(json.dumps({"provenance": facts}))
+    assert classifiers.read_provenance(stored) == facts
+    beside.write_text("{")
+    with pytest.raises(ValueError, match="model.onnx.json cannot be read"):
+        classifiers.read_provenance(stored)
 
     (tmp_path / "provenance.json").write_text("{")
     with pytest.raises(ValueError, match="provenance.json cannot be read"):
