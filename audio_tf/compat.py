@@ -364,15 +364,17 @@ def refuse_ragged(clips):
         clips = clips.element_spec
     if isinstance(clips, tuple):
         clips = next(iter(clips), None)
+    tf = sys.modules.get("tensorflow")
+    kinds = () if tf is None else (tf.RaggedTensor, tf.RaggedTensorSpec)
     for part in clips.values() if isinstance(clips, dict) else [clips]:
         symbolic = isinstance(part, keras.KerasTensor) and part.ragged
-        name = type(part).__name__
-        if symbolic or name in ("RaggedTensor", "RaggedTensorSpec"):
+        if symbolic or isinstance(part, kinds):
+            name = "ragged KerasTensor" if symbolic else type(part).__name__
             raise ValueError(
                 "Clips of several lengths must be padded, as a dict of "
                 "`waveform` (or `features`) and `lengths`, which `to_tensor()` "
                 "and `row_lengths()` make of a ragged tensor. "
-                f"Received: a {'ragged KerasTensor' if symbolic else name}"
+                f"Received: a {name}"
             )
 
 

@@ -55,8 +55,9 @@ def tell_which_disk(error, path):
         error: exception, which is changed.
         path: the file or folder.
     """
-    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-    if full and error.filename is None:
+    if not isinstance(error, OSError) or error.filename is not None:
+        return
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         error.filename = os.fspath(path)
 
 
