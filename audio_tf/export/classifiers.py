@@ -117,6 +117,37 @@ def read_provenance(model):
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
+def built_on(origin, seen=()):
+    """Lists what a training built on: a preset, teachers, and all of theirs.
+
+    Args:
+        origin: dict that `read_provenance` has returned, or of the `settings`
+            of a training alone.
+        seen: presets that have led to it, which are not looked at again: a
+            release may have begun with an earlier one of its own name.
+
+    Returns:
+        List of dicts with a `preset` and the `dataset` and `command` of its
+        training. It is what the training itself has found, where that has
+        noted it; else presets that are gone are not in it.
+
+    Raises:
+        ValueError: if the file of a preset is no JSON.
+    """
+    if "built_on" in origin:
+        return origin["built_on"]
+    found, settings = [], origin["settings"]
+    for preset in (settings.get("model"), *settings.get("teachers", ())):
+        known = preset is None or preset in seen
+        earlier = None if known else read_provenance(preset)
+        if earlier is not None:
+            dataset = earlier["settings"]["dataset"]
+            facts = {"dataset": dataset, "command": earlier["command"]}
+            found.append({"preset": preset, **facts})
+            found += built_on(earlier, (*seen, preset))
+    return found
+
+
 def exported_metadata(path):
     """Reads what is written beside an exported model.
 

@@ -403,16 +403,17 @@ def run_on_devices(settings, out, share):
     record = provenance.leave_out(record, root, failures)
     provenance.check_corpus(out, record)
     built = provenance.model_facts(model.backbone)
+    begun = {"model": built, "built_on": provenance.built_on(settings, out)}
     facts = {
         **provenance.run_facts(settings, out),
-        "model": built,
+        **begun,
         "corpus": provenance.corpus_facts(record),
         "build": settings.build_facts(),
         "resampler": RESAMPLER,
     }
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     if share.is_first:
-        provenance.begin_run(out, settings, record, model=built)
+        provenance.begin_run(out, settings, record, **begun)
     done = checkpoints.epochs_done(last) * settings.epoch_steps
     if done < settings.steps:
         fit(settings, model, batches, out, facts, share)

@@ -22,6 +22,7 @@ import numpy as np
 
 from audio_tf import files
 from audio_tf.audio import packed
+from audio_tf.export import classifiers
 from audio_tf.version import __version__
 
 NAMES_SHOWN = 3
@@ -103,6 +104,20 @@ def first_command(out):
     if not path.is_file():
         return command_line()
     return json.loads(path.read_text()).get("command", command_line())
+
+
+def built_on(settings, out):
+    """Lists what a training builds on, as `export.classifiers.built_on`.
+
+    A run that goes on has it from its folder: presets may be gone by then.
+
+    Args:
+        settings: `audio_tf.runs.settings.Settings` of a training.
+        out: folder of the run; it may not be there yet.
+    """
+    path = pathlib.Path(out, "config.json")
+    begun = json.loads(path.read_text()) if path.is_file() else {}
+    return classifiers.built_on({**settings.to_json(), **begun})
 
 
 def command_line():

@@ -37,7 +37,7 @@ from audio_tf import files, models, released
 from audio_tf.audio import scoring
 from audio_tf.corpora.corpus import SPLITS
 from audio_tf.export import formats, verify
-from audio_tf.export.classifiers import read_provenance
+from audio_tf.export.classifiers import built_on
 from audio_tf.models import presets
 from audio_tf.runs import history, model_card, release_figures
 from audio_tf.runs.flags import check_folder, run_by_flags
@@ -155,32 +155,26 @@ def check_licence(licence):
         )
 
 
-def check_origin(origin, seen=()):
+def check_origin(origin):
     """Checks that nothing the model was trained on forbids commercial use.
 
     Args:
-        origin: dict that training has left as `provenance.json`. The preset
-            that it says the training began with and its teachers are looked
-            at, too, if they are there.
-        seen: presets that have led to it, which are not looked at again: a
-            release may have begun with an earlier one of its own name.
+        origin: dict that training has left as `provenance.json`. What the
+            training built on is looked at, too.
 
     Raises:
         ValueError: if a corpus does.
     """
-    dataset = origin["settings"]["dataset"]
-    if dataset in NOT_COMMERCIAL:
-        raise ValueError(
-            "No weights are released from a corpus that forbids commercial "
-            f"use: {dataset} is {NOT_COMMERCIAL[dataset]}. Received: a run "
-            f"with the command {origin['command']!r}"
-        )
-    settings = origin["settings"]
-    for preset in (settings.get("model"), *settings.get("teachers", ())):
-        known = preset is None or preset in seen
-        earlier = None if known else read_provenance(preset)
-        if earlier is not None:
-            check_origin(earlier, (*seen, preset))
+    own = {"command": origin["command"], **origin["settings"]}
+    for training in (own, *built_on(origin)):
+        dataset = training["dataset"]
+        if dataset in NOT_COMMERCIAL:
+            raise ValueError(
+                "No weights are released from a corpus that forbids "
+                f"commercial use: {dataset} is {NOT_COMMERCIAL[dataset]}. "
+                "Received: a run with the command "
+                f"{training['command']!r}"
+            )
 
 
 def without_folders(value):

@@ -354,18 +354,17 @@ def train(settings, out, share):
     provenance.check_corpus(out, record, later="test")
     facts = results.facts(settings, record, [*found, *same], others)
     model = provenance.model_facts(classifier.backbone)
+    begun = {
+        "model": model,
+        "teachers": taught_by,
+        "built_on": provenance.built_on(settings, out),
+    }
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     if share.is_first:
         heard.keep(out, before)
-        provenance.begin_run(
-            out, settings, record, model=model, teachers=taught_by
-        )
+        provenance.begin_run(out, settings, record, **begun)
     facts["causal"] = model["causal"]
-    origin = {
-        **provenance.run_facts(settings, out),
-        "model": model,
-        "teachers": taught_by,
-    }
+    origin = {**provenance.run_facts(settings, out), **begun}
     fit(settings, classifier, chunks, out, teachers, share, bank)
     return chunks, known, failures, facts, origin
 

@@ -20,6 +20,7 @@ if keras.backend.backend() != "tensorflow":
 from sklearn import metrics as sklearn_metrics
 
 from audio_tf import intervals, released
+from audio_tf.export import classifiers
 from audio_tf.models import AudioClassifier
 from audio_tf.runs import (
     baseline,
@@ -404,7 +405,7 @@ def test_a_figure_without_an_interval_is_refused(
 
 
 def test_folders_with_blanks_are_not_told():
-    folder = "/home/ann lee/at work"
+    folder = "/data/ann lee/at work"
     command = ["audio-tf", "train", "--data-dir", f"{folder}/my corpus #1"]
     command += [f"--cache-dir={folder}/it's/", "--out", "runs/a b"]
     command += ["--model-kwargs", json.dumps({"a": "/srv/a.b", "b": "c=d"})]
@@ -440,6 +441,15 @@ def test_a_model_that_began_with_a_forbidden_one_is_refused(tmp_path):
         origin = {"settings": {"dataset": "csv", **part}}
         with pytest.raises(ValueError, match="esc50"):
             release.check_origin({**origin, "command": "audio-tf train"})
+    # The training knows it, wherever the preset is by now.
+    found = classifiers.built_on(origin)
+    assert [each["dataset"] for each in found] == ["esc50"]
+    (tmp_path / "provenance.json").unlink()
+    assert classifiers.built_on(origin) == []
+    with pytest.raises(ValueError, match="esc50"):
+        release.check_origin(
+            {**origin, "command": "audio-tf train", "built_on": found}
+        )
 
 
 def test_a_model_may_have_begun_with_a_release_of_its_own_name(tmp_path):

@@ -25,6 +25,7 @@ from scripts import TRAINING, end_at, kill_at
 
 from audio_tf import data, layers, models
 from audio_tf.corpora import Corpus, read_fsd50k
+from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import AudioClassifier
 from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import (
@@ -848,6 +849,8 @@ def test_nothing_to_build_on_has_heard_what_is_scored(
         tiny.backbone(sample_rate_hz=8_000), labels=["low", "high"], chunk_s=0.1
     ).save_to_preset(str(preset))
     np.save(preset / "heard.npy", np.sort(heard_before.marks))
+    origin = {"settings": {"dataset": "esc50"}, "command": "audio-tf train"}
+    (preset / "provenance.json").write_text(json.dumps(origin))
     out = tmp_path / "run"
     training = ["train", "--dataset", "csv", "--data-dir", corpus]
     training += ["--epochs", 1, "--out", out]
@@ -873,6 +876,9 @@ def test_nothing_to_build_on_has_heard_what_is_scored(
     main("train", "--out", out, "--resume")
     np.testing.assert_array_equal(heard.read(out / "preset"), known)
     assert json.loads((out / "test.json").read_text())["leaks"] == [leak]
+    learned = {"dataset": "esc50", "command": "audio-tf train"}
+    built_on = read_provenance(out / "preset")["built_on"]
+    assert built_on == [{"preset": str(preset), **learned}]
 
 
 @pytest.mark.slow
