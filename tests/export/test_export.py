@@ -56,6 +56,7 @@ def test_padded_clips_score_as_alone(kwargs, scores_alone, rng, tmp_path):
                 )
 
 
+@pytest.mark.costly
 def test_a_server_may_leave_lengths_out(shared_export, rng):
     """Feeds the graph as a server does, with nothing for `lengths`."""
     x, folder = waveform(rng, 60, 2), str(shared_export.folder)

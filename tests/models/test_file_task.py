@@ -589,6 +589,7 @@ def test_surprises_are_errors(case, files, classifier, given):
         call(classifier, files)
 
 
+@pytest.mark.costly
 def test_no_clips_are_an_error(files, classifier):
     """Keras trains on nothing, evaluates to nothing, and stumbles."""
     x = np.zeros((2, 300), "float32")
@@ -919,6 +920,7 @@ def test_names_in_batches_of_others_are_refused(files, classifier):
         )
 
 
+@pytest.mark.costly
 def test_batches_of_others_are_read_whole(files, classifier):
     batch = classifier.preprocessor(files, NAMES)
     expected = classifier.evaluate(*batch, verbose=0)

@@ -275,6 +275,7 @@ def test_only_the_decoder_is_trained(rng):
     assert ids == {id(weight) for weight in model.decoder.trainable_weights}
 
 
+@pytest.mark.costly
 def test_a_preset_brings_the_whole_back(model, rng, tmp_path):
     inputs = clips(rng)
     model.save_to_preset(str(tmp_path / "preset"))

@@ -414,6 +414,7 @@ def test_what_cannot_be_trained_on_is_refused(rng):
         SpeechEncoder(tiny.backbone(), SpeechFeatures("s3prl"))
 
 
+@pytest.mark.costly
 def test_weights_of_clips(rng):
     net, x = tiny.eager(model()), clips(rng)
     shown = net.reconstruct(x)

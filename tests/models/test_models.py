@@ -136,6 +136,7 @@ def test_keras_file_round_trip(variant, rng, tmp_path):
     assert loaded.get_config() == model.get_config()
 
 
+@pytest.mark.costly
 def test_keras_file_goes_on_training(rng, tmp_path):
     model = AudioClassifier(backbone(num_layers=1), num_classes=3)
     model, x = tiny.eager(model), waveform(rng)
@@ -282,6 +283,7 @@ def test_fit_shuffles_arrays(rng):
     assert 0 < seen[0][:, 0].sum() < 32
 
 
+@pytest.mark.costly
 def test_fit_takes_a_step_down_the_slope_of_its_loss(rng):
     """In a graph, as users train: what a small step gains is its length.
 

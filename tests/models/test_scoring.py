@@ -97,6 +97,7 @@ def test_scores_are_the_mean_over_chunks(options, clips, backbone, monkeypatch):
             )
 
 
+@pytest.mark.costly
 def test_groups_of_any_length_share_a_graph(clips, backbone, monkeypatch):
     """TensorFlow warns where five calls in a row are five graphs."""
     if keras.backend.backend() != "tensorflow":
@@ -130,6 +131,7 @@ def test_strict_scores_what_comes_before_the_bad_file(clips, backbone):
         assert found["file"] == str(bad) and "not readable" in found["error"]
 
 
+@pytest.mark.costly
 def test_a_clip_that_is_too_long_leaves_the_others_alone(rng):
     """Tables of an attention are made for so many frames, here 110 samples."""
     model = AudioClassifier(

@@ -100,7 +100,10 @@ def test_shares_are_taken_as_they_are(loss):
     model.fit(WAVEFORM, LABELS, verbose=0)
 
 
-@pytest.mark.parametrize("loss", ["binary_crossentropy", None])
+@pytest.mark.parametrize(
+    "loss",
+    ["binary_crossentropy", pytest.param(None, marks=pytest.mark.costly)],
+)
 def test_other_losses_take_clips_of_several_labels(loss):
     model = classifier(loss or (lambda y, scores: (y - scores) ** 2))
     names = [["dog", "siren"], [], ["rain"]]
@@ -203,6 +206,7 @@ def test_batches_of_a_dataset_are_checked_as_they_come(names, count, wav_files):
         assert given["x"] is expected
 
 
+@pytest.mark.costly
 def test_a_graph_checks_the_batches_of_a_dataset():
     model = classifier("categorical_crossentropy")
     shares = stream(

@@ -140,6 +140,7 @@ def test_metrics_weigh_mixes_by_their_clips(rng):
     assert float(figures["accuracy"]) == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.costly
 def test_a_clip_of_no_weight_teaches_no_label_by_fit(rng):
     """Not in the mixes of others either, through all that `fit` does."""
     biases = []

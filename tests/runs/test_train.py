@@ -407,6 +407,7 @@ def test_a_run_that_patience_ended_is_not_trained_on(
         assert bool(fitted) is goes_on
 
 
+@pytest.mark.costly
 def test_an_epoch_of_one_batch_is_a_step_of_adam(
     corpus, tmp_path, eager_models
 ):
