@@ -161,6 +161,8 @@ def exported_metadata(path):
     Raises:
         ValueError: if it is no JSON.
     """
+    if not os.path.exists(path):
+        return {}
     from audio_tf.export import loading, runtimes
 
     folder = loading.saved_model_folder(path)

@@ -151,15 +151,15 @@ def check_unheard(settings, clips, before):
         for preset in presets:
             marks = before if name == MODEL else read(preset)
             for split in SCORED if marks is not None else ():
-                files = find(marks, clips[split]) if split in clips else []
-                if files and not allowed:
+                again = find(marks, clips[split]) if split in clips else []
+                if again and not allowed:
                     raise ValueError(
                         f"{flag(name)} {preset} must not have learned from "
                         f"clips that are scored here{hint}. Received: "
-                        f"{len(files)} of {split}, such as {files[0]}"
+                        f"{len(again)} of {split}, such as {again[0]}"
                     )
-                if files:
-                    count, same = len(files), (files[0], files[0])
+                if again:
+                    count, same = len(again), (again[0], again[0])
                     leak = leaks.Leak(
                         "audio", (MODEL, split), count, count, same
                     )
