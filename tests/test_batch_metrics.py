@@ -36,6 +36,7 @@ def test_average_precision_over_batches_is_that_of_the_split(rng):
     assert counted(np.zeros_like(targets), scores) == 0.0
 
 
+@pytest.mark.costly
 def test_a_share_of_a_label_is_a_positive(rng):
     targets, scores = quantized_case(rng)
     mixed = targets * rng.uniform(0.1, 0.9, targets.shape).astype("float32")

@@ -60,6 +60,7 @@ def run(keep, **environment):
     return said[0], int(said[1])
 
 
+@pytest.mark.costly
 def test_what_is_freed_is_used_again():
     kept, pages = run(True)
     assert kept == "True" and pages < 2 * PAGES

@@ -109,6 +109,7 @@ def test_half_precision_is_served_in_float32(shared_export, rng, tmp_path):
     np.testing.assert_allclose(served(x), original(x), atol=1e-2)
 
 
+@pytest.mark.costly
 def test_versions_count_up(head_alone, tmp_path):
     original = classifier()
     assert audio_export.export(original, tmp_path) == tmp_path / "1"

@@ -194,6 +194,7 @@ def test_every_seeded_op_is_random():
     assert not any(map(gate.RANDOM.fullmatch, ("Const", "While", "RFFT")))
 
 
+@pytest.mark.costly
 def test_dropout_that_is_left_on(tmp_path):
     model = classifier(dropout=0.5)
     signatures.write(

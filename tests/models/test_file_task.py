@@ -864,6 +864,7 @@ def test_a_converter_of_another_resampler_is_told_of():
         WaveformConverter(**{**config, "resampler": "by ear"})
 
 
+@pytest.mark.costly
 def test_files_of_a_released_preset(shared_data):
     """One from before there were preprocessors, on a real recording."""
     classifier = AudioClassifier.from_preset("audio_transformer_esc10")
@@ -964,6 +965,7 @@ def test_a_list_of_waveforms_is_a_batch_of_them(classifier):
         classifier.predict([x], verbose=0)
 
 
+@pytest.mark.costly
 def test_steps_of_an_epoch_go_on_where_files_end(files, classifier):
     before = int(classifier.optimizer.iterations)
     with warnings.catch_warnings():

@@ -529,6 +529,7 @@ def test_training_is_reproducible_and_masks_anew(rng):
     assert (np.asarray(one) != np.asarray(two)).any()
 
 
+@pytest.mark.costly
 def test_file_round_trip_goes_on_training(rng, tmp_path):
     net, x = model("s3prl", target_dim=11), clips(rng)
     net.compile(keras.optimizers.Adam(1e-3), run_eagerly=True)
@@ -577,6 +578,7 @@ def test_mixed_precision(rng):
     assert all(np.isfinite(w).all() for w in net.get_weights())
 
 
+@pytest.mark.costly
 def test_half_precision_of_the_backbone_scales_the_loss(rng, tmp_path):
     """The global policy stays as it is: the backbone alone says float16."""
     net, inputs = model(dtype="mixed_float16"), {"features": clips(rng)}

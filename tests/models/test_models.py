@@ -472,6 +472,7 @@ def test_chunks_fit_what_the_backbone_is_made_for():
         )
 
 
+@pytest.mark.costly
 def test_weights_of_other_heads_are_no_weights(tmp_path):
     """Of 2 heads of 4 and 4 heads of 2 all shapes are the same."""
     saved = tiny.backbone(num_heads=2, key_dim=4)

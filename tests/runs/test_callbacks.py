@@ -284,6 +284,7 @@ def test_the_best_epoch_is_kept_whole(tmp_path, monkeypatch):
         checkpoints.BestCheckpoint(path, "val_map")
 
 
+@pytest.mark.costly
 def test_last_checkpoint_knows_its_epochs(tmp_path, rng):
     """Whatever the optimizer has counted, with gradients accumulated."""
     path = tmp_path / "last.keras"

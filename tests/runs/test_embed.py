@@ -230,6 +230,7 @@ def test_images_behind_links_and_splits_of_other_names(tmp_path):
         images.read_image_folders(tmp_path / "others")
 
 
+@pytest.mark.costly
 def test_bad_images_are_left_out_and_named(vit, rng, tmp_path, capsys):
     folder = tmp_path / "pictures"
     for split in ("train", "test"):

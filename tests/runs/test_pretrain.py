@@ -188,6 +188,7 @@ def test_features_in_the_pipeline_equal_cached_ones(corpus, tmp_path):
     assert model.target_dim == batches[0][0][1].shape[-1] == 129
 
 
+@pytest.mark.costly
 def test_an_encoder_that_was_pretrained_goes_on(corpus, tmp_path):
     first = settings_of(corpus, tmp_path)
     model, preset = pretrain.build(first), tmp_path / "preset"

@@ -256,6 +256,7 @@ def test_a_run_on_all_clips_has_the_figures_of_one_on_fewer(
         release.run(release.ReleaseSettings(**asked, replace=True))
 
 
+@pytest.mark.costly
 def test_teachers_of_both_runs_are_trained_alike(finished, tmp_path):
     whole = tmp_path / "whole"
     shutil.copytree(finished, whole)
