@@ -213,11 +213,20 @@ class InputDoor:
         Args:
             input_shape: tuple of int or `None`, the shape of the waveform or
                 the features, or a dict of it as the model takes it.
+
+        Raises:
+            ValueError: as `complete` for inputs of that shape.
         """
         if not isinstance(input_shape, dict):
             input_shape = {self.takes: input_shape}
-        lengths = {"lengths": tuple(input_shape[self.takes][:1])}
-        return super().compute_output_shape({**lengths, **input_shape})
+        dtypes = {"lengths": "int32", "frame_mask": "bool"}
+        spec = self.compute_output_spec(
+            {
+                key: keras.KerasTensor(shape, dtypes.get(key, "float32"))
+                for key, shape in input_shape.items()
+            }
+        )
+        return keras.tree.map_structure(lambda each: each.shape, spec)
 
     def completed(self, inputs):
         """Completes inputs as `complete` does, if they are not too long.

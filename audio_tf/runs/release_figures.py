@@ -16,8 +16,10 @@ from audio_tf.runs.settings import flag
 from audio_tf.runs.train_settings import TrainSettings
 
 # Settings of no matter to what is trained.
-ASIDE = {"data_dir", "cache_dir", "out", "other_splits", "test"}
-ASIDE |= {"export", "strict"}
+ASIDE = {
+    *("data_dir", "cache_dir", "out", "other_splits", "test"),
+    *("export", "strict"),
+}
 # How far the preset's figures may be from those that the run has left.
 TOLERANCE = 1e-4
 

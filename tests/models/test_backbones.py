@@ -650,6 +650,8 @@ def test_shapes_of_outputs_are_told_beforehand(name, rng):
         assert model.compute_output_shape(shape) == found
     spec = model.compute_output_spec(keras.KerasTensor(x.shape))
     assert {key: tuple(each.shape) for key, each in spec.items()} == found
+    with pytest.raises(ValueError, match="keys=.'lengths', 'sound'"):
+        model.compute_output_shape({"sound": x.shape, "lengths": (2,)})
 
 
 def test_sizes_are_known_to_kerashub():
