@@ -48,7 +48,8 @@ class Attention(Layer):
       length, and else `None`;
     - `foldable`: bool, whether `fold` leaves less to compute once trained;
       then `folded` says whether that was done;
-    - `patterns`: the name of the patterns its weights start from, or `None`.
+    - `patterns`: the name of the patterns its weights start from, or `None`;
+    - `paper_sizes`: dict, the sizes of its own that `costs.paper_cost` takes.
 
     The base owns the number of heads, dropout, causality, the checks of
     inputs, and padding: a padded frame is zero before anything is computed
@@ -113,6 +114,10 @@ class Attention(Layer):
         self.num_heads = num_heads
         self.dropout = dropout
         self.causal = causal
+
+    @property
+    def paper_sizes(self):
+        return {}
 
     @classmethod
     def sizes_for(cls, length):

@@ -92,6 +92,10 @@ class HashedAttention(SelfAttention):
         if resample:
             self.seed_generator = keras.random.SeedGenerator(seed)
 
+    @property
+    def paper_sizes(self):
+        return {"num_candidates": self.num_candidates}
+
     def scale(self, limit):
         """Returns the factor of `T`, given the largest norm `(B, H, 1)`."""
         return ops.ones_like(limit)

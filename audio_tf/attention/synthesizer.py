@@ -76,6 +76,10 @@ class DenseSynthesizerAttention(SelfAttention):
         return {"max_length": length}
 
     @property
+    def paper_sizes(self):
+        return {"intermediate_dim": self.intermediate_dim}
+
+    @property
     def value_heads(self):
         return self.num_heads if self.per_head else 1
 

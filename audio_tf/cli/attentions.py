@@ -249,7 +249,12 @@ def cost_of_each(length, dim, num_heads, training):
         found[name] = {
             **layer.cost(length, dim, training)._asdict(),
             "paper_cost": paper_cost(
-                name, length, dim, num_heads, training=training
+                name,
+                length,
+                dim,
+                num_heads,
+                training=training,
+                **layer.paper_sizes,
             ),
         }
     return found

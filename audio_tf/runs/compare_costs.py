@@ -116,11 +116,7 @@ def paper_cost(backbone, length):
             block.attention_name,
             *shape,
             block.attention.num_heads,
-            **{
-                name: getattr(block.attention, name)
-                for name in ("num_candidates", "intermediate_dim")
-                if hasattr(block.attention, name)
-            },
+            **block.attention.paper_sizes,
         )
         for block, shape in attended(backbone, length)
     ]
