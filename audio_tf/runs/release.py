@@ -184,13 +184,13 @@ def without_folders(value):
 
     Args:
         value: dict, list, text, number or `None`. The `command` of a dict is
-            taken word by word: a path in it may have blanks.
+            taken word by word: a path in it may have blanks. Its `labels`
+            stay: those of AudioSet begin with a slash.
     """
     if isinstance(value, dict):
+        own = {"command": command_without_folders, "labels": list}
         return {
-            key: command_without_folders(each)
-            if key == "command"
-            else without_folders(each)
+            key: own.get(key, without_folders)(each)
             for key, each in value.items()
         }
     if isinstance(value, list):

@@ -418,8 +418,10 @@ def test_folders_with_blanks_are_not_told():
                 "noise": [f"{folder}/street/", "/", "runs/a b"],
                 "seed": 3,
             },
+            "labels": ["/m/068hy", "/t/dd00125"],
         }
     )
+    assert told["labels"] == ["/m/068hy", "/t/dd00125"]
     assert shlex.split(told["command"]) == [
         *("audio-tf", "train", "--data-dir", "my corpus #1"),
         *("--cache-dir=it's", "--out", "runs/a b"),
