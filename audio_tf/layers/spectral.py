@@ -12,6 +12,7 @@ TensorFlow and JAX may take on a GPU, moves normalised features by 0.002
 """
 
 import math
+import warnings
 
 import keras
 import numpy as np
@@ -277,7 +278,9 @@ class LogMel(Spectrogram):
 
     `(batch, samples)` -> `(batch, frames, num_mel_bins)`, computed in float32
     from the frames of a `Spectrogram`. The values are the logarithm of what
-    `librosa.feature.melspectrogram` gives with the same padding.
+    `librosa.feature.melspectrogram` gives with the same padding. Bands that
+    are narrower than the bins of the spectrum may hold none: a warning tells
+    how many.
 
     Args:
         num_mel_bins: int, the number of mel bands.
@@ -353,6 +356,15 @@ class LogMel(Spectrogram):
             self.min_frequency_hz,
             self.top_hz,
         )
+        empty = int(np.sum(~filters.any(axis=0)))
+        if empty:
+            warnings.warn(
+                f"{empty} of the {self.num_mel_bins} mel bands of {self.name} "
+                "lie between two bins of the spectrum, and hold silence "
+                "alone: `fft_length` is too short for so many. Received: "
+                f"fft_length={self.fft_length}",
+                stacklevel=2,
+            )
         # Bins in no band need not be computed.
         self.used_bins = np.flatnonzero(filters.any(axis=1))
         self.filters = filters[self.used_bins].astype("float32")

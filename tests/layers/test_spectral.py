@@ -452,6 +452,17 @@ def test_quiet_bands_are_not_lost_beside_a_loud_tone():
     np.testing.assert_allclose(found, expected, atol=0.03)
 
 
+def test_bands_without_a_bin_are_told():
+    layer = layers.LogMel(
+        **{**SMALL, "num_mel_bins": 60, "mel_scale": "htk", "floor": 1e-4}
+    )
+    with pytest.warns(UserWarning, match="mel bands") as told:
+        found = np.asarray(layer(np.random.default_rng(6).random((1, 400))))
+    silent = np.isclose(found, np.log(1e-4), atol=1e-6).all(axis=(0, 1))
+    assert 0 < silent.sum() < 60
+    assert f"{silent.sum()} of the 60 mel bands" in str(told[0].message)
+
+
 # Behaviour ----------------------------------------------------------------
 
 
