@@ -370,12 +370,23 @@ class AudioBackbone(
         return states
 
     def get_config(self):
-        config = super().get_config()
-        dtype, own = config["dtype"]["config"], self.dtype_policy
-        if "policy_map" in dtype and dtype["default_policy"] is None:
-            # Layers that are not quantised would follow the global policy.
-            dtype["default_policy"] = keras.dtype_policies.serialize(own)
-        return config
+        # Not KerasHub's: its map of policies has no default, and Keras then
+        # forgets what quantised layers compute in, here as in the file.
+        policy = self.dtype_policy
+        if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
+            policy = policy.default_policy
+        quantized = {
+            layer.path: layer.dtype_policy
+            for layer in compat.layers_within(self)
+            if layer.quantization_mode is not None
+        }
+        if quantized:
+            policy = keras.dtype_policies.DTypePolicyMap(policy, quantized)
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(policy),
+        }
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):

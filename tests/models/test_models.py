@@ -14,7 +14,7 @@ import tiny
 from attention_cases import SIBLINGS, alike_are_slow
 from keras_hub.src.utils import preset_utils
 
-from audio_tf import attention, layers, models
+from audio_tf import attention, compat, layers, models
 from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.models import (
     AudioClassifier,
@@ -634,6 +634,33 @@ def test_an_int8_classifier_loads_again(rng, tmp_path):
         str(tmp_path / "preset"), num_classes=5
     )
     assert renewed.output_dense.quantization_mode is None
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_quantized_layers_compute_in_what_they_did(policy):
+    """Whatever the global policy is, and in the model that is saved, too."""
+    model = backbone(num_layers=1, dtype=policy)
+    model.quantize("int8")
+
+    def policies(model):
+        return {
+            layer.path: layer.dtype_policy.name
+            for layer in compat.layers_within(model)
+            if layer.quantization_mode
+        }
+
+    expected = policies(model)
+    assert set(expected.values()) == {f"int8_from_{policy}"}
+    config = json.loads(json.dumps(model.get_config()))
+    assert policies(model) == expected
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        for _ in range(2):
+            again = type(model).from_config(config)
+            assert policies(again) == expected
+            config = json.loads(json.dumps(again.get_config()))
+    finally:
+        keras.config.set_dtype_policy("float32")
 
 
 @pytest.mark.costly
