@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.ops import blocks
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import FRAMES, Layer
 
 # Frames of a block of `smooth`; the work for a frame is this and the number
 # of blocks.
@@ -251,6 +251,8 @@ class PCEN(Compression):
         >>> tuple(pcen(np.ones((1, 12, 40), "float32")).shape)
         (1, 12, 40)
     """
+
+    first_input = FRAMES
 
     def __init__(
         self,

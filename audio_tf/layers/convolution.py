@@ -14,7 +14,7 @@ from keras import ops
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import masks, statistics
 from audio_tf.ops.checks import check_flags, check_sizes, pair_of
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import BANDS, Layer
 
 # PyTorch's defaults. Keras' own momentum of 0.99 takes hundreds of updates to
 # forget how the statistics began, which is long for a small corpus.
@@ -145,6 +145,8 @@ class Convolution(Stage, Layer):
         (1, 6, 20, 8)
     """
 
+    first_input = BANDS
+
     def __init__(
         self,
         filters,
@@ -246,6 +248,8 @@ class ConvolutionBlock(Stage, Layer):
         >>> tuple(block(np.zeros((1, 12, 40, 1), "float32")).shape)
         (1, 6, 10, 8)
     """
+
+    first_input = BANDS
 
     def __init__(
         self,
@@ -358,6 +362,8 @@ class BandPooling(Stage, Layer):
         >>> tuple(pool(np.zeros((1, 12, 5, 16), "float32")).shape)
         (1, 12, 32)
     """
+
+    first_input = BANDS
 
     def __init__(self, include_max=False, **kwargs):
         super().__init__(**kwargs)

@@ -20,7 +20,7 @@ from audio_tf.ops.checks import (
     closest,
     sizes_of,
 )
-from audio_tf.ops.layer import Dropout, Layer
+from audio_tf.ops.layer import FRAMES, Dropout, Layer
 
 NORMS = ("group", "layer")
 # Added to the variance of a waveform, by the published feature extractors.
@@ -388,6 +388,8 @@ class ConvolutionalPositions(Layer):
         >>> tuple(positions(np.zeros((1, 12, 16), "float32")).shape)
         (1, 12, 16)
     """
+
+    first_input = FRAMES
 
     def __init__(self, kernel_size=128, groups=16, activation="gelu", **kwargs):
         super().__init__(**kwargs)

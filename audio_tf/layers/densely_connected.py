@@ -18,7 +18,7 @@ from audio_tf.layers.convolution import (
 from audio_tf.layers.pooling import TemporalAveragePooling
 from audio_tf.layers.stages import Stage
 from audio_tf.ops.checks import check_sizes
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import BANDS, Layer
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -87,6 +87,8 @@ class DenselyConnectedBlock(Stage, Layer):
         >>> tuple(block(np.zeros((1, 12, 5, 8), "float32")).shape)
         (1, 12, 5, 20)
     """
+
+    first_input = BANDS
 
     def __init__(self, depth=2, growth=32, **kwargs):
         super().__init__(**kwargs)
@@ -172,6 +174,8 @@ class DenseTransition(Stage, Layer):
         >>> tuple(transition(np.zeros((1, 12, 40, 16), "float32")).shape)
         (1, 6, 20, 8)
     """
+
+    first_input = BANDS
 
     frame_stride = 2
 

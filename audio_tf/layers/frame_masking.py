@@ -5,7 +5,7 @@ from keras import ops
 
 from audio_tf.ops import masks
 from audio_tf.ops.checks import check_rates, check_sizes, is_number
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import FRAMES, Layer
 
 # The two public readings of "masked acoustic modelling"; the papers state
 # neither. A run of `paper` is one stacked frame.
@@ -113,6 +113,8 @@ class FrameMasking(Layer):
         >>> tuple(masked.shape), tuple(chosen.shape), int(chosen.numpy().sum())
         ((1, 40, 16), (1, 40), 6)
     """
+
+    first_input = FRAMES
 
     def __init__(
         self,
@@ -306,6 +308,8 @@ class LearnedFrameMasking(Layer):
         >>> tuple(masking(np.ones((1, 40, 16), "float32"), training=True).shape)
         (1, 40, 16)
     """
+
+    first_input = FRAMES
 
     def __init__(self, mask_rate=0.05, run_frames=10, seed=None, **kwargs):
         super().__init__(**kwargs)

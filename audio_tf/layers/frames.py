@@ -7,7 +7,7 @@ from keras import ops
 
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_flags, check_sizes, is_number
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import FRAMES, Layer
 
 EDGES = ("interp", "nearest")
 
@@ -105,6 +105,8 @@ class FrameLayer(Layer):
     `(batch, time, dim)` and the real frames of each clip, int32 `(batch,)`, to
     float32 with zeros behind the end of each clip.
     """
+
+    first_input = FRAMES
 
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)

@@ -8,7 +8,7 @@ from keras import ops
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_positive, check_sizes
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import FRAMES, Layer
 
 
 def powers_of_two(largest):
@@ -168,6 +168,8 @@ class MultiScaleAverage(Stage, Layer):
         >>> tuple(average(np.zeros((1, 12, 16), "float32")).shape)
         (1, 12, 16)
     """
+
+    first_input = FRAMES
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from keras import ops
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_sizes
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import FRAMES, Layer
 
 # Below every feature of a model, and finite.
 LOWEST = -1e30
@@ -55,6 +55,8 @@ class TemporalPooling(Stage, Layer):
         ValueError: if they are no positive integers, or windows would leave
             frames out.
     """
+
+    first_input = FRAMES
 
     # A window that overlaps the next one waits until it is filled.
     streams = True
@@ -227,6 +229,8 @@ class MaskedMean(Layer):
         2.0
     """
 
+    first_input = FRAMES
+
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -264,6 +268,8 @@ class HalvesPooling(Layer):
     Raises:
         ValueError: if the features of a frame have no halves.
     """
+
+    first_input = FRAMES
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.ops import blocks
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import FRAMES, Layer
 
 # Positions are numbers of three digits to this base.
 BASE = 32
@@ -95,6 +95,8 @@ class SinusoidalPositions(Layer):
         >>> frames[0, 0].numpy().tolist()
         [0.0, 1.0, 0.0, 1.0]
     """
+
+    first_input = FRAMES
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

@@ -6,7 +6,7 @@ from keras import ops
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import masks
 from audio_tf.ops.checks import check_sizes
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import BANDS, Layer
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -33,6 +33,8 @@ class BidirectionalGRU(Stage, Layer):
         >>> tuple(recurrent(np.zeros((1, 12, 5, 4), "float32")).shape)
         (1, 12, 16)
     """
+
+    first_input = BANDS
 
     def __init__(self, units=64, **kwargs):
         super().__init__(**kwargs)

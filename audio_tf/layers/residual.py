@@ -5,7 +5,7 @@ from keras import ops
 
 from audio_tf.layers.convolution import Convolution
 from audio_tf.layers.stages import Stage
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import BANDS, Layer
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -38,6 +38,8 @@ class ResidualBlock(Stage, Layer):
         >>> tuple(block(np.zeros((1, 12, 40, 4), "float32")).shape)
         (1, 6, 20, 8)
     """
+
+    first_input = BANDS
 
     def __init__(self, filters, strides=1, **kwargs):
         super().__init__(**kwargs)

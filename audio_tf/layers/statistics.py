@@ -6,7 +6,7 @@ from keras import ops
 from audio_tf.attention import functional
 from audio_tf.ops import masks, statistics
 from audio_tf.ops.checks import check_sizes
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import FRAMES, Layer
 
 # A root has no gradient at 0, where the deviation of a single frame is.
 LEAST_VARIANCE = 1e-10
@@ -46,6 +46,8 @@ class FramePooling(Layer):
         inputs: floating tensor `(batch, time, dim)`.
         mask: boolean `(batch, time)`, True where a frame is real, or `None`.
     """
+
+    first_input = FRAMES
 
     def __init__(self, include_deviation=True, **kwargs):
         super().__init__(**kwargs)

@@ -9,6 +9,7 @@ from audio_tf.ops import checks
 # would be found where a shape does not fit, or nowhere in a batch of one.
 WAVEFORM = ("waveform", 2)
 FRAMES = ("inputs", 3)
+BANDS = ("inputs", 4)
 
 
 def check_floating(name, x):

@@ -582,3 +582,38 @@ def test_poolings_of_halves(rng):
     np.testing.assert_allclose(alone[0], found[1], atol=1e-6)
     with pytest.raises(ValueError, match="an even number.*13 features"):
         layers.MaxMeanPooling()(frames(rng))
+
+
+@pytest.mark.parametrize(
+    ("make", "ndim"),
+    [
+        (layers.AttentionPooling, 3),
+        (layers.BandPooling, 4),
+        (layers.BidirectionalGRU, 4),
+        (lambda: layers.Convolution(4), 4),
+        (lambda: layers.ConvolutionBlock(4), 4),
+        (layers.ConvolutionalPositions, 3),
+        (layers.Deltas, 3),
+        (lambda: layers.DenselyConnectedBlock(1), 4),
+        (lambda: layers.DenseTransition(4), 4),
+        (layers.FrameMasking, 3),
+        (layers.FrameStacking, 3),
+        (layers.LastStatesPooling, 3),
+        (layers.LearnedFrameMasking, 3),
+        (layers.MaskedMean, 3),
+        (layers.MultiScaleAverage, 3),
+        (layers.PCEN, 3),
+        (lambda: layers.ResidualBlock(4), 4),
+        (layers.SinusoidalPositions, 3),
+        (layers.StatisticsPooling, 3),
+        (layers.TemporalAveragePooling, 3),
+        (layers.UtteranceNorm, 3),
+    ],
+)
+def test_frames_of_other_axes_are_named(make, ndim, rng):
+    """Bands of frames without channels became the means of whole frames."""
+    for wrong in {2, 3, 4} - {ndim}:
+        x = rng.standard_normal((B, T, F, 2)[:wrong]).astype("float32")
+        said = f"'inputs'.*expected ndim={ndim}, found ndim={wrong}"
+        with pytest.raises(ValueError, match=said):
+            make()(x)
