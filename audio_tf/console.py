@@ -140,8 +140,8 @@ def print_error(prog, error, kept="", flags=()):
         prog: str, name of the command or script.
         error: the exception.
         kept: str, what the command has left that can be used, or `""`.
-        flags: names of the arguments of the command. In the message, the name
-            of one in backticks is replaced by its flag.
+        flags: names of the arguments that are flags of the command. In the
+            message, the name of one in backticks is replaced by its flag.
 
     Returns:
         Pair of the line and the exit status.

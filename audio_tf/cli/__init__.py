@@ -90,7 +90,12 @@ def main(argv=None):
             )
             command.add(parser)
             arguments = parser.parse_args(argv[1:])
-            flags = vars(arguments)
+            # Of a positional argument there is no flag to name.
+            flags = [
+                each
+                for each in vars(arguments)
+                if "--" + each.replace("_", "-") in parser.flags
+            ]
             status = command.run(arguments)
         else:
             refuse(name, argv)

@@ -11,11 +11,14 @@ from audio_tf.export.runtimes import (
     read_metadata,
 )
 from audio_tf.ops.checks import closest
+from audio_tf.terminal import first_line
 
 # The folder `assets.extra` is TensorFlow Serving's own for warm-up records.
 METADATA = pathlib.Path("assets.extra", "audio_tf.json")
 # The file by which a server knows a version.
 SAVED_MODEL = "saved_model.pb"
+# What TensorFlow raises for one that was cut off, which may not name it.
+UNREADABLE = (ValueError, IndexError, OSError, tf.errors.OpError)
 
 
 def versions(path):
@@ -68,7 +71,8 @@ class ExportedClassifier(StoredClassifier):
     Raises:
         FileNotFoundError: if there is no SavedModel, or `export` has not
             written it.
-        ValueError: if what lies beside it is damaged.
+        ValueError: if it, or what lies beside it, is damaged; it names the
+            folder or the file.
     """
 
     embeds = True
@@ -80,7 +84,13 @@ class ExportedClassifier(StoredClassifier):
                 f"{path}: no SavedModel with {METADATA} there"
             )
         super().__init__(read_metadata(folder / METADATA))
-        self._module = tf.saved_model.load(str(folder))
+        try:
+            self._module = tf.saved_model.load(str(folder))
+        except UNREADABLE as error:
+            raise ValueError(
+                f"{folder} cannot be loaded, as where it was not copied as a "
+                f"whole: {type(error).__name__}: {first_line(error)}"
+            ) from error
         self.signatures = self._module.signatures
 
     def __call__(self, inputs):

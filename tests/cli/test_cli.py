@@ -425,6 +425,16 @@ def test_the_exit_status_says_how_it_ended(
     assert capsys.readouterr().err.splitlines() == ([line] if line else [])
 
 
+def test_errors_name_no_flag_of_what_stands_alone(capsys, monkeypatch):
+    def fail(arguments):
+        raise ValueError("`path` holds versions, and `max_clip` is a time")
+
+    monkeypatch.setattr("audio_tf.cli.export.run", fail)
+    assert cli.main(["export", "sounds/1", "--model", "preset"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("`path` holds versions, and --max-clip is a time")
+
+
 @pytest.mark.parametrize("text", ["mine.py", '"mine.py"', '["mine.txt"]'])
 def test_a_wrong_list_of_configs_names_the_variable(text, capsys, monkeypatch):
     monkeypatch.setenv(configs.VARIABLE, text)

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 
 import keras
 import numpy as np
@@ -418,6 +419,19 @@ def test_a_damaged_file_beside_a_model_is_named(content, tmp_path):
             classifiers.load_classifier(place)
         # Workers of `audio-tf score` hand on the kind and the text.
         assert type(e.value) is ValueError
+
+
+@pytest.mark.parametrize(
+    "name", ["saved_model.pb", "variables.index", "variables.data-*"]
+)
+def test_a_model_that_is_cut_off_is_named(name, shared_export, tmp_path):
+    version = tmp_path / "1"
+    shutil.copytree(shared_export.folder, version)
+    (path,) = version.rglob(name)
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(ValueError, match="not copied as a whole") as error:
+        classifiers.load_classifier(tmp_path)
+    assert str(version) in str(error.value)
 
 
 def test_no_name_is_meant_by_a_path(tmp_path):
