@@ -163,7 +163,8 @@ def test_missing_file_is_reported(tmp_path):
     [
         ("0.wav/a.wav", "Not a directory"),
         ("a" * 300 + ".wav", "File name too long"),
-        ("nul\0.wav", "not a file name (embedded null byte)"),
+        # What stands in brackets differs between versions of Python.
+        ("nul\0.wav", "not a file name ("),
     ],
 )
 def test_impossible_file_name_is_reported(tmp_path, name, reason):
@@ -171,7 +172,8 @@ def test_impossible_file_name_is_reported(tmp_path, name, reason):
     file = tmp_path / "clips" / name
     corpus.files[3] = file
     clips = prepare(corpus, tmp_path / "cache")
-    assert clips.failures == {str(file): reason}
+    assert list(clips.failures) == [str(file)]
+    assert clips.failures[str(file)].startswith(reason)
     assert len(clips) == len(LENGTHS) - 1
 
 
