@@ -24,9 +24,10 @@ def load_classifier(name):
         alike.
 
     Raises:
+        FileNotFoundError: if the newest version of a SavedModel is not whole.
         ValueError: if there is neither, or the model is untrained.
     """
-    from audio_tf.export import formats, saved_model_folder
+    from audio_tf.export import formats, loading
     from audio_tf.models import (
         AudioClassifier,
         list_released,
@@ -36,9 +37,12 @@ def load_classifier(name):
 
     name = os.fspath(name)
     suffixes = [each.suffix for each in formats.FORMATS.values() if each.suffix]
-    if name.endswith(tuple(suffixes)) or saved_model_folder(name) is not None:
+    if name.endswith(tuple(suffixes)) or loading.saved_model_folder(name):
         return formats.load(name)
     if not os.path.exists(os.path.join(name, "config.json")):
+        if loading.versions(pathlib.Path(name)):
+            # The newest of which was not copied as a whole.
+            return formats.load(name)
         exported = files_of(name, suffixes)
         if exported:
             raise ValueError(

@@ -434,6 +434,16 @@ def test_a_model_that_is_cut_off_is_named(name, shared_export, tmp_path):
     assert str(version) in str(error.value)
 
 
+def test_a_newest_version_without_a_model_is_no_preset(tmp_path):
+    """As while it is copied; `config.json` is not what is missing."""
+    for version in ("1", "2"):
+        (tmp_path / version).mkdir()
+    (tmp_path / "1" / "saved_model.pb").touch()
+    with pytest.raises(FileNotFoundError, match="no SavedModel with") as error:
+        classifiers.load_classifier(tmp_path)
+    assert str(tmp_path) in str(error.value)
+
+
 def test_no_name_is_meant_by_a_path(tmp_path):
     """`preset` and `resnet18` share most of their letters."""
     path = str(tmp_path / "preset")
