@@ -307,7 +307,9 @@ def test_causality_is_as_declared(name, rng):
             fresh(name, causal=True)
     for causal in causal_choices(name):
         layer, x = shaken(make(name, causal=causal), rng, 0.2), inputs(rng)
-        before, weights = layer(x, return_attention_scores=True)
+        # Not from one call: with the map, it is another program of JAX.
+        before = layer(x)
+        _, weights = layer(x, return_attention_scores=True)
         # The second is a score that no finite mask of -1e9 would exclude.
         for future in (x[:, 4:] + 1.0, 1e12 * x[:, 4:]):
             moved = np.concatenate([x[:, :4], future], axis=1)
@@ -347,7 +349,9 @@ def test_the_map_is_of_its_kind(name, rng):
     }
     for mask in (None, padding()):
         y, weights = layer(x, mask=mask, return_attention_scores=True)
-        np.testing.assert_array_equal(numpy(y), numpy(layer(x, mask=mask)))
+        np.testing.assert_allclose(
+            numpy(y), numpy(layer(x, mask=mask)), atol=1e-5
+        )
         assert tuple(weights.shape) == shapes[layer.map_kind]
         if layer.map_kind == "frames":
             value_heads = layer.value_dense.units // layer.key_dim
@@ -532,10 +536,10 @@ def test_integers_are_taken_for_floats(name, rng):
 def test_dropout_acts_in_training_only(name, rng):
     layer, x = make(name, dropout=0.5), inputs(rng)
     plain, weights = layer(x, training=False, return_attention_scores=True)
-    np.testing.assert_array_equal(numpy(plain), numpy(layer(x)))
+    np.testing.assert_allclose(numpy(plain), numpy(layer(x)), atol=1e-5)
     dropped, same = layer(x, training=True, return_attention_scores=True)
     assert np.abs(numpy(plain) - numpy(dropped)).max() > 1e-3
-    np.testing.assert_array_equal(numpy(weights), numpy(same))
+    np.testing.assert_allclose(numpy(weights), numpy(same), atol=1e-6)
 
 
 @every_kind
