@@ -158,6 +158,17 @@ def no_pictures(monkeypatch):
 
 
 @pytest.fixture
+def channels_first():
+    """Keras is set to images whose channels come before rows and columns."""
+    import keras
+
+    before = keras.config.image_data_format()
+    keras.config.set_image_data_format("channels_first")
+    yield
+    keras.config.set_image_data_format(before)
+
+
+@pytest.fixture
 def rng():
     return np.random.default_rng(2024)
 

@@ -27,7 +27,7 @@ def window_sums(x, size, stride):
         Tensor `(batch, ceil(time / stride), dim)`.
     """
     x = ops.pad(x, [[0, 0], [0, size - 1], [0, 0]])
-    return size * ops.average_pool(x, size, stride, padding="valid")
+    return size * ops.average_pool(x, size, stride, "valid", "channels_last")
 
 
 class TemporalPooling(Stage, Layer):

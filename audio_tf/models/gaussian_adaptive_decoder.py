@@ -296,6 +296,8 @@ class GaussianAdaptiveDecoder(
             keras.layers.Conv2D,
             kernel_size=3,
             padding="same",
+            # What Keras is set to would take rows of the picture for channels.
+            data_format="channels_last",
             activation="relu",
             dtype=dtype,
         )

@@ -248,6 +248,16 @@ def test_pooling_is_that_of_real_frames(
             np.testing.assert_allclose(found[clip, window], expected, atol=1e-5)
 
 
+def test_time_is_pooled_whatever_images_are(channels_first, rng):
+    """Of a machine whose Keras has channels first, frames would be those."""
+    x = frames(rng)
+    expected = np.stack([x[:, :4].mean(axis=1), x[:, 4:8].mean(axis=1)], 1)
+    layer = layers.TemporalAveragePooling(4)
+    np.testing.assert_allclose(layer(x[:, :8]), expected, atol=1e-5)
+    mask = np.asarray(layer.compute_mask(x, prefix((T, 4, 0))))
+    assert mask.tolist() == [[True] * 3, [True] + [False] * 2, [False] * 3]
+
+
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize(
     "make",

@@ -73,8 +73,13 @@ def test_heads_have_three_layers_at_least(layers, heads):
     assert model.attention_layer.num_heads == heads
 
 
-def test_it_is_attention_two_convolutions_and_a_dense_layer(rng):
-    """With layers as channels, and the features in rows and columns."""
+def test_it_is_attention_two_convolutions_and_a_dense_layer(
+    channels_first, rng
+):
+    """With layers as channels, and the features in rows and columns.
+
+    Where Keras has channels first, too.
+    """
     model = decoder("gaam_v2", dim=12)
     for weight in model.weights:
         weight.assign(rng.normal(scale=0.3, size=weight.shape) + 0.3)
