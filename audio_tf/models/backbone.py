@@ -198,6 +198,13 @@ class AudioBackbone(
     def audio_backbone(self):
         return self
 
+    def with_heard(self):
+        """Makes a model of the outputs and, as `"heard"`, of `heard`.
+
+        One pass computes both the frames and what they are made of.
+        """
+        return keras.Model(self.input, {**self.output, "heard": self.heard})
+
     def enable_lora(self, rank, target_layer_names=None):
         """Adds LoRA weights as KerasHub does, if there is a layer for them.
 

@@ -104,11 +104,7 @@ class Distiller(ClassifierTraining):
         self.teachers = list(teachers)
         for teacher in self.teachers:
             teacher.trainable = False
-        frames = classifier.frame_model
-        # One pass computes both the frames and what they are made of.
-        self.hearing = keras.Model(
-            frames.input, {**frames.output, "heard": frames.heard}
-        )
+        self.hearing = classifier.frame_model.with_heard()
         self.soft_loss = SOFT_LOSSES[activation_of(classifier)](
             from_logits=True
         )

@@ -47,10 +47,16 @@ class LayerFrames(
         # As attributes Keras would track them, and order weights by them.
         self.made_of = lambda: (backbone, list(layers))
 
-    @property
-    def heard(self):
-        """The inputs: in inference, nothing of a waveform is changed."""
-        return self.input
+    def call(self, inputs, training=None, mask=None, **kwargs):
+        # Keras hands `training` on to every layer, and augmentations of what
+        # a front end computes would hide it at random, frozen or not.
+        return super().call(inputs, training=False, mask=mask, **kwargs)
+
+    def with_heard(self):
+        """Makes a model of the frames and of the clips, which stay as given."""
+        return keras.Model(
+            self.input, {**self(self.input), "heard": self.input}
+        )
 
     def get_config(self):
         # Keras' own is that of any functional model, made in another way.

@@ -72,7 +72,14 @@ def test_a_student_that_decodes_layers_is_scored_as_it_scores(teachers, rng):
     """The backbone is frozen and not augmented: all hear the clips as given."""
     student = GaussianAdaptiveTransformer(
         tiny.backbone(
-            num_layers=2, augmentation=[layers.RandomGain((3.0, 9.0))]
+            num_layers=2,
+            filterbank="log_mel",
+            frontend_filters=7,
+            hop_s=0.01,
+            augmentation=[
+                layers.RandomGain((3.0, 9.0)),
+                layers.BandMasking(7, num_masks=3),
+            ],
         ),
         labels=LABELS,
         layers=[0, 1],

@@ -8,7 +8,7 @@ from backbone_cases import speech_encoder, transformer
 from keras import ops
 from scipy import signal
 
-from audio_tf import models
+from audio_tf import layers, models
 from audio_tf.models import gaussian_adaptive_decoder as decoders
 
 LAYERS, DIM, CLASSES = 6, 8, 3
@@ -280,6 +280,26 @@ def test_only_the_decoder_is_trained(rng):
     assert ids == {id(weight) for weight in model.decoder.trainable_weights}
 
 
+def test_the_backbone_is_run_in_inference(rng):
+    """Nothing of what it computes is hidden in training, as of a preset."""
+    hiding = [layers.BandMasking(7, num_masks=3, rate=1.0, seed=1)]
+    encoder = transformer(
+        filterbank="log_mel", frontend_filters=7, augmentation=hiding
+    )
+    model = models.GaussianAdaptiveTransformer(
+        encoder, labels=LABELS, filters=4, chunk_s=0.25, dropout=0.5
+    )
+    inputs = clips(rng)
+    expected = numpy(model.layer_frames(inputs)["sequence_output"])
+    found = model.layer_frames(inputs, training=True)["sequence_output"]
+    np.testing.assert_allclose(numpy(found), expected, atol=1e-5)
+    hidden = encoder(inputs, training=True)["sequence_output"]
+    assert np.abs(numpy(hidden) - expected[..., -12:]).max() > 0.1
+    # What is behind it is trained.
+    scores = [numpy(model(inputs, training=True)) for _ in range(2)]
+    assert np.abs(scores[0] - scores[1]).max() > 1e-4
+
+
 @pytest.mark.costly
 def test_a_preset_brings_the_whole_back(model, rng, tmp_path):
     inputs = clips(rng)
@@ -342,10 +362,10 @@ def test_a_new_head_over_the_backbone_of_another_classifier(rng, tmp_path):
 
 
 def test_layers_that_do_not_fit_are_refused(encoder):
-    for layers in ([], [4], [2, 1], [1, 1], ["1"]):
+    for numbers in ([], [4], [2, 1], [1, 1], ["1"]):
         with pytest.raises(ValueError, match=r"to 3. Received: layers="):
             models.GaussianAdaptiveTransformer(
-                encoder, num_classes=2, layers=layers
+                encoder, num_classes=2, layers=numbers
             )
     pooled = transformer(pool_every=1)
     with pytest.raises(ValueError, match="equally many frames"):
