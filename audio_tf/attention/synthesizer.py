@@ -275,15 +275,18 @@ class RandomSynthesizerAttention(SelfAttention):
         """
         if self.folded:
             return
-        logits = statistics.to_float32(self.table.value)
-        weights = functional.softmax_weights(
-            logits, self.score_mask(self.max_length)
-        )
+        weights = self.weights_of(statistics.to_float32(self.table.value))
         self.folded = True
         compat.replace_weight(
             self,
             self.table,
             lambda: self.add_table(lambda shape, dtype: weights),
+        )
+
+    def weights_of(self, logits):
+        """Computes the weights that a whole table of logits stands for."""
+        return functional.softmax_weights(
+            logits, self.score_mask(self.max_length)
         )
 
     def save_own_variables(self, store):
@@ -295,10 +298,15 @@ class RandomSynthesizerAttention(SelfAttention):
         own = {name: store[name] for name in store.keys()}
         has_weights = own.pop(FOLDED, None) is not None
         super().load_own_variables(own)
-        if has_weights and not self.folded:
+        if has_weights == self.folded:
+            return
+        table = statistics.to_float32(self.table.value)
+        if has_weights:
             # The softmax of their logarithms is what they are.
-            weights = statistics.to_float32(self.table.value)
-            self.table.assign(ops.log(ops.maximum(weights, LEAST_WEIGHT)))
+            table = ops.log(ops.maximum(table, LEAST_WEIGHT))
+        else:
+            table = self.weights_of(table)
+        self.table.assign(table)
 
     def project(self, inputs):
         return None, None

@@ -337,6 +337,21 @@ def test_a_folded_layer_is_saved_and_loaded(name, rng, tmp_path):
 
 
 @tables
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_folded_layer_loads_what_is_not_folded(name, causal, rng, tmp_path):
+    """The logits of a checkpoint had been taken for weights."""
+    x = keras.Input((None, F))
+    model = keras.Model(x, shaken(make(name, causal=causal), rng)(x))
+    data = inputs(rng)
+    before = np.asarray(model(data))
+    model.save_weights(tmp_path / "not_folded.weights.h5")
+    assert attention.fold(model) == 1
+    model.layers[1].table.assign(0.0 * model.layers[1].table)
+    model.load_weights(tmp_path / "not_folded.weights.h5")
+    np.testing.assert_allclose(model(data), before, atol=5e-6)
+
+
+@tables
 def test_a_folded_model_is_saved_and_loaded(name, rng, tmp_path):
     """Its config does not tell: the weights had been taken for logits."""
     x = keras.Input((None, F))
