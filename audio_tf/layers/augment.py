@@ -15,6 +15,9 @@ from keras import ops
 from audio_tf.ops import blocks, masks
 from audio_tf.ops.layer import WAVEFORM, Layer, check_floating
 
+# The name of how far draws have come, in files of weights.
+SEED_STATE = "seed_generator_state"
+
 
 def ratio_from_db(level_db):
     """Turns decibels into the factor of an amplitude, `10^(dB / 20)`."""
@@ -125,13 +128,17 @@ class RandomLayer(Layer):
         return low + ops.minimum(drawn, ops.cast(high - low, "int32"))
 
     def save_own_variables(self, store):
+        super().save_own_variables(store)
         # Keras saves weights, and leaves the seeds of layers where they were.
-        store["seed_generator_state"] = self.seed_generator.state
+        store[SEED_STATE] = self.seed_generator.state
 
     def load_own_variables(self, store):
+        own = {name: store[name] for name in store.keys()}
+        state = own.pop(SEED_STATE, None)
+        super().load_own_variables(own)
         # Weights from a model without this layer have no state of it.
-        if "seed_generator_state" in store:
-            self.seed_generator.state.assign(store["seed_generator_state"])
+        if state is not None:
+            self.seed_generator.state.assign(state)
 
     def get_config(self):
         return {**super().get_config(), "seed": self.seed}

@@ -212,6 +212,35 @@ def test_draws_are_saved_with_a_model(tmp_path, rng):
     )
 
 
+def test_weights_of_an_augmentation_are_saved_with_a_model(tmp_path, rng):
+    """One of a user's own may have some; they had come back as they began."""
+    x = waves(rng, 4)
+    model = keras.Sequential([keras.layers.Input((N,)), Louder(seed=11)])
+    model.layers[0].gain.assign(3.0)
+    model.save(tmp_path / "louder.keras")
+    revived = keras.models.load_model(
+        tmp_path / "louder.keras", custom_objects={"Louder": Louder}
+    )
+    for each in (model, revived):
+        np.testing.assert_allclose(each(x, training=True), 3.0 * x, rtol=1e-6)
+
+
+class Louder(layers.RandomGain):
+    """By a gain that is learned. Only the waveform, for a chain."""
+
+    def build(self, input_shape):
+        self.gain = self.add_weight(shape=(), initializer="ones", name="gain")
+
+    def augment(self, waveform, lengths):
+        return self.gain * waveform, lengths
+
+    def call(self, waveform, training=None):
+        return super().call(waveform, training=training)[0]
+
+    def compute_output_spec(self, waveform, training=None):
+        return super().compute_output_spec(waveform)[0]
+
+
 class Noisy(layers.AdditiveNoise):
     """Only the waveform, for a chain."""
 
