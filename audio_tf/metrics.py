@@ -14,7 +14,7 @@ from scipy import special
 from sklearn import metrics as sklearn_metrics
 
 from audio_tf.ops import weighted
-from audio_tf.ops.checks import closest
+from audio_tf.ops.checks import check_choice
 
 # Handed on: figures of clips begin with it.
 from audio_tf.ops.clip_scores import clip_scores as clip_scores
@@ -395,11 +395,7 @@ def monitor_mode(monitor):
         'min'
     """
     modes = monitors()
-    if monitor not in modes:
-        raise ValueError(
-            f"`monitor` must be one of {list(modes)}"
-            f"{closest(monitor, modes)}. Received: monitor={monitor!r}"
-        )
+    check_choice("monitor", monitor, modes)
     return modes[monitor]
 
 

@@ -181,11 +181,10 @@ class Lamb(
                 "Received: "
                 f"epsilon={epsilon}, weight_decay={weight_decay}"
             )
-        if bias_correction not in BIAS_CORRECTIONS:
-            raise ValueError(
-                f"`bias_correction` must be one of {BIAS_CORRECTIONS}. "
-                f"Received: bias_correction={bias_correction!r}"
-            )
+        checks.check_flags(trust_ratio=trust_ratio)
+        checks.check_choice(
+            "bias_correction", bias_correction, BIAS_CORRECTIONS
+        )
         if isinstance(exclude_from_weight_decay, str):
             raise ValueError(
                 "`exclude_from_weight_decay` must be a sequence of strings. "

@@ -575,6 +575,7 @@ def test_config_survives_keras_serialization():
         ({"epsilon": -1.0}, "Received: epsilon=-1.0, weight_decay=0.01"),
         ({"weight_decay": -1.0}, "Received: epsilon=1e-08, weight_decay=-1.0"),
         ({"bias_correction": True}, "Received: bias_correction=True"),
+        ({"trust_ratio": "no"}, "Received: trust_ratio='no'"),
         (
             {"exclude_from_weight_decay": "bias"},
             "Received: exclude_from_weight_decay='bias'",

@@ -11,7 +11,7 @@ from audio_tf.attention.base import Attention, HasProjections
 from audio_tf.attention.costs import Cost
 from audio_tf.attention.gaussian import EPSILON, GaussianAttention
 from audio_tf.ops import masks
-from audio_tf.ops.checks import check_flags, check_sizes
+from audio_tf.ops.checks import check_choice, check_flags, check_sizes
 
 # Of equation 8, in the experiments and in the published package.
 EPSILONS = {"paper": EPSILON, "package": 1e-8}
@@ -110,11 +110,7 @@ class GaussianAdaptiveAttention(GaussianAttention):
         epsilon=None,
         **kwargs,
     ):
-        if variant not in EPSILONS:
-            raise ValueError(
-                f"`variant` must be one of {sorted(EPSILONS)}. "
-                f"Received: variant={variant!r}"
-            )
+        check_choice("variant", variant, EPSILONS)
         if epsilon is None:
             epsilon = EPSILONS[variant]
         super().__init__(

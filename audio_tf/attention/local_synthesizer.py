@@ -6,7 +6,7 @@ from keras import ops
 from audio_tf.attention import functional
 from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.ops import blocks, masks
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_choice, check_sizes
 from audio_tf.ops.weights import another
 
 # Frames whose windows overlap in one product.
@@ -56,10 +56,7 @@ class LocalDenseSynthesizerAttention(SelfAttention):
     ):
         super().__init__(num_heads, key_dim, **kwargs)
         check_sizes(context_size=context_size)
-        if edges not in ("zero", "renorm"):
-            raise ValueError(
-                f"`edges` must be 'zero' or 'renorm'. Received: edges={edges!r}"
-            )
+        check_choice("edges", edges, ("zero", "renorm"))
         self.context_size = context_size
         self.edges = edges
 

@@ -12,7 +12,7 @@ from audio_tf.attention import patterns as crafted
 from audio_tf.attention.base import Attention
 from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.ops import blocks, masks, statistics
-from audio_tf.ops.checks import check_flags, check_sizes
+from audio_tf.ops.checks import check_choice, check_flags, check_sizes
 from audio_tf.ops.weights import another, declare_parts
 
 # Beside a table in a file: it has weights. Blocks and models do not say in
@@ -210,16 +210,8 @@ class RandomSynthesizerAttention(SelfAttention):
         super().__init__(num_heads, key_dim, **kwargs)
         check_sizes(max_length=max_length)
         check_flags(folded=folded)
-        if patterns is not None and patterns not in crafted.PATTERNS:
-            raise ValueError(
-                f"`patterns` must be None or one of {list(crafted.PATTERNS)}. "
-                f"Received: patterns={patterns!r}"
-            )
-        if pattern_logits not in ("log", "scaled"):
-            raise ValueError(
-                "`pattern_logits` must be 'log' or 'scaled'. "
-                f"Received: pattern_logits={pattern_logits!r}"
-            )
+        check_choice("patterns", patterns, (None, *crafted.PATTERNS))
+        check_choice("pattern_logits", pattern_logits, ("log", "scaled"))
         self.max_length = max_length
         self.patterns = patterns
         self.pattern_logits = pattern_logits

@@ -13,6 +13,7 @@ import keras
 from keras import ops
 
 from audio_tf.ops import blocks, masks
+from audio_tf.ops.checks import check_shares
 from audio_tf.ops.layer import WAVEFORM, Layer, check_floating
 
 # The name of how far draws have come, in files of weights.
@@ -41,15 +42,6 @@ def take_samples(waveform, positions):
     return ops.squeeze(
         blocks.take_frames(ops.expand_dims(waveform, -1), positions), -1
     )
-
-
-def check_share(**shares):
-    """Raises a `ValueError` that names the first outside of [0, 1]."""
-    for name, share in shares.items():
-        if not 0.0 <= share <= 1.0:
-            raise ValueError(
-                f"`{name}` must be in [0, 1]. Received: {name}={share}"
-            )
 
 
 def check_range(name, limits, least=-math.inf):
@@ -168,7 +160,7 @@ class Augmentation(RandomLayer):
 
     def __init__(self, rate=1.0, **kwargs):
         super().__init__(**kwargs)
-        check_share(rate=rate)
+        check_shares(rate=rate)
         self.rate = rate
 
     def check_rate(self, sample_rate_hz):

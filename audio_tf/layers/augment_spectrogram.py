@@ -5,7 +5,7 @@ from keras import ops
 
 from audio_tf.layers import augment
 from audio_tf.ops import masks
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_shares, check_sizes, is_number
 from audio_tf.ops.layer import FRAMES, check_floating
 
 
@@ -128,7 +128,7 @@ class Masking(SpectrogramAugmentation):
     def __init__(self, num_masks=2, fill="mean", **kwargs):
         super().__init__(**kwargs)
         check_sizes(num_masks=num_masks)
-        if isinstance(fill, str) and fill != "mean":
+        if not is_number(fill) and fill != "mean":
             raise ValueError(
                 f"`fill` must be a number or 'mean'. Received: fill={fill!r}"
             )
@@ -182,7 +182,7 @@ class TimeMasking(Masking):
     def __init__(self, max_frames=20, max_share=1.0, **kwargs):
         super().__init__(**kwargs)
         check_sizes(max_frames=max_frames)
-        augment.check_share(max_share=max_share)
+        check_shares(max_share=max_share)
         self.max_frames = max_frames
         self.max_share = max_share
 
@@ -268,7 +268,8 @@ class VocalTractPerturbation(SpectrogramAugmentation):
     def __init__(self, factor=(0.9, 1.1), break_share=0.6, **kwargs):
         super().__init__(**kwargs)
         self.factor = augment.check_range("factor", factor, 0.1)
-        if not 0.0 < break_share < min(1.0, self.factor[0]):
+        most = min(1.0, self.factor[0])
+        if not (is_number(break_share) and 0.0 < break_share < most):
             raise ValueError(
                 "`break_share` must be above 0, and below 1 and the least "
                 f"factor. Received: break_share={break_share}, "

@@ -7,7 +7,7 @@ from keras import ops
 
 from audio_tf.layers import augment
 from audio_tf.ops import masks
-from audio_tf.ops.checks import closest
+from audio_tf.ops.checks import check_choice
 
 INTERPOLATIONS = ("linear", "sinc")
 # Zeros of the sinc on each side of a sample, at the lower of the two rates.
@@ -173,12 +173,7 @@ class SpeedPerturbation(augment.WaveformAugmentation):
     def __init__(self, speed=(0.9, 1.1), interpolation="linear", **kwargs):
         super().__init__(**kwargs)
         self.speed = augment.check_range("speed", speed, 0.1)
-        if interpolation not in INTERPOLATIONS:
-            raise ValueError(
-                f"`interpolation` must be one of {list(INTERPOLATIONS)}"
-                f"{closest(interpolation, INTERPOLATIONS)}. "
-                f"Received: interpolation={interpolation!r}"
-            )
+        check_choice("interpolation", interpolation, INTERPOLATIONS)
         self.interpolation = interpolation
 
     def augment(self, waveform, lengths):

@@ -7,7 +7,12 @@ from keras import ops
 
 from audio_tf.layers import augment
 from audio_tf.ops import masks, statistics
-from audio_tf.ops.checks import check_not_negative, check_sizes
+from audio_tf.ops.checks import (
+    check_flags,
+    check_not_negative,
+    check_positive,
+    check_sizes,
+)
 from audio_tf.ops.layer import WAVEFORM
 
 
@@ -139,6 +144,7 @@ class TimeShift(augment.WaveformAugmentation):
         super().__init__(**kwargs)
         check_not_negative(max_shift_s=max_shift_s)
         check_sizes(sample_rate_hz=sample_rate_hz)
+        check_flags(wrap=wrap)
         self.max_shift_s = max_shift_s
         self.sample_rate_hz = sample_rate_hz
         self.wrap = wrap
@@ -283,6 +289,7 @@ class RandomCrop(augment.RandomLayer):
     def __init__(self, crop_s=1.0, sample_rate_hz=16_000, **kwargs):
         super().__init__(**kwargs)
         check_sizes(sample_rate_hz=sample_rate_hz)
+        check_positive(crop_s=crop_s)
         self.crop_s = crop_s
         self.sample_rate_hz = sample_rate_hz
         self.size = round(crop_s * sample_rate_hz)

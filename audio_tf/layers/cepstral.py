@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from audio_tf.layers import spectral
+from audio_tf.ops.checks import check_sizes
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -35,9 +36,10 @@ class MFCC(spectral.LogMel):
 
     def __init__(self, num_coefficients=20, num_mel_bins=40, **kwargs):
         super().__init__(num_mel_bins=num_mel_bins, **kwargs)
-        if not 1 <= num_coefficients <= num_mel_bins:
+        check_sizes(num_coefficients=num_coefficients)
+        if num_coefficients > num_mel_bins:
             raise ValueError(
-                "`num_coefficients` must be between 1 and `num_mel_bins`. "
+                "`num_coefficients` must be at most `num_mel_bins`. "
                 f"Received: num_coefficients={num_coefficients}, "
                 f"num_mel_bins={num_mel_bins}"
             )

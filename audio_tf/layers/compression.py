@@ -7,20 +7,12 @@ import numpy as np
 from keras import ops
 
 from audio_tf.ops import blocks
+from audio_tf.ops.checks import check_finite, check_positive
 from audio_tf.ops.layer import FRAMES, Layer
 
 # Frames of a block of `smooth`; the work for a frame is this and the number
 # of blocks.
 BLOCK_SIZE = 64
-
-
-def check_positive(**values):
-    """Raises a `ValueError` that names the first that is no positive float."""
-    for name, value in values.items():
-        if not 0.0 < value < math.inf:
-            raise ValueError(
-                f"`{name}` must be above 0 and finite. Received: {name}={value}"
-            )
 
 
 def decays(exponents, log_decay):
@@ -177,7 +169,7 @@ class LogCompression(Compression):
         **kwargs: arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: if `floor` is not above 0.
+        ValueError: if an argument is out of range.
 
     Examples:
         >>> import numpy as np
@@ -191,6 +183,7 @@ class LogCompression(Compression):
     def __init__(self, floor=1e-6, scale=1.0, **kwargs):
         super().__init__(**kwargs)
         check_positive(floor=floor)
+        check_finite(scale=scale)
         self.floor = floor
         self.scale = scale
 

@@ -11,6 +11,7 @@ all real frames of the batch.
 import keras
 from keras import ops
 
+from audio_tf.layers import activations
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import masks, statistics
 from audio_tf.ops.checks import check_flags, check_sizes, pair_of
@@ -169,7 +170,7 @@ class Convolution(Stage, Layer):
         self.kernel_size = kernel_size
         self.strides = strides
         self.use_bias = use_bias
-        self.activation = keras.activations.get(activation)
+        self.activation = activations.get(activation)
         self.convolution = make_convolution(
             filters,
             kernel_size,
@@ -210,7 +211,7 @@ class Convolution(Stage, Layer):
             "kernel_size": self.kernel_size,
             "strides": self.strides,
             "use_bias": self.use_bias,
-            "activation": keras.activations.serialize(self.activation),
+            "activation": activations.serialize(self.activation),
         }
 
 
@@ -368,6 +369,7 @@ class BandPooling(Stage, Layer):
     def __init__(self, include_max=False, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        check_flags(include_max=include_max)
         self.include_max = include_max
 
     def compute_mask(self, inputs, mask=None):

@@ -13,11 +13,11 @@ from audio_tf.layers.encoder import LAYER_NORM_EPSILON
 from audio_tf.layers.filters import Filters, Frontend, Learned
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import (
+    check_choice,
     check_flags,
     check_positive,
     check_rates,
     check_sizes,
-    closest,
     sizes_of,
 )
 from audio_tf.ops.layer import FRAMES, Dropout, Layer
@@ -167,6 +167,7 @@ class ConvolutionalFrontend(Frontend):
         check_sizes(hidden_dim=hidden_dim)
         check_flags(use_bias=use_bias, normalize_waveform=normalize_waveform)
         check_rates(dropout=dropout)
+        check_positive(layer_norm_epsilon=layer_norm_epsilon)
         self.channels = sizes_of("channels", channels)
         self.kernels = sizes_of("kernels", kernels)
         self.strides = sizes_of("strides", strides)
@@ -177,11 +178,7 @@ class ConvolutionalFrontend(Frontend):
                 f"`strides`. Received: channels={channels}, kernels={kernels}, "
                 f"strides={strides}"
             )
-        if norm not in NORMS:
-            raise ValueError(
-                f"`norm` must be one of {list(NORMS)}{closest(norm, NORMS)}. "
-                f"Received: norm={norm!r}"
-            )
+        check_choice("norm", norm, NORMS)
         self.hidden_dim = hidden_dim
         self.use_bias = use_bias
         self.norm = norm

@@ -12,6 +12,7 @@ from audio_tf.ops.checks import (
     check_flags,
     check_positive,
     check_rates,
+    check_sizes,
     sizes_of,
 )
 from audio_tf.ops.layer import Dropout, Layer
@@ -120,6 +121,8 @@ class TransformerBlock(Stage, Layer):
                 f"Received: attention_kwargs={attention_kwargs!r}"
             )
         check_positive(layer_norm_epsilon=layer_norm_epsilon)
+        if made_for_frames is not None:
+            check_sizes(made_for_frames=made_for_frames)
         self.attention_kwargs = dict(attention_kwargs or {})
         self.causal_argument = causal
         self.made_for_frames = made_for_frames

@@ -6,7 +6,7 @@ from keras import ops
 from audio_tf.layers import frames, spectral
 from audio_tf.layers.filters import Frontend
 from audio_tf.ops import masks
-from audio_tf.ops.checks import closest, reject_unknown
+from audio_tf.ops.checks import check_choice, reject_unknown
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -93,11 +93,7 @@ class SpeechFeatures(Frontend):
         self, preset="paper", sample_rate_hz=16_000, options=None, **kwargs
     ):
         super().__init__(autocast=False, **kwargs)
-        if preset not in PRESETS:
-            raise ValueError(
-                f"`preset` must be one of {list(PRESETS)}"
-                f"{closest(preset, PRESETS)}. Received: preset={preset!r}"
-            )
+        check_choice("preset", preset, PRESETS)
         reject_unknown(f"The preset {preset!r}", options or {}, PRESETS[preset])
         self.preset = preset
         self.sample_rate_hz = sample_rate_hz

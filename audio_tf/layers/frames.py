@@ -1,12 +1,14 @@
 """Slopes, normalisation and stacks of the frames of padded clips."""
 
-import math
-
 import keras
 from keras import ops
 
 from audio_tf.ops import blocks, masks, statistics
-from audio_tf.ops.checks import check_flags, check_sizes, is_number
+from audio_tf.ops.checks import (
+    check_flags,
+    check_not_negative,
+    check_sizes,
+)
 from audio_tf.ops.layer import FRAMES, Layer
 
 EDGES = ("interp", "nearest")
@@ -79,9 +81,7 @@ def stacked_length(frames, size):
     Args:
         frames: integer, or integer tensor of any shape.
     """
-    if isinstance(frames, int):
-        return max(frames // size, 1)
-    return ops.maximum(frames // size, 1)
+    return blocks.at_least(frames // size, 1)
 
 
 def stacked_lengths(lengths, size):
@@ -227,15 +227,7 @@ class UtteranceNorm(FrameLayer):
     ):
         super().__init__(**kwargs)
         check_flags(unbiased=unbiased)
-        for name, value in (
-            ("epsilon", epsilon),
-            ("min_deviation", min_deviation),
-        ):
-            if not (is_number(value) and 0.0 <= value < math.inf):
-                raise ValueError(
-                    f"`{name}` must be a finite number, at least 0. "
-                    f"Received: {name}={value!r}"
-                )
+        check_not_negative(epsilon=epsilon, min_deviation=min_deviation)
         self.unbiased = unbiased
         self.epsilon = epsilon
         self.min_deviation = min_deviation

@@ -7,6 +7,7 @@ from keras import ops
 from audio_tf.layers import activations
 from audio_tf.layers.filters import Filters, Frontend, Learned
 from audio_tf.ops import blocks, masks
+from audio_tf.ops.checks import check_choice, check_positive, check_sizes
 from audio_tf.ops.layer import WAVEFORM, Layer
 
 
@@ -127,6 +128,9 @@ class FrameMask(Layer):
 
     def __init__(self, frame_size, window_size=None, **kwargs):
         super().__init__(**kwargs)
+        check_sizes(frame_size=frame_size)
+        if window_size is not None:
+            check_sizes(window_size=window_size)
         self.frame_size = frame_size
         self.window_size = window_size
 
@@ -224,11 +228,13 @@ class WaveformFrontend(Frontend):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if filterbank not in ("random", "mel"):
-            raise ValueError(
-                "`filterbank` must be 'random' or 'mel'. "
-                f"Received: filterbank={filterbank!r}"
-            )
+        check_choice("filterbank", filterbank, ("random", "mel"))
+        check_sizes(
+            filters=filters,
+            hidden_dim=hidden_dim,
+            sample_rate_hz=sample_rate_hz,
+        )
+        check_positive(window_s=window_s, gain=gain)
         self.filters = filters
         self.hidden_dim = hidden_dim
         self.window_s = window_s

@@ -126,12 +126,7 @@ class MelBands(Frontend):
         checks.check_sizes(sample_rate_hz=sample_rate_hz)
         checks.check_positive(window_s=window_s, hop_s=hop_s)
         checks.check_flags(subtract_mean=subtract_mean)
-        if compression not in COMPRESSIONS:
-            raise ValueError(
-                f"`compression` must be one of {list(COMPRESSIONS)}"
-                f"{checks.closest(compression, COMPRESSIONS)}. "
-                f"Received: compression={compression!r}"
-            )
+        checks.check_choice("compression", compression, COMPRESSIONS)
         if hop_s > window_s:
             raise ValueError(
                 "`hop_s` must be at most `window_s`, else samples are lost. "

@@ -8,6 +8,7 @@ from keras import ops
 
 from audio_tf.layers import augment
 from audio_tf.ops import blocks, masks
+from audio_tf.ops.checks import check_choice, check_positive, check_sizes
 from audio_tf.ops.layer import WAVEFORM, check_floating
 
 WEIGHTINGS = (None, "a")
@@ -282,10 +283,7 @@ class Mixup(PairMixing):
 
     def __init__(self, alpha=0.2, **kwargs):
         super().__init__(**kwargs)
-        if not 0.0 < alpha < math.inf:
-            raise ValueError(
-                f"`alpha` must be above 0. Received: alpha={alpha}"
-            )
+        check_positive(alpha=alpha)
         self.alpha = alpha
 
     def draw_ratio(self, waveform):
@@ -351,11 +349,9 @@ class BetweenClassMixing(PairMixing):
         self, sample_rate_hz=16_000, window_s=0.128, weighting="a", **kwargs
     ):
         super().__init__(**kwargs)
-        if weighting not in WEIGHTINGS:
-            raise ValueError(
-                f"`weighting` must be one of {list(WEIGHTINGS)}. "
-                f"Received: weighting={weighting!r}"
-            )
+        check_sizes(sample_rate_hz=sample_rate_hz)
+        check_positive(window_s=window_s)
+        check_choice("weighting", weighting, WEIGHTINGS)
         size = round(window_s * sample_rate_hz)
         self.sample_rate_hz = sample_rate_hz
         self.window_s = window_s

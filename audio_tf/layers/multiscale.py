@@ -7,7 +7,7 @@ from keras import ops
 
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import blocks, masks, statistics
-from audio_tf.ops.checks import check_positive, check_sizes
+from audio_tf.ops.checks import check_flags, check_positive, check_sizes
 from audio_tf.ops.layer import FRAMES, Layer
 
 
@@ -181,6 +181,7 @@ class MultiScaleAverage(Stage, Layer):
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
+        check_flags(causal=causal)
         self.max_window = max_window
         self.causal = causal
         self.windows = None if windows is None else list(windows)

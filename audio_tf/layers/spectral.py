@@ -20,7 +20,13 @@ from keras import ops
 
 from audio_tf.layers import mel
 from audio_tf.ops import blocks, masks, statistics
-from audio_tf.ops.checks import check_positive, check_sizes, is_number
+from audio_tf.ops.checks import (
+    check_choice,
+    check_finite,
+    check_not_negative,
+    check_positive,
+    check_sizes,
+)
 from audio_tf.ops.layer import WAVEFORM, Layer
 
 PADDINGS = ("reflect", "zero")
@@ -159,11 +165,7 @@ class Spectrogram(Layer):
         super().__init__(autocast=False, **kwargs)
         check_sizes(sample_rate_hz=sample_rate_hz, fft_length=fft_length)
         check_positive(window_s=window_s, hop_s=hop_s)
-        if not (is_number(pre_emphasis) and math.isfinite(pre_emphasis)):
-            raise ValueError(
-                "`pre_emphasis` must be a finite number. "
-                f"Received: pre_emphasis={pre_emphasis!r}"
-            )
+        check_finite(pre_emphasis=pre_emphasis)
         self.sample_rate_hz = sample_rate_hz
         self.window_s = window_s
         self.hop_s = hop_s
@@ -172,11 +174,7 @@ class Spectrogram(Layer):
         self.padding = padding
         self.window_size = round(window_s * sample_rate_hz)
         self.hop_size = round(hop_s * sample_rate_hz)
-        if padding not in PADDINGS:
-            raise ValueError(
-                f"`padding` must be one of {list(PADDINGS)}. "
-                f"Received: padding={padding!r}"
-            )
+        check_choice("padding", padding, PADDINGS)
         if self.window_size < 2 or self.hop_size < 1:
             raise ValueError(
                 "The window must hold two samples and the hop one. Received: "
@@ -316,17 +314,15 @@ class LogMel(Spectrogram):
         fft_length=2048,
         **kwargs,
     ):
-        if mel_scale not in mel.SCALES or mel_norm not in mel.NORMS:
-            raise ValueError(
-                f"`mel_scale` must be one of {list(mel.SCALES)} and "
-                f"`mel_norm` one of {list(mel.NORMS)}. Received: "
-                f"mel_scale={mel_scale!r}, mel_norm={mel_norm!r}"
-            )
-        top_hz = (
-            sample_rate_hz / 2 if max_frequency_hz is None else max_frequency_hz
-        )
-        check_sizes(num_mel_bins=num_mel_bins)
-        if not 0 <= min_frequency_hz < top_hz <= sample_rate_hz / 2:
+        check_choice("mel_scale", mel_scale, mel.SCALES)
+        check_choice("mel_norm", mel_norm, mel.NORMS)
+        check_sizes(num_mel_bins=num_mel_bins, sample_rate_hz=sample_rate_hz)
+        check_not_negative(min_frequency_hz=min_frequency_hz)
+        top_hz = sample_rate_hz / 2
+        if max_frequency_hz is not None:
+            check_positive(max_frequency_hz=max_frequency_hz)
+            top_hz = max_frequency_hz
+        if not min_frequency_hz < top_hz <= sample_rate_hz / 2:
             raise ValueError(
                 "Bands must lie between 0 and half the sample rate. Received: "
                 f"min_frequency_hz={min_frequency_hz}, "

@@ -5,7 +5,7 @@ from keras import ops
 
 from audio_tf.attention import functional
 from audio_tf.ops import masks, statistics
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_flags, check_sizes
 from audio_tf.ops.layer import FRAMES, Layer
 
 # A root has no gradient at 0, where the deviation of a single frame is.
@@ -52,6 +52,7 @@ class FramePooling(Layer):
     def __init__(self, include_deviation=True, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        check_flags(include_deviation=include_deviation)
         self.include_deviation = include_deviation
 
     def compute_mask(self, inputs, mask=None):

@@ -7,7 +7,12 @@ from audio_tf.attention import by_block, one_for_all, untracked
 from audio_tf.layers import FrameMask, SinusoidalPositions, TransformerBlock
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.backbone import AudioBackbone, embed_frames
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import (
+    check_flags,
+    check_not_negative,
+    check_rates,
+    check_sizes,
+)
 from audio_tf.ops.layer import Dropout, Layer
 
 
@@ -34,6 +39,7 @@ class WeightedSum(Layer):
 
     def __init__(self, normalize=True, **kwargs):
         super().__init__(**kwargs)
+        check_flags(normalize=normalize)
         self.normalize = normalize
 
     def build(self, input_shape):
@@ -170,6 +176,12 @@ class AudioAlbertBackbone(AudioBackbone):
             feature_dim=feature_dim,
             made_for_frames=made_for_frames,
         )
+        check_flags(
+            share_layers=share_layers,
+            return_hidden_states=return_hidden_states,
+        )
+        check_rates(dropout=dropout)
+        check_not_negative(initializer_range=initializer_range)
         # === Layers ===
         embedding = [
             keras.layers.Dense(

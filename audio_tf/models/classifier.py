@@ -140,12 +140,9 @@ class AudioClassifier(
         hidden_dim = own["hidden_dim"] if hidden_dim is None else hidden_dim
         if hidden_dim != 0:
             checks.check_sizes(hidden_dim=hidden_dim)
-        if pooling not in POOLINGS:
-            raise ValueError(
-                f"`pooling` must be one of {list(POOLINGS)}"
-                f"{checks.closest(pooling, POOLINGS)}. "
-                f"Received: pooling={pooling!r}"
-            )
+        checks.check_choice("pooling", pooling, POOLINGS)
+        checks.check_rates(dropout=dropout)
+        checks.check_flags(compile=compile, trainable=trainable)
         # === Layers ===
         own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
         head_dtype = own_head_dtype or backbone.dtype_policy

@@ -144,12 +144,7 @@ def find_module(name):
     Raises:
         ValueError: if there is none of that name; it names the nearest.
     """
-    if name not in ATTENTION_MODULES:
-        raise ValueError(
-            f"`module` must be one of {list(ATTENTION_MODULES)}"
-            f"{checks.closest(name, ATTENTION_MODULES)}. "
-            f"Received: module={name!r}"
-        )
+    checks.check_choice("module", name, ATTENTION_MODULES)
     return ATTENTION_MODULES[name]
 
 
@@ -285,6 +280,9 @@ class GaussianAdaptiveDecoder(
             filters=filters,
         )
         checks.check_rates(dropout=dropout)
+        checks.check_flags(compile=compile, trainable=trainable)
+        if grid is not None:
+            grid = checks.pair_of("grid", grid)
         found = find_module(module)
         own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
         dtype = own_head_dtype or keras.config.dtype_policy()

@@ -141,6 +141,7 @@ class GaussianAdaptiveTransformer(AudioClassifier):
         checks.reject_unknown(
             "GaussianAdaptiveTransformer", unknown, self.arguments()
         )
+        checks.check_flags(compile=compile)
         labels = check_labels(labels, num_classes)
         self.layer_numbers = check_layers(backbone, layers)
         freeze_layers(backbone, False)

@@ -146,11 +146,8 @@ class MaskedAcousticModel(
     ):
         known = checks.parameters_of(MaskedAcousticModel, MaskedAcousticModel)
         checks.reject_unknown("MaskedAcousticModel", unknown, known)
-        if masking not in MASKING_POLICIES:
-            raise ValueError(
-                f"`masking` must be one of {sorted(MASKING_POLICIES)}. "
-                f"Received: masking={masking!r}"
-            )
+        checks.check_choice("masking", masking, MASKING_POLICIES)
+        checks.check_flags(compile=compile, trainable=trainable)
         check_features(backbone, "MaskedAcousticModel")
         if target_dim is not None:
             checks.check_sizes(target_dim=target_dim)

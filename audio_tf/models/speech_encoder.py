@@ -7,6 +7,7 @@ from audio_tf.layers.mel_frontend import check_augmentation
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.audio_albert import WeightedSum
 from audio_tf.models.augmented import AugmentedBackbone
+from audio_tf.ops.checks import check_flags
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -75,6 +76,7 @@ class SpeechEncoder(AugmentedBackbone):
                 "`features` must have the encoder's `feature_dim`. Received: "
                 f"{features.dim} features, feature_dim={encoder.feature_dim}"
             )
+        check_flags(weighted_sum=weighted_sum)
         if weighted_sum and not encoder.return_hidden_states:
             raise ValueError(
                 "`weighted_sum` needs an encoder with "

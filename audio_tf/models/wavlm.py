@@ -19,7 +19,12 @@ from audio_tf.layers.mel_frontend import check_augmentation
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.augmented import AugmentedBackbone
 from audio_tf.models.backbone import embed_frames
-from audio_tf.ops.checks import check_rates, check_sizes
+from audio_tf.ops.checks import (
+    check_flags,
+    check_not_negative,
+    check_rates,
+    check_sizes,
+)
 from audio_tf.ops.layer import Dropout
 
 
@@ -153,8 +158,14 @@ class WavLMBackbone(AugmentedBackbone):
             hidden_dim=hidden_dim,
             sample_rate_hz=sample_rate_hz,
             made_for_frames=made_for_frames,
+            mask_frames=mask_frames,
         )
         check_rates(mask_rate=mask_rate)
+        check_rates(frontend_dropout=frontend_dropout)
+        check_not_negative(initializer_range=initializer_range)
+        check_flags(
+            conv_bias=conv_bias, return_hidden_states=return_hidden_states
+        )
         check_augmentation(augmentation, ["waveform"], sample_rate_hz)
         augmentation = list(augmentation)
 

@@ -233,6 +233,25 @@ def check_not_negative(**values):
             )
 
 
+def check_finite(**values):
+    """Raises a `ValueError` that names the first that is no finite number."""
+    for name, value in values.items():
+        if not (is_number(value) and math.isfinite(value)):
+            raise ValueError(
+                f"`{name}` must be a finite number. Received: {name}={value!r}"
+            )
+
+
+def check_shares(**shares):
+    """Raises a `ValueError` that names the first that is not in [0, 1]."""
+    for name, share in shares.items():
+        if not (is_number(share) and 0.0 <= share <= 1.0):
+            raise ValueError(
+                f"`{name}` must be a number in [0, 1]. "
+                f"Received: {name}={share!r}"
+            )
+
+
 def check_rates(**rates):
     """Raises a `ValueError` that names the first that is not in [0, 1)."""
     for name, rate in rates.items():

@@ -466,7 +466,7 @@ def test_cost_counts_products(name):
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"variant": "pypi"}, "`variant` must be one of .'package', 'paper'"),
+        ({"variant": "pypi"}, "`variant` must be one of .'paper', 'package'"),
         ({"num_gaussians": 2}, "`num_gaussians` must be 1 with"),
         ({"num_gaussians": 0}, "`num_gaussians` must be a positive"),
         ({"num_query_heads": 0}, "`num_query_heads` must be a positive"),

@@ -392,6 +392,8 @@ def test_dropout_is_drawn_anew_for_each_application(rng):
     "call, message",
     [
         (lambda: backbone(num_layers=0), "num_layers=0"),
+        (lambda: backbone(dropout=1.5), "`dropout` must"),
+        (lambda: WeightedSum(normalize="no"), "`normalize` must be True"),
         (lambda: backbone(attention="none"), "attention='none'"),
         (lambda: AudioAlbertBackbone.from_preset("audio_albert_7"), "albert_7"),
         (lambda: backbone()({"waveform": np.zeros((1, 9))}), "waveform"),

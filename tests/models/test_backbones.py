@@ -79,6 +79,16 @@ def test_every_backbone_has_a_small_form():
 
 
 @all_backbones
+def test_flags_are_true_or_false(name):
+    """A text would be True, whatever it says."""
+    family, config = BACKBONES[name], built(name).get_config()
+    for argument, default in family.defaults().items():
+        if isinstance(default, bool):
+            with pytest.raises(ValueError, match=f"`{argument}` must be True"):
+                family.from_config({**config, argument: "no"})
+
+
+@all_backbones
 def test_no_attribute_of_a_class_hides_a_layer(name):
     """Torch keeps layers where an attribute of the class is found first."""
     model = built(name)

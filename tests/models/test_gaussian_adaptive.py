@@ -194,6 +194,8 @@ def test_maps_are_those_of_gaussian_modules(rng):
         ({"attention_kwargs": {"variance": 1}}, TypeError, "variant"),
         ({"filter": 5}, TypeError, "did you mean 'filters'"),
         ({"num_layers": 0}, ValueError, "num_layers=0"),
+        ({"grid": (8,)}, ValueError, "`grid` must be a pair"),
+        ({"compile": "no"}, ValueError, "`compile` must be True"),
     ],
 )
 def test_mistakes_are_named(kwargs, error, message):

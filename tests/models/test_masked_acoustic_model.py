@@ -698,6 +698,7 @@ def test_pictures_show_what_is_filled_in(rng, tmp_path, monkeypatch):
     "call, message",
     [
         (lambda: model("none"), "masking='none'"),
+        (lambda: model(compile="no"), "`compile` must be True"),
         (lambda: FrameMasking(mask_rate=1.5), "mask_rate=1.5"),
         (lambda: FrameMasking(zero_rate=0.95), "zero_rate=0.95"),
         (lambda: FrameMasking(run_frames=0), "run_frames=0"),

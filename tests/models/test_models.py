@@ -403,6 +403,8 @@ def test_each_block_has_its_own_attention():
             lambda: AudioClassifier(backbone(), 2, labels=["a"]),
             "num_classes=2, 1 labels",
         ),
+        (lambda: classifier(dropout=1.5), "`dropout` must be a number"),
+        (lambda: classifier(trainable="no"), "`trainable` must be True"),
         (
             lambda: AudioClassifier.from_preset("audio_transformer_huge"),
             "audio_transformer_huge",

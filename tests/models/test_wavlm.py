@@ -378,6 +378,8 @@ def test_dropout_within_the_feed_forward(rng):
         ({"position_groups": 5}, "`groups` must divide"),
         ({"num_heads": 5}, "`num_heads` must divide"),
         ({"mask_rate": 1.5}, "`mask_rate` must be a number in"),
+        ({"mask_frames": 0}, "`mask_frames` must be a positive"),
+        ({"frontend_dropout": 1.5}, "`frontend_dropout` must be a number"),
         ({"layer_drop": 1.0}, "`layer_drop` must be a number in"),
         ({"normalize_waveform": 1}, "`normalize_waveform` must be True"),
     ],
