@@ -10,6 +10,8 @@ import math
 import numpy as np
 
 LEVEL = 0.95
+# Of the normal distribution to each side, between which is that much of it.
+DEVIATIONS = 1.96
 DRAWS = 1_000
 # Of a figure that is computed draw by draw.
 FEWER_DRAWS = 200
@@ -146,7 +148,7 @@ def bootstrap_mean(values):
     return _quantiles(found)
 
 
-def wilson(share, count, z=1.96):
+def wilson(share, count):
     """Returns the 95 % interval of a share of independent clips.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical
@@ -155,11 +157,11 @@ def wilson(share, count, z=1.96):
     Args:
         share: float, the share that was measured.
         count: int, the clips.
-        z: float, deviations of the normal distribution to each side.
 
     Returns:
         Pair of floats.
     """
+    z = DEVIATIONS
     middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
     spread = math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
     spread = z * spread / (1 + z**2 / count)

@@ -28,11 +28,6 @@ def printable(text, limit=None):
     return shown if limit is None or len(text) <= limit else f"{shown}..."
 
 
-def printable_lines(text):
-    """Returns a text of several lines, each as `printable` gives it."""
-    return "\n".join(printable(line) for line in str(text).split("\n"))
-
-
 def describe_failures(failures):
     """Counts files that were left out, and names each on a line of its own.
 
