@@ -8,7 +8,7 @@ import numpy as np
 import soundfile
 
 from audio_tf.audio import containers, packed
-from audio_tf.audio.resampling import resample
+from audio_tf.audio.resampling import check_hz, resample
 
 # Integers of 32 bits that were stored as floats, without being scaled, are
 # still let through. The square of anything larger, which spectra and power
@@ -257,6 +257,7 @@ def load_audio(path, sample_rate_hz, content=None):
     Raises:
         AudioError: as `read_audio`, or if there would be more than
             `MAX_SAMPLES` at the new rate.
+        ValueError: if the rate is no whole number of Hz.
 
     Examples:
         >>> import soundfile
@@ -266,6 +267,7 @@ def load_audio(path, sample_rate_hz, content=None):
         >>> samples.shape, float(abs(samples).max())
         ((16000,), 0.0)
     """
+    check_hz(sample_rate_hz=sample_rate_hz)
     return at_rate(path, *read_audio(path, content), sample_rate_hz)
 
 

@@ -32,6 +32,8 @@ import math
 
 import numpy as np
 
+from audio_tf.ops.checks import is_number
+
 REACH = 70
 CROSSINGS = 67
 ATTENUATION_DB = 90
@@ -216,6 +218,16 @@ def plan_with_taps(up, down):
     return plan, np.stack(taps)
 
 
+def check_hz(**rates):
+    """Raises a `ValueError` that names the first that is no whole Hz."""
+    for name, rate in rates.items():
+        if not (is_number(rate) and 1 <= rate < math.inf and rate % 1 == 0):
+            raise ValueError(
+                f"`{name}` must be whole Hz, at least 1. "
+                f"Received: {name}={rate!r}"
+            )
+
+
 def resample(audio, rate_hz, target_rate_hz):
     """Changes the sample rate.
 
@@ -228,7 +240,10 @@ def resample(audio, rate_hz, target_rate_hz):
         Float32 array `(ceil(samples * target_rate_hz / rate_hz),)`.
 
     Raises:
-        TypeError: if the samples are integers, whose full scale is unknown.
+        TypeError: if the samples are integers, whose full scale is unknown,
+            or complex.
+        ValueError: if there is another axis than that of samples, or a rate
+            is no whole number of Hz.
 
     Examples:
         >>> import numpy as np
@@ -237,8 +252,14 @@ def resample(audio, rate_hz, target_rate_hz):
         (16000,)
     """
     audio = np.asarray(audio)
-    if audio.dtype.kind in "biu":
+    if audio.dtype.kind in "biuc":
         raise TypeError(f"`audio` must be floats. Received: {audio.dtype}")
+    if audio.ndim != 1:
+        raise ValueError(
+            "`audio` must be of shape (samples,), one channel. "
+            f"Received: shape={audio.shape}"
+        )
+    check_hz(rate_hz=rate_hz, target_rate_hz=target_rate_hz)
     rate_hz, target_rate_hz = int(rate_hz), int(target_rate_hz)
     if rate_hz == target_rate_hz:
         return audio.astype("float32", copy=False)

@@ -14,7 +14,7 @@ import soxr
 import tensorflow as tf
 from hypothesis import strategies
 
-from audio_tf.audio import graph_resampling, resampling
+from audio_tf.audio import decode, graph_resampling, resampling
 
 TARGETS_HZ = (8_000, 16_000, 44_100, 1_009)
 RATES_HZ = [8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100]
@@ -97,6 +97,38 @@ SHARES = {
     ),
     "graph": ((0.3, 0.9), (1.0,)),
 }
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "named"),
+    [
+        # Of a rate of 0 there had been no samples.
+        ((np.ones(9), 8_000, 0), ValueError, "`target_rate_hz` must be whole"),
+        ((np.ones(9), 8_000, -8_000), ValueError, "`target_rate_hz` must"),
+        ((np.ones(9), 44_100.9, 8_000), ValueError, "rate_hz=44100.9"),
+        ((np.ones(9), np.nan, 8_000), ValueError, "`rate_hz` must be whole"),
+        ((np.ones(9), "8000", 8_000), ValueError, "rate_hz='8000'"),
+        ((np.ones((9, 2)), 8_000, 8_000), ValueError, r"shape=\(9, 2\)"),
+        ((np.ones(9, "int16"), 8_000, 9_000), TypeError, "int16"),
+        ((np.ones(9, "complex64"), 8_000, 9_000), TypeError, "complex64"),
+    ],
+)
+def test_what_cannot_be_resampled_is_named(given, error, named):
+    with pytest.raises(error, match=named):
+        resampling.resample(*given)
+
+
+def test_rates_may_be_whole_numbers_of_any_kind():
+    expected = resampling.resample(np.ones(90), 44_100, 16_000)
+    for kind in (np.int64, np.float32, float):
+        found = resampling.resample(np.ones(90), kind(44_100), kind(16_000))
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_file_is_at_no_rate_of_nothing(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.zeros(80), 8_000)
+    with pytest.raises(ValueError, match="`sample_rate_hz` must be whole"):
+        decode.load_audio(tmp_path / "a.wav", 0)
 
 
 @pytest.mark.parametrize("target_hz", [16_000, 8_000])
