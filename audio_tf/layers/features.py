@@ -6,7 +6,12 @@ from keras import ops
 from audio_tf.layers import frames, spectral
 from audio_tf.layers.filters import Frontend
 from audio_tf.ops import masks
-from audio_tf.ops.checks import check_choice, reject_unknown
+from audio_tf.ops.checks import (
+    check_choice,
+    check_finite,
+    check_flags,
+    reject_unknown,
+)
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -102,6 +107,10 @@ class SpeechFeatures(Frontend):
         self.level_db = own.pop("level_db")
         width, edges = own.pop("delta_width"), own.pop("delta_edges")
         normalize = own.pop("normalize")
+        check_flags(normalize=normalize)
+        if self.level_db is not None:
+            check_finite(level_db=self.level_db)
+        check_choice("spectrogram", own["spectrogram"], SPECTROGRAMS)
         deviation = {key: own.pop(key) for key in DEVIATION}
         size = own.pop("stack_size")
         spectrogram = SPECTROGRAMS[own.pop("spectrogram")]

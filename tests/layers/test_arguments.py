@@ -54,6 +54,10 @@ def test_arguments_of_the_wrong_kind_are_named(name):
                 made(**{**needed, argument: wrong})
 
 
+def features(**options):
+    return layers.SpeechFeatures(options=options)
+
+
 @pytest.mark.parametrize(
     ("make", "named"),
     [
@@ -62,6 +66,9 @@ def test_arguments_of_the_wrong_kind_are_named(name):
         (lambda: layers.MFCC(41, num_mel_bins=40), "num_coefficients"),
         (lambda: layers.LogMel(max_frequency_hz="8000"), "max_frequency_hz"),
         (lambda: layers.TimeMasking(fill=None), "fill"),
+        (lambda: features(spectrogram="log_mell"), "spectrogram"),
+        (lambda: features(normalize="no"), "normalize"),
+        (lambda: features(level_db=np.nan), "level_db"),
     ],
 )
 def test_an_argument_is_named_as_the_class_has_it(make, named):
