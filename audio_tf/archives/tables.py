@@ -8,6 +8,7 @@ import typing
 import numpy as np
 
 from audio_tf.archives import places
+from audio_tf.ops.answers import best_first
 
 FAILED = "failed.csv"
 
@@ -74,8 +75,7 @@ def make(rows, failed, settings):
     if settings.top is None:
         columns["scores"] = ([row.scores for row in rows], floats)
     else:
-        # In the order of `ops.answers.answer`.
-        best = [row.scores.argsort()[::-1][: settings.top] for row in rows]
+        best = [best_first(row.scores, settings.top) for row in rows]
         names = np.array(settings.labels, object)
         columns["labels"] = (
             [names[each].tolist() for each in best],

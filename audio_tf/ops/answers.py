@@ -14,11 +14,29 @@ def answer(name, scores, labels, top=None):
         Dict that JSON can hold: `file`, a str, and `scores`, a dict of floats
         by label, the highest first.
     """
-    best = scores.argsort()[::-1][:top]
     return {
         "file": str(name),
-        "scores": {labels[index]: float(scores[index]) for index in best},
+        "scores": {
+            labels[index]: float(scores[index])
+            for index in best_first(scores, top)
+        },
     }
+
+
+def best_first(scores, top=None):
+    """Returns the classes of the highest scores, the highest first.
+
+    Of equal scores, as sigmoids of 1 are, the first class comes first: it is
+    the one that accuracy counts and that `explain` explains.
+
+    Args:
+        scores: float array `(classes,)`.
+        top: int, how many classes, or `None` for all.
+
+    Returns:
+        Int array of their places.
+    """
+    return (-scores).argsort(kind="stable")[:top]
 
 
 def refusal(name, reason):
