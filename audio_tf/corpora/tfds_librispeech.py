@@ -1,8 +1,8 @@
 """LibriSpeech that TFDS has prepared, read by way of files."""
 
-import os
 import pathlib
 
+from audio_tf import files
 from audio_tf.corpora.arguments import check_names
 from audio_tf.corpora.librispeech import read_librispeech, subsets_by_split
 
@@ -161,11 +161,11 @@ def write_utterance(folder, example, rate_hz):
     if path.is_file():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}.partial")
     speech = example["speech"]
-    try:
+    # Each host of a training writes what is missing, into one cache perhaps.
+    with files.whole_file(path, shared=True) as new:
         if isinstance(speech, bytes):
-            partial.write_bytes(speech)
+            new.write_bytes(speech)
         elif speech.dtype != "int16":
             raise ValueError(
                 f"{name}: samples must be int16. Received: {speech.dtype}"
@@ -173,8 +173,4 @@ def write_utterance(folder, example, rate_hz):
         else:
             import soundfile
 
-            soundfile.write(partial, speech, rate_hz, "PCM_16", format="FLAC")
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+            soundfile.write(new, speech, rate_hz, "PCM_16", format="FLAC")
