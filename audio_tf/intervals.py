@@ -96,7 +96,8 @@ def bootstrap(metric, targets, scores, unit=None):
         share of 0 or 1 has its interval of one unit, too.
     """
     unit = np.arange(len(targets)) if unit is None else unit
-    if not metric.is_share and unit.max() == 0:
+    alone = unit.max() == 0
+    if not metric.is_share and alone:
         return None
     if metric.weighted is not None:
         found = np.concatenate(
@@ -109,6 +110,8 @@ def bootstrap(metric, targets, scores, unit=None):
         if metric.is_share and len(found) and np.all(found == found[0]):
             if found[0] in (0.0, 1.0):
                 return wilson(float(found[0]), int(unit.max()) + 1)
+            if alone:
+                return None
     else:
         values = [
             metric.extended(targets[rows], scores[rows])

@@ -107,6 +107,16 @@ def test_one_clip_has_no_interval_but_of_a_share():
             assert found is None
 
 
+def test_clips_of_one_unit_have_no_interval_of_no_width():
+    """All draws are that unit, and would be as sure of any share."""
+    metric, unit = metrics.METRICS["accuracy"], np.zeros(4, int)
+    targets = np.eye(2, dtype=np.int64)[[0, 1, 0, 1]]
+    scores = np.eye(2)[[0, 1, 1, 0]]
+    assert intervals.bootstrap(metric, targets, scores, unit) is None
+    found = intervals.bootstrap(metric, targets, targets, unit)
+    assert found == intervals.wilson(1.0, 1)
+
+
 @pytest.mark.costly
 def test_draws_whose_figure_is_infinite_count():
     """The ends of d' are those of the area below ROC, of which it is told."""

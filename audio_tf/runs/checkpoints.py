@@ -1,5 +1,6 @@
 """Checkpoints of a training: the last epoch's and the best one's."""
 
+import math
 import pathlib
 import zipfile
 
@@ -60,6 +61,8 @@ def check_finite(model, epoch):
 class BestCheckpoint(keras.callbacks.Callback):
     """Saves the model after each epoch that is the best so far.
 
+    An epoch whose figure is no number is none of them.
+
     Keras' `ModelCheckpoint` writes over the file in place, so that a full
     disk or a kill leaves none, and only warns if its figure is missing.
 
@@ -90,6 +93,9 @@ class BestCheckpoint(keras.callbacks.Callback):
                 f"split does not define it. Received: {sorted(logs or {})}"
             )
         figure = float(logs[self.monitor])
+        # Nothing is better than that, and `history.best_row` passes it over.
+        if math.isnan(figure):
+            return
         if self.best is not None and not self.better(figure, self.best):
             return
         with files.whole_file(self.path) as new:

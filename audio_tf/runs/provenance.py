@@ -197,7 +197,8 @@ def name_below(root, file, others=()):
     path = os.path.abspath(file)
     for folder in map(os.path.abspath, (root, *others)):
         name = os.path.relpath(path, folder)
-        if not name.startswith(os.pardir):
+        # Not by its first letters: a folder may be called "..old".
+        if pathlib.PurePath(name).parts[:1] != (os.pardir,):
             if folder != os.path.abspath(root):
                 name = os.path.join(os.pardir, os.path.basename(folder), name)
             return pathlib.Path(name).as_posix()
@@ -366,7 +367,9 @@ def without_split(record, split):
     splits, left_out = dict(record["splits"]), record["left_out"]
     names = splits.pop(split, {})
     if left_out is not None:
-        left_out = {k: v for k, v in left_out.items() if k not in names}
+        # A clip may be in several splits, where that is allowed.
+        gone = set(names).difference(*splits.values())
+        left_out = {k: v for k, v in left_out.items() if k not in gone}
     return {**record, "splits": splits, "left_out": left_out}
 
 

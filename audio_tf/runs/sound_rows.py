@@ -170,7 +170,7 @@ class SoundTableSettings(DataSettings):
         for more in (self.train_settings, self.row_settings.get(row, {})):
             for name, value in more.items():
                 if isinstance(value, dict):
-                    value = {**found.get(name, {}), **value}
+                    value = {**(found.get(name) or {}), **value}
                 found[name] = value
         return {k: value for k, value in found.items() if value is not None}
 

@@ -262,6 +262,8 @@ def test_the_best_epoch_is_kept_whole(tmp_path, monkeypatch):
     assert saved_at("val_mAP", [0.5, 0.25, 0.5, 0.75]) == [0, 3]
     assert saved_at("val_mAP", [0.5, 0.75], best=0.6) == [1]
     assert saved_at("loss", [0.5, 0.75, 0.25]) == [0, 2]
+    # As of the history, of which the best epoch is told.
+    assert saved_at("val_loss", [np.nan, 0.75, np.nan, 0.25]) == [1, 3]
     before = path.write_bytes(b"good") and path.read_bytes()
     keeper = checkpoints.BestCheckpoint(path, "val_mAP")
     keeper.set_model(classifier())

@@ -47,3 +47,22 @@ def test_a_run_that_goes_on_keeps_its_first_command(monkeypatch, tmp_path):
 def test_labels_that_differ_are_named(labels, message):
     with pytest.raises(ValueError, match=message):
         provenance.column_order(labels, ["a", "b"], len(labels))
+
+
+def test_a_bad_clip_of_two_splits_stays_when_one_is_not_looked_at():
+    """Or a run that goes on to its test would find another corpus."""
+    splits = {"train": {"a": [1, "x"], "b": [1, "y"]}}
+    before = {"vocabulary": ["x"], "splits": splits, "left_out": {"a": "bad"}}
+    splits = {**splits, "test": {"a": [1, "x"], "c": [1, "y"]}}
+    now = {**before, "splits": splits, "left_out": {"a": "bad", "c": "bad"}}
+    assert provenance.without_split(now, "test") == before
+
+
+def test_names_below_a_folder_may_begin_with_dots(tmp_path):
+    for given, name in (
+        ("..old/a.wav", "..old/a.wav"),
+        (".b.wav", ".b.wav"),
+        ("../other/a.wav", str(tmp_path / "other/a.wav")),
+    ):
+        found = provenance.name_below(tmp_path / "x", tmp_path / "x" / given)
+        assert found == name

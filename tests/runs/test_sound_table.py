@@ -59,6 +59,13 @@ def test_a_rows_settings_are_its_own_then_those_of_all_then_of_one():
     assert (large["learning_rate"], large["batch_size"]) == (0.3, 7)
     assert "patience" not in crnn and vgg["patience"] == 10
     assert "seed" not in small and small["silence_db"] == -60.0
+    # What is taken back from all may be given to one.
+    taken = settings(
+        train_settings={"model_kwargs": None},
+        row_settings={"large": {"model_kwargs": {"dropout": 0.1}}},
+    )
+    assert "model_kwargs" not in taken.values("small")
+    assert taken.values("large")["model_kwargs"] == {"dropout": 0.1}
     # The rows' own figure to stop by needs clips to compute it of.
     alone = asked.values("vgg_like", validated=False)
     assert set(vgg) - set(alone) == {"monitor", "patience", "schedule"}
