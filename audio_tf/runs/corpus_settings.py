@@ -6,6 +6,7 @@ A script's settings are a class that inherits the groups it needs.
 import dataclasses
 import os
 import pathlib
+import typing
 
 from audio_tf import files
 from audio_tf.corpora import (
@@ -113,6 +114,9 @@ class DataSettings(SplitSettings):
 @dataclasses.dataclass
 class ReportSettings(DataSettings):
     """The split that is scored, and the file that the figures go to."""
+
+    # Nothing is drawn by one: a flag would count for nothing.
+    seed: typing.ClassVar[None] = None
 
     split: str = setting("test", "split that is scored", SPLITS)
     report: str | None = setting(

@@ -17,6 +17,7 @@ import functools
 import json
 import pathlib
 import sys
+import typing
 
 import keras
 
@@ -55,6 +56,12 @@ class PretrainSettings(ModelSettings, HostSettings, SpeechSettings):
     """
 
     made_into_arguments = ("features_options", "masking_kwargs")
+    gone = ("test_subsets", "test_list", "alignment")
+
+    # There is no test, and no phone is looked at.
+    test_subsets: typing.ClassVar[tuple] = ()
+    test_list: typing.ClassVar[None] = None
+    alignment: typing.ClassVar[None] = None
 
     target: str = setting(
         "spectrogram",

@@ -154,7 +154,8 @@ def facts(settings, record, found, others=()):
         Dict ready for JSON: `splits`, whether they are the official ones,
         `leaks`, `corpus`, the number and the checksum of the files of each
         split, `build`, which build they were read of and whether that is
-        complete, `dataset`, `seed` and `code`.
+        complete, `dataset`, `seed`, `None` where nothing is drawn by one, and
+        `code`.
     """
     root = settings.file_root()
     return {

@@ -182,6 +182,8 @@ class Settings:
             not `None`.
         layouts: dict of `Layout` by name, which `dataset` is one of where a
             script has that setting.
+        gone: tuple of the names of settings that runs of before have, and
+            that meant nothing.
 
     Raises:
         ValueError: if a value is not what it must be, or applies to another
@@ -189,6 +191,7 @@ class Settings:
     """
 
     layouts = types.MappingProxyType({})
+    gone = ()
 
     @property
     def writes(self):
@@ -291,7 +294,11 @@ class Settings:
         }
         values = {
             **later,
-            **{now.get(k, k): v for k, v in content["settings"].items()},
+            **{
+                now.get(k, k): v
+                for k, v in content["settings"].items()
+                if k not in cls.gone
+            },
         }
         known = {field.name for field in dataclasses.fields(cls)}
         known -= cls.names_of_start()
@@ -302,7 +309,7 @@ class Settings:
                 f"with {sorted(set(values) - known)}"
             )
         given = {now.get(name, name) for name in content["given"]}
-        names = given - set(changes)
+        names = given - set(changes) - set(cls.gone)
         settings = cls(**{name: values[name] for name in names}, **changes)
         for name in known - settings.given:
             setattr(settings, name, values[name])

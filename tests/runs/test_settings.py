@@ -230,6 +230,8 @@ MISTAKES = {
         (["--pictures", "/dev/null/x"], "a folder that can be written to"),
         (["--pictures", ".", "--data-dir", "."], "than that of the corpus"),
         (["--resume"], "there is no flag"),
+        # Nothing is drawn by it.
+        (["--seed", 1], "there is no flag --seed"),
     ],
     "pretrain": [
         (["--save-every", 7], "must divide --steps"),
@@ -254,6 +256,10 @@ MISTAKES = {
         ),
         (["--train-subsets", "a", "a"], "must have each value once"),
         (["--max-length", 5], "there is no flag --max-length"),
+        # There is no test, and no phone is looked at.
+        (["--test-list", "x"], "there is no flag --test-list"),
+        (["--test-subsets", "test-clean"], "there is no flag --test-subsets"),
+        (["--alignment", "x"], "there is no flag --alignment"),
     ],
     "probe": [
         (["--tasks", "speakr"], "did you mean 'speaker'"),
@@ -267,6 +273,7 @@ MISTAKES = {
     "baseline": [
         (["--trees", 10_000_000], "must be from 1 to 100000"),
         (["--coefficients", 2**32], "must be at most 4294967295"),
+        (["--seed", 1], "there is no flag --seed; did you mean '--seeds'"),
     ],
     "compare": [
         (["--attentions", "full", "full"], "must have each value once"),
@@ -492,6 +499,17 @@ def test_settings_survive_json_with_what_was_given(classes):
     content["settings"]["epoch"] = 3
     with pytest.raises(ValueError, match="without.*'epochs'.*with.*'epoch'"):
         train.from_json(content)
+
+
+def test_settings_that_are_gone_are_passed_over(classes):
+    """A run that was begun with them goes on: they meant nothing."""
+    pretrain = classes["pretrain"]
+    now = pretrain(data_dir="x", steps=1000)
+    before = json.loads(json.dumps(now.to_json()))
+    before["settings"] |= {"test_subsets": ["test-clean"], "alignment": None}
+    before["given"].append("test_subsets")
+    assert pretrain.from_json(before) == now
+    assert pretrain.from_json(before).given == now.given
 
 
 def test_a_run_goes_on_as_it_began(classes, capsys, tmp_path):
