@@ -104,6 +104,7 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):
     if "val" in chunks:
         validation = callbacks.ClipValidation(
             chunks["val"],
+            settings.scored_at_once,
             share=share,
             scorer=lambda model: host_callbacks.whole_scores(model, share),
         )
@@ -193,7 +194,7 @@ def have_one_label(settings, chunks):
     return all(map(metrics.one_label_each, targets))
 
 
-def report(classifier, chunks, out, facts, one_label):
+def report(classifier, chunks, out, facts, one_label, batch_size):
     """Scores the test split, writes its figures, and shows both splits.
 
     Args:
@@ -204,6 +205,7 @@ def report(classifier, chunks, out, facts, one_label):
             figures.
         one_label: bool, whether each clip has one label, as `have_one_label`
             says, and none a threshold.
+        batch_size: int, chunks that are scored at once.
 
     Returns:
         Pair of a dict of the figures by split, of those that there are, and
@@ -222,7 +224,9 @@ def report(classifier, chunks, out, facts, one_label):
         scores = (
             np.load(kept)
             if split == "val" and kept.is_file()
-            else data.score_clips(classifier, chunks[split], verbose=0)
+            else data.score_clips(
+                classifier, chunks[split], batch_size, verbose=0
+            )
         )
         figures[split] = showing.report_split(
             out,
@@ -286,7 +290,9 @@ def run(settings, out):
     if settings.trainable == "head":
         classifier.backbone.trainable = True
     one_label = have_one_label(settings, chunks)
-    figures, calibrated = report(classifier, chunks, out, facts, one_label)
+    figures, calibrated = report(
+        classifier, chunks, out, facts, one_label, settings.scored_at_once
+    )
     origin = {
         **origin,
         **facts,

@@ -42,6 +42,7 @@ LOSSES = [
     if isinstance(loss, types.FunctionType) and name not in OTHER_FUNCTIONS
 ]
 TRAINABLE = ("all", "head")
+MOST_SCORED = 64  # Chunks at once.
 RECIPES_OWN = "the recipe's"
 # That of clips of one label each.
 SOFTMAX_LOSS = "categorical_crossentropy"
@@ -311,6 +312,15 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
                 f"Received: augmentation={self.augmentation!r}, "
                 f"model_kwargs={self.model_kwargs}"
             )
+
+    @property
+    def scored_at_once(self):
+        """The chunks of a batch that is scored.
+
+        There are no more than training takes: clips that fill the memory by
+        eight would not be validated by 64.
+        """
+        return min(MOST_SCORED, self.batch_size)
 
     def load(self):
         """Reads the corpus, without its test where that is left out."""

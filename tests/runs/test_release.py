@@ -77,7 +77,7 @@ def finished(corpus, tmp_path_factory, no_pictures):
     )
     chunks, _ = train_data.load_chunks(settings, corpora, model)
     provenance.begin_run(out, settings, record)
-    train.report(model, chunks, out, {}, one_label=True)
+    train.report(model, chunks, out, {}, one_label=True, batch_size=5)
     origin = {
         **provenance.run_facts(settings),
         "command": f"audio-tf train --data-dir {corpus} --out=/srv/run/a b",

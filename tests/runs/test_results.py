@@ -153,7 +153,7 @@ def test_a_validation_of_one_label_a_clip_calibrates_thresholds_too(
 
     def calibrated():
         one_label = train.have_one_label(settings, chunks)
-        return train.report(model, chunks, tmp_path, {}, one_label)[1]
+        return train.report(model, chunks, tmp_path, {}, one_label, 5)[1]
 
     # By hand: of a, 0.7 has both clips and one other; of b, 0.3 has both alone.
     assert calibrated() == {"a": 0.7, "b": 0.3}

@@ -314,6 +314,42 @@ def test_what_diverges_is_not_kept(corpus, tmp_path, monkeypatch):
     assert not (tmp_path / "last.keras").exists()
 
 
+@pytest.mark.parametrize("batch_size, scored", [(5, 5), (200, 64)])
+def test_no_more_is_scored_at_once_than_is_trained_on(
+    batch_size, scored, corpus, tmp_path, monkeypatch, no_pictures
+):
+    """Or a training whose batches just fit ends at its first validation."""
+    settings, classifier, chunks = built(
+        corpus, tmp_path, batch_size=batch_size
+    )
+    given, sizes = {}, []
+    monkeypatch.setattr(
+        classifier, "fit", lambda dataset, **options: given.update(options)
+    )
+    train.fit(settings, classifier, chunks, tmp_path)
+    (validation,) = [
+        each
+        for hook in given["callbacks"]
+        if isinstance(hook, callbacks.OnModel)
+        for each in hook.callbacks
+        if isinstance(each, callbacks.ClipValidation)
+    ]
+    assert validation.batch_size == scored
+
+    def score(model, chunks, size, verbose):
+        sizes.append(size)
+        return np.full(chunks.targets.shape, 0.5)
+
+    # At the end: of the split val there are no scores kept here.
+    done = chunks, [], {}, {}, {}
+    monkeypatch.setattr(train, "train", lambda *_: done)
+    monkeypatch.setattr(train, "kept_model", lambda *_: classifier)
+    monkeypatch.setattr(train, "save", lambda *_: None)
+    monkeypatch.setattr(train.data, "score_clips", score)
+    train.run(settings, tmp_path)
+    assert sizes == [scored, scored]
+
+
 def test_figures_of_validation_need_its_split(corpus, tmp_path):
     for options in (
         {"patience": 2},
