@@ -75,16 +75,39 @@ def measure_costs(file, asked):
 
 
 def peak_bytes():
-    """Returns the largest memory so far, of a GPU where there is one."""
+    """Returns the largest memory so far, of an accelerator where there is one.
+
+    It is the backend that knows: TensorFlow, which reads the sound for JAX,
+    sees no GPU there.
+    """
     import resource
 
-    import tensorflow as tf
+    import keras
 
-    if tf.config.list_physical_devices("GPU"):
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    found = {"jax": peak_on_jax, "tensorflow": peak_on_tensorflow}
+    peak = found.get(keras.backend.backend(), lambda: None)()
+    if peak is not None:
+        return peak
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # macOS counts in bytes, Linux in KiB.
     return peak if sys.platform == "darwin" else peak * 2**10
+
+
+def peak_on_jax():
+    """Returns the largest memory of JAX' first device, `None` of a CPU."""
+    import jax
+
+    told = jax.local_devices()[0].memory_stats()
+    return told and told.get("peak_bytes_in_use")
+
+
+def peak_on_tensorflow():
+    """Returns the largest memory of TensorFlow's first GPU, or `None`."""
+    import tensorflow as tf
+
+    if not tf.config.list_physical_devices("GPU"):
+        return None
+    return tf.config.experimental.get_memory_info("GPU:0")["peak"]
 
 
 def multiply_adds(backbone, length):

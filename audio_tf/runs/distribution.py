@@ -87,7 +87,11 @@ SCOPES = {"tensorflow": tensorflow_scope, "jax": jax_scope}
 
 
 def gpus():
-    """Lists the GPUs of the host as `CUDA_VISIBLE_DEVICES` names them."""
+    """Lists the GPUs of the host as `CUDA_VISIBLE_DEVICES` names them.
+
+    TensorFlow says which there are, whatever the backend: JAX would take their
+    memory to do so.
+    """
     import tensorflow as tf
 
     found = tf.config.list_physical_devices("GPU")

@@ -29,9 +29,9 @@ two has one layer that is applied again. A row that was not measured says
 
 `fsd50k` is Table 1 of "Audio Transformers" (arXiv 2105.00335): four
 convolutional rivals and four Audio Transformers, each trained with --seeds, on
-FSD50K or any corpus of `audio-tf train`. Where there are several GPUs, each
-has a row of its own. --train-settings and --row-settings change settings of
-`audio-tf train` for all rows or for one, such as the learning rate, the one
+FSD50K or any corpus of `audio-tf train`. Where TensorFlow finds several GPUs,
+each has a row of its own. --train-settings and --row-settings change settings
+of `audio-tf train` for all rows or for one, such as the learning rate, the one
 thing that the paper tunes: '{"large": {"learning_rate": 3e-4}}'. --out gets
 table1.md, table1.csv and table1.json, with the published mAP and parameters
 beside the measured ones, and says by pairs of runs of one seed what depth,

@@ -2,7 +2,9 @@
 
 import csv
 import json
+import resource
 import shutil
+import types
 
 import keras
 import numpy as np
@@ -52,6 +54,19 @@ def test_costs_are_of_frames_that_a_front_end_does_not_tell_beforehand(
     kind = type(backbone.frontend)
     monkeypatch.setattr(kind, "compute_output_spec", untold)
     assert [count(backbone, 230) for count in counts] == known
+
+
+def test_memory_is_that_of_the_device_that_the_backend_computes_on(monkeypatch):
+    jax = pytest.importorskip("jax")
+    told = {"peak_bytes_in_use": 12_345}
+    device = types.SimpleNamespace(memory_stats=lambda: told)
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    monkeypatch.setattr(jax, "local_devices", lambda: [device])
+    assert compare_costs.peak_bytes() == 12_345
+    # A processor tells of none: all that the process has had.
+    told = None
+    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert compare_costs.peak_bytes() >= peak_kib * 2**10
 
 
 @pytest.mark.parametrize(
