@@ -167,11 +167,12 @@ class Pictures:
 
         stem = name = pathlib.Path(str(source.name)).stem.strip("-") or "clip"
         number = 1
-        # Files of several folders may have one name.
-        while name in self.names:
+        # Files of several folders may have one name, and some disks tell no
+        # letters of two cases apart.
+        while name.casefold() in self.names:
             number += 1
             name = f"{stem}_{number}"
-        self.names.add(name)
+        self.names.add(name.casefold())
         path = self.folder / f"{name}.png"
         rate_hz = self.sample_rate_hz
         drawn = draw_explanation(found, source.load(rate_hz), rate_hz)

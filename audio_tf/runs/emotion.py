@@ -25,13 +25,12 @@ feature over the validation clips of all folds, and pictures of it.
 
 import dataclasses
 import functools
-import hashlib
 import json
 import pathlib
 
 import numpy as np
 
-from audio_tf import files, intervals
+from audio_tf import files, intervals, released
 from audio_tf.audio import RESAMPLER
 from audio_tf.corpora import CORPORA
 from audio_tf.models import ATTENTION_MODULES
@@ -292,11 +291,13 @@ def load(settings, out):
     path = pathlib.Path(settings.embeddings)
     embedded = folds.read_arrays(path)
     layers = folds.check_layers(settings.layers, embedded.layers)
-    places = [embedded.layers.index(number) for number in layers]
-    embedded = dataclasses.replace(
-        embedded, x=embedded.x[:, places], layers=layers
-    )
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if layers != embedded.layers:
+        places = [embedded.layers.index(number) for number in layers]
+        embedded = dataclasses.replace(
+            embedded, x=embedded.x[:, places], layers=layers
+        )
+    # Piece by piece, as they are: such files have gigabytes.
+    digest = released.checksum(path)
     record = {
         "vocabulary": embedded.vocabulary,
         "splits": {"all": {path.name: [path.stat().st_size, digest]}},

@@ -158,7 +158,8 @@ def read_arrays(path):
     fits = x.ndim == 3 and x.dtype.kind == "f"
     if fits:
         with np.errstate(over="ignore"):
-            x = x.astype("float32")
+            # As it is, if it is: they may fill half the memory.
+            x = x.astype("float32", copy=False)
     if not fits or not np.isfinite(x).all():
         given = arrays["embeddings"]
         raise ValueError(

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 
 import keras
 import numpy as np
@@ -16,7 +17,8 @@ if keras.backend.backend() != "tensorflow":
         "the command line reads through tf.data", allow_module_level=True
     )
 
-from audio_tf import cli
+from audio_tf import analysis, cli
+from audio_tf.analysis import figures
 from audio_tf.cli import explain
 from audio_tf.export import classifiers
 from audio_tf.models import AudioClassifier, explaining
@@ -82,6 +84,17 @@ def test_lines_are_of_the_largest_weights(command, classifier, capsys):
             f"{found['time_s'][time + 1]:.2f} s {low:.0f} to {high:.0f} Hz"
         ).split()
     )
+
+
+def test_pictures_have_names_that_every_disk_tells_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "save", lambda drawn, path: None)
+    monkeypatch.setattr(analysis, "draw_explanation", lambda *_: None)
+    draw = explain.Pictures(tmp_path / "new", 8_000)
+    names = []
+    for name in ("a/Dog.wav", "b/dog.wav", "b/dog_2.wav", "c/DOG.wav"):
+        source = types.SimpleNamespace(name=name, load=lambda rate_hz: None)
+        names.append(os.path.basename(draw(source, {})))
+    assert names == ["Dog.png", "dog_2.png", "dog_2_2.png", "DOG_3.png"]
 
 
 def test_what_is_wrong_is_one_line(command, capsys):

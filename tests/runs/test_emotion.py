@@ -1,7 +1,9 @@
 """Decoders over cached embeddings: folds, arrays, runs and their guards."""
 
 import dataclasses
+import hashlib
 import json
+import pathlib
 
 import keras
 import numpy as np
@@ -436,6 +438,25 @@ def test_arrays_from_elsewhere(tmp_path, main, eager_models):
     report = json.loads((out / "emotion.json").read_text())
     assert report["labels"] == ["a", "b"] and report["model"] is None
     assert report["folds"]["2"]["clips"] == {"train": 4, "val": 4, "test": 4}
+
+
+def test_arrays_are_held_once(tmp_path, monkeypatch):
+    """They may fill half the memory, and the file is not read in one piece."""
+    given = settings(layers=None)
+    file = arrays(tmp_path / given.embeddings)
+    stored = folds.stored_arrays(file)
+    monkeypatch.setattr(folds, "stored_arrays", lambda path: stored)
+    monkeypatch.setattr(pathlib.Path, "read_bytes", None)
+    monkeypatch.chdir(tmp_path)
+    loaded, _, record, *_ = emotion.load(given, tmp_path / "out")
+    assert loaded.x is stored["embeddings"] and loaded.layers == [1, 2, 3]
+    (size, digest) = record["splits"]["all"]["x.npz"]
+    with open(file, "rb") as content:
+        expected = content.read()
+    assert size == len(expected)
+    assert digest == hashlib.sha256(expected).hexdigest()
+    some, *_ = emotion.load(settings(layers=[1, 3]), tmp_path / "out")
+    np.testing.assert_array_equal(some.x, loaded.x[:, [0, 2]])
 
 
 @pytest.mark.parametrize(
