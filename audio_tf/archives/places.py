@@ -218,13 +218,17 @@ class Fetched:
         limit = MAX_BYTES if size is None else size
         if limit > MAX_BYTES:
             raise ValueError(f"larger than {MAX_BYTES} bytes")
-        self.content = stream.read(min(limit, IN_MEMORY))
-        there = len(self.content)
-        if there == IN_MEMORY and there < limit:
-            there = self.spill(stream, limit)
-        if size is not None and there < size:
+        try:
+            self.content = stream.read(min(limit, IN_MEMORY))
+            there = len(self.content)
+            if there == IN_MEMORY and there < limit:
+                there = self.spill(stream, limit)
+            if size is not None and there < size:
+                raise EOFError(f"cut off after {there} of {size} bytes")
+        except BaseException:
+            # Or as many temporary files stay as are damaged, of gigabytes.
             self.close()
-            raise EOFError(f"cut off after {there} of {size} bytes")
+            raise
 
     def spill(self, stream, limit):
         """Moves the content to a temporary file, and reads on into it."""

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import tarfile
+import tempfile
 import zipfile
 
 import pytest
@@ -162,6 +163,30 @@ def test_a_member_larger_than_memory_should_hold(tmp_path, monkeypatch):
     fetched.close()
     assert not members.places.pathlib.Path(fetched.path).exists()
     reader.close()
+
+
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "zip"])
+def test_a_large_member_that_is_damaged_leaves_no_temporary_file(
+    suffix, tmp_path, rng, monkeypatch
+):
+    """Each would be of gigabytes, and an archive has many."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(members.places, "IN_MEMORY", 1_000)
+    path = tmp_path / f"a.{suffix}"
+    write(path, [("a.wav", rng.bytes(100_000))])
+    (found,), _ = members.list_members(str(path))
+    content = bytearray(path.read_bytes())
+    if suffix == "zip":
+        # The checksum alone tells, behind the last byte.
+        content[50_000] ^= 255
+    path.write_bytes(content[: len(content) if suffix == "zip" else 60_000])
+    reader = members.Reader(str(path))
+    with pytest.raises(ValueError, match="cut off or damaged"):
+        reader.fetch(found.name, found.place, found.size)
+    reader.close()
+    assert not list(temporary.iterdir())
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
