@@ -291,7 +291,12 @@ def run(settings):
             provenance.corpus_record(corpora, root), root, chunks.clips.failures
         )
         facts = results.facts(settings, record, leaks.of_sources(corpora))
-        facts |= {"model": settings.model, "clips_trained_on": known}
+        facts |= {
+            "model": settings.model,
+            "clips_trained_on": known,
+            # That of the model's training: scoring draws nothing.
+            "seed": origin.get("settings", {}).get("seed"),
+        }
         files.write_json(settings.report, {**report, **facts})
     if settings.pictures is not None:
         showing.show_split(

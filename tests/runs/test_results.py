@@ -217,6 +217,8 @@ def test_a_test_is_left_out_and_then_scored_at_thresholds(
     evaluate.run(asked.replace(other_splits=True))
     told = json.loads(report.read_text())
     assert told["clips_trained_on"] == 1
+    # The training's: evaluation has no seed of its own.
+    assert told["seed"] == 7
     model = AudioClassifier.from_preset(out / "preset")
     chunks, scores = evaluate.score_split(
         model,
