@@ -271,6 +271,23 @@ def describe(figure):
     return results.format_mean(figure["mean"], figure["deviation"], len(values))
 
 
+def still_holds(content, settings):
+    """Returns whether a report is of the corpus as it is now.
+
+    Nothing is decoded: files that could not be used then are taken for such.
+
+    Args:
+        content: dict, the JSON of the report.
+        settings: `BaselineSettings`, those that it was made with.
+    """
+    corpora = settings.load()
+    used = {split: corpora[split] for split in ("train", settings.split)}
+    record = provenance.corpus_record(used, settings.file_root())
+    # A report of before does not say what was left out.
+    record["left_out"] = content.get("left_out")
+    return provenance.corpus_facts(record) == content["corpus"]
+
+
 def run(settings):
     """Prints the figures of all baselines, and writes them if asked.
 
@@ -332,9 +349,13 @@ def run(settings):
             print(f"{name:10} {figure:14} {shown}")
         print(*results.format_intervals(spread[name]), sep="\n")
     if settings.report is not None:
-        record = provenance.corpus_record(
-            {split: clips[split].corpus for split in clips},
-            settings.file_root(),
+        root, failures = settings.file_root(), {}
+        for split in clips:
+            failures |= clips[split].failures
+        record = provenance.leave_out(
+            provenance.corpus_record({s: corpora[s] for s in clips}, root),
+            root,
+            failures,
         )
         facts = {
             **provenance.run_facts(settings),
@@ -342,6 +363,7 @@ def run(settings):
                 settings, record, [*leaks.of_sources(corpora), *same]
             ),
             "split": settings.split,
+            "left_out": record["left_out"],
             "scored": {"unit": "clips", "how": "statistics of whole clips"},
         }
         files.write_json(

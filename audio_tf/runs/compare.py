@@ -265,9 +265,11 @@ def costs(row, settings):
         Dict, as `compare_costs` writes it.
     """
     seed = settings.seeds[0]
+    out, full = row.run_folder(seed), row.of_full().run_folder(seed)
     asked = {
-        "model": str(row.run_folder(seed) / "last.keras"),
-        "full": str(row.of_full().run_folder(seed) / "last.keras"),
+        "model": str(out / "last.keras"),
+        "full": str(full / "last.keras"),
+        "made_with": [rows.made_with(each) for each in (out, full)],
         "batch_size": settings.training().batch_size,
         "repeats": settings.turns,
     }

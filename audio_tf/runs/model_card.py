@@ -185,7 +185,7 @@ def write(
         ),
         "The weights are licensed as audio_tf is, Apache-2.0.",
         f"## Measured, split `{facts['split']}`",
-        *([CHOSEN] if kept and facts["split"] == "val" else []),
+        *([CHOSEN] if figures.chosen else []),
         figures.meaning,
         table(
             ["figure", "value"],

@@ -388,6 +388,24 @@ def run(settings, out):
         run_on_devices(settings, out, share)
 
 
+def listed(settings):
+    """Lists the utterances that a model learns from and is validated on.
+
+    Args:
+        settings: `PretrainSettings`.
+
+    Returns:
+        Pair of a dict of `SpeechCorpus` by split, of those that have any, and
+        their `corpus_record`.
+    """
+    corpora = {
+        split: corpus
+        for split, corpus in settings.load().items()
+        if split in ("train", "val") and len(corpus)
+    }
+    return corpora, provenance.corpus_record(corpora, settings.file_root())
+
+
 def run_on_devices(settings, out, share):
     """Pre-trains a model as `run` does, within the scope of its devices."""
     last = out / "last.keras"
@@ -396,13 +414,7 @@ def run_on_devices(settings, out, share):
     if model is None:
         model = build(settings)
         console.print_summary(model)
-    corpora = {
-        split: corpus
-        for split, corpus in settings.load().items()
-        if split in ("train", "val") and len(corpus)
-    }
-    root = settings.file_root()
-    record = provenance.corpus_record(corpora, root)
+    (corpora, record), root = listed(settings), settings.file_root()
     provenance.check_corpus(out, record)
     batches, failures = load_batches(
         settings, corpora, model.backbone.max_frames, share

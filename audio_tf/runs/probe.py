@@ -36,7 +36,7 @@ from audio_tf.runs import provenance
 from audio_tf.runs.corpus_settings import SpeechSettings
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.probe_splits import (
-    load_splits,
+    listed,
     num_classes,
     phonemes,
     task_splits,
@@ -292,8 +292,7 @@ def run(asked, out):
     out = pathlib.Path(out)
     path = out / "probes.json"
     features, settings, model = load_features(asked)
-    corpora, root = load_splits(settings), settings.file_root()
-    record = provenance.corpus_record(corpora, root)
+    (corpora, record), root = listed(settings), settings.file_root()
     provenance.check_corpus(out, record)
     weights = model and model["weights_sha256"]
     tasks = earlier_tasks(path, weights)

@@ -4,6 +4,7 @@ import numpy as np
 
 from audio_tf import data
 from audio_tf.analysis import probes
+from audio_tf.runs import provenance
 
 SPLITS = ("train", "val", "test")
 
@@ -36,6 +37,19 @@ def load_splits(settings):
             )
         corpora[split], corpora["train"] = held, rest
     return {split: corpora[split] for split in SPLITS}
+
+
+def listed(settings):
+    """Lists the utterances of the splits.
+
+    Args:
+        settings: `ProbeSettings`.
+
+    Returns:
+        Pair of what `load_splits` returns and its `corpus_record`.
+    """
+    corpora = load_splits(settings)
+    return corpora, provenance.corpus_record(corpora, settings.file_root())
 
 
 def phonemes(task):

@@ -9,17 +9,12 @@ import numpy as np
 
 from audio_tf import intervals, metrics, released
 from audio_tf.export.classifiers import read_provenance
-from audio_tf.runs import model_card, provenance, results
+from audio_tf.runs import history, model_card, provenance, results
 from audio_tf.runs.evaluate import score_split
 from audio_tf.runs.flags import saved_run
 from audio_tf.runs.settings import flag
-from audio_tf.runs.train_settings import TrainSettings
+from audio_tf.runs.train_settings import ASIDE, TrainSettings
 
-# Settings of no matter to what is trained.
-ASIDE = {
-    *("data_dir", "cache_dir", "out", "other_splits", "test"),
-    *("export", "strict"),
-}
 # How far the preset's figures may be from those that the run has left.
 TOLERANCE = 1e-4
 
@@ -36,6 +31,8 @@ class Figures:
         details: str, Markdown on what is confused.
         labels: list of str, or `None` of an encoder.
         meaning: str, what was scored and what the intervals are.
+        chosen: bool, whether the epoch that was scored is the best on this
+            very split.
     """
 
     metric: released.Metric
@@ -44,6 +41,7 @@ class Figures:
     details: str
     labels: list | None
     meaning: str
+    chosen: bool = False
 
 
 class FinishedRun(typing.NamedTuple):
@@ -208,10 +206,16 @@ def of_classifier(settings, scored, classifier):
             f"{counts} of {found['units']} {found['unit']}s in the split "
             f"{settings.split}"
         )
+    learned = learned_from(baseline["corpus"], origin)
     rows = [
-        (f"{name}, {baseline_name(figures[counts])}", figures[counts]["mean"])
+        (
+            f"{name}, {baseline_name(figures[counts])}{learned}",
+            figures[counts]["mean"],
+        )
         for name, figures in baseline["figures"].items()
     ]
+    epochs = history.read(scored.folder / "history.csv")[1]
+    chosen = history.best_row(epochs, run.monitor) is not None
     if counts == "accuracy":
         details = model_card.confusions(targets, scores, labels)
     else:
@@ -225,6 +229,7 @@ def of_classifier(settings, scored, classifier):
         f"Figures of {len(targets)} clips, "
         f"{results.how_scored(chunks)['how']}, with 95 % intervals of the "
         f"bootstrap over {found['units']} {found['unit']}s.",
+        chosen and settings.split == "val",
     )
 
 
@@ -259,6 +264,22 @@ def baseline_name(figure):
     if count == 1:
         return "one training"
     return f"{count} seeds, deviation {figure['deviation']:.3f}"
+
+
+def learned_from(facts, origin):
+    """Returns a text of what a baseline has learned from, empty if the same.
+
+    Args:
+        facts: dict by split that `provenance.corpus_facts` has returned.
+        origin: dict, the `provenance.json` of the run that it stands beside.
+    """
+    ours, theirs = origin["corpus"]["train"], facts.get("train")
+    if theirs is None or ours == theirs:
+        return ""
+    return (
+        f", learned from {theirs['files']} clips, which are not the "
+        f"{ours['files']} of the model"
+    )
 
 
 def same_clips(facts, origin, settings, what):

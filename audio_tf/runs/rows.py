@@ -7,6 +7,7 @@ again, a row that fails is named and leaves the others alone.
 import concurrent.futures
 import contextlib
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -177,6 +178,24 @@ def trained(out):
     return pathlib.Path(out, "preset", "provenance.json").is_file()
 
 
+def made_with(out):
+    """Returns a mark of the settings that a training was made with.
+
+    What was measured of a training is not true of one that took its place.
+
+    Args:
+        out: `pathlib.Path`, the folder of the training.
+
+    Returns:
+        Str, the same for settings that train the same model.
+    """
+    from audio_tf.runs.train_settings import ASIDE
+
+    settings = json.loads((out / "config.json").read_text())["settings"]
+    told = {name: settings[name] for name in sorted({*settings} - ASIDE)}
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
 def as_flags(values):
     """Returns a list of flags and values from a dict of settings."""
     flags = []
@@ -203,16 +222,26 @@ def has_baseline(report, seeds):
 
 
 def run_baseline(report, seeds, **values):
-    """Runs `audio-tf baseline` unless its report is there, of the same seeds.
+    """Runs `audio-tf baseline` unless its report is there.
+
+    A report of other seeds, or of the corpus before files of it changed, is
+    removed first: it would stand beside the rows if the command failed.
 
     Args:
         report: path of the report.
         seeds: list of int, those of the rows.
         **values: its other settings.
     """
-    if not has_baseline(report, seeds):
-        flags = as_flags({**values, "seeds": seeds, "report": str(report)})
-        run("baseline", *flags)
+    from audio_tf.runs import baseline
+
+    report = pathlib.Path(report)
+    asked = {**values, "seeds": seeds, "report": str(report)}
+    if has_baseline(report, seeds):
+        content = json.loads(report.read_text())
+        if baseline.still_holds(content, baseline.BaselineSettings(**asked)):
+            return
+    report.unlink(missing_ok=True)
+    run("baseline", *as_flags(asked))
 
 
 def begin(out, asked, unused=()):

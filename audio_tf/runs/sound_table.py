@@ -101,7 +101,8 @@ def parameters(row, seed, settings):
         subprocess.CalledProcessError: if counting fails.
     """
     file = settings.counted(row)
-    asked = {"model": str(settings.folder(row, seed) / "preset")}
+    out = settings.folder(row, seed)
+    asked = {"model": str(out / "preset"), "made_with": rows.made_with(out)}
     # Not on a GPU, which may have a row.
     command = ["reproduce", "parameters"]
     return rows.measure(command, file, asked, device="")["parameters"]

@@ -252,23 +252,23 @@ def finished_reports(settings):
         Dict by row of a list of reports.
 
     Raises:
-        ValueError: if two are of different corpora, which cannot be compared.
+        ValueError: if two rows of a seed are of different corpora, which
+            cannot be compared; seeds may draw splits of their own.
     """
-    reports, corpora = {}, {}
+    reports, first = {}, {}
     for name in TABLE_2:
         for seed in settings.seeds:
             out = pathlib.Path(settings.out, name, f"probe_{seed}")
             if finished(out):
                 report = read_report(out)
                 reports.setdefault(name, []).append(report)
-                corpora[str(out)] = report["corpus"]
-    for out, corpus in corpora.items():
-        first = next(iter(corpora))
-        if corpus != corpora[first]:
-            raise ValueError(
-                f"The corpus of {out} is not that of {first}. Received: "
-                f"{corpus}, then {corpora[first]}"
-            )
+                corpus = report["corpus"]
+                known = first.setdefault(seed, (out, corpus))
+                if corpus != known[1]:
+                    raise ValueError(
+                        f"The corpus of {out} is not that of {known[0]}. "
+                        f"Received: {corpus}, then {known[1]}"
+                    )
     return reports
 
 
@@ -308,8 +308,9 @@ def begin(settings):
 
     Raises:
         FileNotFoundError: if a corpus or a part of it is not there.
-        ValueError: if the folder has rows of another setting, or the probes
-            lack a split, phones or speakers.
+        ValueError: if the folder has rows of another setting, or of the
+            corpus as it was before files of it changed, or the probes lack a
+            split, phones or speakers.
     """
     from audio_tf.runs.probe_splits import check_targets, load_splits
 
@@ -327,3 +328,32 @@ def begin(settings):
         for place in ("data_dir", "cache_dir"):
             asked[name].pop(place, None)
     rows.begin(settings.out, asked)
+    check_begun(pathlib.Path(settings.out), pretraining, probing)
+
+
+def check_begun(out, pretraining, probing):
+    """Checks that what was begun in a folder is of the corpus as it is now.
+
+    Or models that have learned from other utterances would stand beside each
+    other: their probes need not see what the pre-training has heard.
+
+    Args:
+        out: `pathlib.Path` of the table's folder.
+        pretraining: `PretrainSettings`.
+        probing: `ProbeSettings`.
+
+    Raises:
+        ValueError: if files of the corpus have changed since.
+    """
+    from audio_tf.runs import pretrain, probe_splits, provenance
+
+    for kind, asked, listed in (
+        ("pretrain", pretraining, pretrain.listed),
+        ("probe", probing, probe_splits.listed),
+    ):
+        records = {}
+        for file in sorted(out.glob(f"*/{kind}_*/config.json")):
+            seed = int(file.parent.name.removeprefix(f"{kind}_"))
+            if seed not in records:
+                records[seed] = listed(asked.replace(seed=seed))[1]
+            provenance.check_corpus(file.parent, records[seed])

@@ -44,6 +44,11 @@ LOSSES = [
 TRAINABLE = ("all", "head")
 MOST_SCORED = 64  # Chunks at once.
 RECIPES_OWN = "the recipe's"
+# Settings of no matter to what is trained.
+ASIDE = {
+    *("data_dir", "cache_dir", "out", "other_splits", "test"),
+    *("export", "strict"),
+}
 # That of clips of one label each.
 SOFTMAX_LOSS = "categorical_crossentropy"
 # Losses that share a label among classes.

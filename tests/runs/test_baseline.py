@@ -225,6 +225,33 @@ def test_figures_that_clips_leave_undefined_are_told_so(
     assert "forest     mAP            n/a" in lines
 
 
+def test_a_report_holds_while_the_corpus_is_as_it_was(corpus, tmp_path):
+    """A file that could not be used is none that has changed."""
+    (tmp_path / "bad.wav").write_bytes(b"no audio")
+    listed = tmp_path / "list.csv"
+    names = [*(corpus.parent / f"{n}.wav" for n in range(4)), "bad.wav"]
+    lines = [f"{name},{'ab'[n % 2]},train" for n, name in enumerate(names)]
+    lines.append(f"{corpus.parent / '4.wav'},a,test")
+    listed.write_text("\n".join(["filename,labels,split", *lines, ""]))
+    asked = baseline.BaselineSettings(
+        dataset="csv",
+        data_dir=str(listed),
+        cache_dir=str(tmp_path / "cache"),
+        report=str(tmp_path / "baseline.json"),
+        sample_rate_hz=8_000,
+        trees=2,
+        seeds=[0],
+    )
+    baseline.run(asked)
+    content = json.loads((tmp_path / "baseline.json").read_text())
+    assert list(content["left_out"]) == ["bad.wav"]
+    assert content["corpus"]["train"]["files"] == 4
+    assert baseline.still_holds(content, asked)
+    with open(listed, "a") as file:
+        file.write("new.wav,a,train\n")
+    assert not baseline.still_holds(content, asked)
+
+
 def test_what_some_seeds_leave_undefined_has_the_others_values():
     """The separation of classes is infinite where all ranks are right."""
     targets = np.array([[1, 0], [0, 1], [1, 0], [0, 1]])
@@ -258,6 +285,7 @@ def test_the_script_writes_figures_over_seeds(corpus, tmp_path, capsys):
     baseline.main([str(argument) for argument in arguments])
     printed = capsys.readouterr().out
     report = json.loads(out.read_text())
+    assert report["left_out"] == {}
     assert set(report["figures"]) == {"forest", "logistic"}
     forest = report["figures"]["forest"]["mAP"]
     assert len(forest["values"]) == 2

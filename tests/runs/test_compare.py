@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pathlib
 import resource
 import shutil
 import types
@@ -24,6 +25,7 @@ from audio_tf.runs import (
     compare_costs,
     flags,
     leaderboard,
+    provenance,
     rows,
     train,
     train_data,
@@ -306,6 +308,95 @@ def test_baselines_of_other_seeds_are_not_shown(config, tmp_path):
     assert shown == [1, 0, 0]
 
 
+def baseline_asked(command):
+    words = list(map(str, command[1:]))
+    return flags.parse(baseline.BaselineSettings, "", words)
+
+
+def write_baseline(asked, left_out=()):
+    """Writes a report as the run of these settings would have written it."""
+    corpora = asked.load()
+    used = {split: corpora[split] for split in ("train", asked.split)}
+    record = provenance.corpus_record(used, asked.file_root())
+    record["left_out"] = dict.fromkeys(left_out, "no audio")
+    report = {
+        "settings": {"seeds": asked.seeds},
+        "corpus": provenance.corpus_facts(record),
+        "left_out": record["left_out"],
+    }
+    pathlib.Path(asked.report).write_text(json.dumps(report))
+
+
+def test_a_baseline_is_of_the_corpus_as_it_is_now(
+    config, tmp_path, monkeypatch
+):
+    """One of before stands beside no row, also where the next one fails."""
+    ran, listed = [], tmp_path / "corpus" / "list.csv"
+    monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
+    settings = compare.CompareSettings(
+        train_config=config.path, seeds=[0], out=tmp_path
+    )
+    report = compare.baseline_report(settings)
+    compare.run_baseline(settings)
+    for left_out in ([], ["0.wav"]):
+        write_baseline(baseline_asked(ran[0]), left_out)
+        compare.run_baseline(settings)
+        assert len(ran) == 1 and report.is_file()
+    before = listed.read_text()
+    # Another split than those of the baseline may change.
+    listed.write_text(before + "new.wav,a,test\n")
+    compare.run_baseline(settings)
+    assert len(ran) == 1
+    for change in (
+        before + "new.wav,a,train\n",
+        before.replace("2.wav,a,train", "2.wav,b,train"),
+    ):
+        write_baseline(baseline_asked(ran[0]))
+        listed.write_text(change)
+        ran.clear()
+        compare.run_baseline(settings)
+        assert len(ran) == 1 and not report.exists()
+
+
+@pytest.mark.parametrize("changed", ["xbox", "full"])
+def test_costs_are_of_the_trainings_that_are_there_now(
+    config, tmp_path, monkeypatch, changed
+):
+    """A row that is made anew, or full attention, has others."""
+    settings = compare.CompareSettings(
+        train_config=config.path,
+        attentions=["xbox", "full"],
+        seeds=[7],
+        out=tmp_path,
+    )
+    base, row = compare.table_rows(settings)
+    asked = []
+
+    def measure(arguments, device):
+        asked.append(json.loads(arguments[3]))
+        content = {"asked": asked[-1], "parameters": len(asked)}
+        pathlib.Path(arguments[2]).write_text(json.dumps(content))
+
+    def train(name, **own):
+        folder = {"xbox": row, "full": base}[name].run_folder(7)
+        folder.mkdir(parents=True, exist_ok=True)
+        content = {"settings": {"epochs": 3, "out": "here", **own}}
+        (folder / "config.json").write_text(json.dumps(content))
+
+    monkeypatch.setattr(rows, "start", measure)
+    train("xbox")
+    train("full")
+    found = [compare.costs(row, settings)["parameters"] for _ in range(2)]
+    # It may lie elsewhere, and go on to the test.
+    train(changed, out="there", test=True)
+    found.append(compare.costs(row, settings)["parameters"])
+    train(changed, attention_kwargs={"dropout": 0.1})
+    found.append(compare.costs(row, settings)["parameters"])
+    assert found == [1, 1, 1, 2]
+    assert asked[0]["model"] == str(row.run_folder(7) / "last.keras")
+    assert asked[0]["full"] == str(base.run_folder(7) / "last.keras")
+
+
 def test_baselines_have_the_seeds_of_the_rows(config, tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
@@ -317,13 +408,9 @@ def test_baselines_have_the_seeds_of_the_rows(config, tmp_path, monkeypatch):
         ran.clear()
         compare.run_baseline(settings)
         for command in ran:
-            asked = flags.parse(
-                baseline.BaselineSettings, "", list(map(str, command[1:]))
-            )
+            asked = baseline_asked(command)
             assert asked.seeds == list(seeds)
-            # As the run would have written it.
-            report = {"settings": {"seeds": asked.seeds}}
-            compare.baseline_report(settings).write_text(json.dumps(report))
+            write_baseline(asked)
         return len(ran)
 
     assert run_with(0) == 1

@@ -256,6 +256,47 @@ def test_a_run_on_all_clips_has_the_figures_of_one_on_fewer(
         release.run(release.ReleaseSettings(**asked, replace=True))
 
 
+def without_half(content):
+    content["corpus"]["train"] = {"files": 3, "sha256": "0"}
+
+
+@pytest.mark.costly
+def test_a_card_says_that_the_epoch_was_chosen_on_the_split_it_tells(
+    finished, arguments, quick, tmp_path
+):
+    """And what the baseline has learned from, where that is not the same.
+
+    A run on all clips has no validation that its own epoch was chosen on.
+    """
+    whole = tmp_path / "whole"
+    shutil.copytree(finished, whole)
+    more_clips(whole)
+    (whole / "history.csv").write_text("epoch,loss\n0,0.9\n1,0.8\n")
+    report = tmp_path / "baseline.json"
+    shutil.copy(finished / "baseline.json", report)
+    facts = json.loads((finished / "preset" / "provenance.json").read_text())
+    val = facts["corpus"]["val"]
+    rewrite(report, lambda content: content["corpus"].update(val=val))
+    asked = {**arguments, "run": str(whole), "measured_run": str(finished)}
+    asked |= {"split": "val", "baseline": str(report)}
+    release.run(release.ReleaseSettings(**asked))
+    path = tmp_path / "released" / NAME / "README.md"
+    card = path.read_text()
+    assert model_card.CHOSEN in card and "| weights | of" not in card
+    assert "learned from" not in card.partition("The baseline")[2]
+
+    # One that kept the last epoch has chosen none.
+    last = tmp_path / "last"
+    shutil.copytree(finished, last)
+    shutil.copy(whole / "history.csv", last / "history.csv")
+    rewrite(report, without_half)
+    asked |= {"measured_run": str(last), "replace": True}
+    release.run(release.ReleaseSettings(**asked))
+    card = path.read_text()
+    assert model_card.CHOSEN not in card
+    assert ", learned from 3 clips, which are not the 5 of the model |" in card
+
+
 @pytest.mark.costly
 def test_teachers_of_both_runs_are_trained_alike(finished, tmp_path):
     whole = tmp_path / "whole"

@@ -14,7 +14,7 @@ import tiny
 from scripts import in_this_process
 
 from audio_tf import models
-from audio_tf.runs import pretrain, ssl_table
+from audio_tf.runs import pretrain, probe_splits, provenance, ssl_table
 
 
 def test_the_papers_table_is_whole():
@@ -237,6 +237,77 @@ def test_rows_are_run_once_and_failures_named(
     with pytest.raises(SystemExit):
         main(*again)
     assert "other configs" in capfd.readouterr().err
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """Settings of a table on digits that are not decoded."""
+    corpus, lines = tmp_path / "corpus" / "recordings", []
+    corpus.mkdir(parents=True)
+    for index in range(5, 20):
+        for speaker in ("ann", "bob"):
+            name = f"{index % 10}_{speaker}_{index}"
+            (corpus / f"{name}.wav").write_bytes(b"not decoded")
+            lines.append(f"{name} 0 1 2")
+    path = tmp_path / "corpus" / "converted_aligned_phones.txt"
+    path.write_text("\n".join(lines) + "\n")
+    (tmp_path / "corpus" / "phones.txt").write_text("SIL 0\nAA 1\nB 2\n")
+    (tmp_path / "config.py").write_text(
+        "def get_config():\n    return {'dataset': 'fsdd'}\n"
+    )
+    return ssl_table.SslSettings(
+        pretrain_config=str(tmp_path / "config.py"),
+        probe_config=str(tmp_path / "config.py"),
+        data_dir=str(tmp_path / "corpus"),
+        seeds=[3, 4],
+        out=str(tmp_path / "out"),
+    )
+
+
+def test_seeds_draw_splits_of_their_own_and_rows_share_them(asked, tmp_path):
+    """As of CPC's lists, of which validation is drawn by the seed."""
+    task = {"test_accuracy": 0.5}
+
+    def write(row, seed, corpus):
+        folder = tmp_path / "out" / row / f"probe_{seed}"
+        folder.mkdir(parents=True)
+        tasks = dict.fromkeys(ssl_table.TASKS, task)
+        content = {"tasks": tasks, "corpus": corpus, "model": None}
+        (folder / "probes.json").write_text(json.dumps(content))
+
+    for seed, corpus in ((3, {"val": "a"}), (4, {"val": "b"})):
+        write("full", seed, corpus)
+        write("xbox", seed, corpus)
+    found = ssl_table.finished_reports(asked)
+    assert {row: len(each) for row, each in found.items()} == {
+        "full": 2,
+        "xbox": 2,
+    }
+    write("features", 4, {"val": "a"})
+    with pytest.raises(ValueError, match="full.probe_4 is not that of .*feat"):
+        ssl_table.finished_reports(asked)
+
+
+@pytest.mark.parametrize("kind", ["pretrain", "probe"])
+def test_rows_are_of_the_corpus_as_it_is_now(kind, asked, tmp_path):
+    """Probes need not see the utterances that one row has heard more."""
+    listed = {"pretrain": pretrain.listed, "probe": probe_splits.listed}
+    pretraining, probing = asked.script_settings()
+    settings = {"pretrain": pretraining, "probe": probing}[kind]
+    for seed in (3, 4):
+        run = tmp_path / "out" / "full" / f"{kind}_{seed}"
+        own = settings.replace(seed=seed)
+        provenance.begin_run(run, own, listed[kind](own)[1])
+    ssl_table.begin(asked)
+    recordings = tmp_path / "corpus" / "recordings"
+    (recordings / "5_ann_25.wav").write_bytes(b"not decoded")
+    message = f"full.{kind}_3.corpus.json lists.*1 files .*5_ann_25.* added"
+    with pytest.raises(ValueError, match=message):
+        ssl_table.begin(asked)
+    # What the other one reads is no part of it.
+    (tmp_path / "out" / "full" / f"{kind}_3" / "config.json").unlink()
+    (tmp_path / "out" / "full" / f"{kind}_4" / "config.json").unlink()
+    ssl_table.begin(asked)
 
 
 def test_inference_is_timed_in_turns(tmp_path, monkeypatch):

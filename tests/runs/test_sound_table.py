@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pathlib
 
 import keras
 import numpy as np
@@ -14,7 +15,7 @@ if keras.backend.backend() != "tensorflow":
 from scripts import in_this_process
 
 from audio_tf import models
-from audio_tf.runs import provenance, sound_rows, sound_table, train_data
+from audio_tf.runs import provenance, rows, sound_rows, sound_table, train_data
 
 
 def test_the_papers_table_is_whole():
@@ -148,6 +149,30 @@ def test_a_table_has_intervals_pairs_and_the_papers_values(tmp_path):
     write_run(tmp_path, "crnn", 0, {"mAP": 0.1, "accuracy": None}, corpus=5)
     with pytest.raises(ValueError, match="small.seed_0 is not that of .*crnn"):
         sound_table.write_table(asked)
+
+
+def test_parameters_are_of_the_training_that_is_there_now(
+    tmp_path, monkeypatch
+):
+    asked, ran = settings(out=str(tmp_path)), []
+
+    def count(arguments, device):
+        ran.append(arguments)
+        content = {"asked": json.loads(arguments[3]), "parameters": len(ran)}
+        pathlib.Path(arguments[2]).write_text(json.dumps(content))
+
+    def train(**own):
+        folder = asked.folder("small", 1)
+        folder.mkdir(parents=True, exist_ok=True)
+        content = {"settings": {"epochs": 3, **own}}
+        (folder / "config.json").write_text(json.dumps(content))
+        return sound_table.parameters("small", 1, asked)
+
+    monkeypatch.setattr(rows, "start", count)
+    assert [train(), train(), train(data_dir="moved")] == [1, 1, 1]
+    # As where its runs were removed, and made again with other settings.
+    assert train(model_kwargs={"num_layers": 2}) == 2
+    assert ran[0][:2] == ["reproduce", "parameters"]
 
 
 def test_seeds_are_of_the_corpus_as_it_is_now(tmp_path):
