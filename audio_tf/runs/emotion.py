@@ -30,7 +30,7 @@ import pathlib
 
 import numpy as np
 
-from audio_tf import files, intervals, released
+from audio_tf import files, intervals
 from audio_tf.audio import RESAMPLER
 from audio_tf.corpora import CORPORA
 from audio_tf.models import ATTENTION_MODULES
@@ -296,13 +296,7 @@ def load(settings, out):
         embedded = dataclasses.replace(
             embedded, x=embedded.x[:, places], layers=layers
         )
-    # Piece by piece, as they are: such files have gigabytes.
-    digest = released.checksum(path)
-    record = {
-        "vocabulary": embedded.vocabulary,
-        "splits": {"all": {path.name: [path.stat().st_size, digest]}},
-        "left_out": {},
-    }
+    record = folds.arrays_record(path, embedded)
     provenance.check_corpus(out, record)
     stands = {"corpus": provenance.corpus_facts(record)}
     return embedded, None, record, None, stands, {}

@@ -6,12 +6,13 @@ the layers of high and one over those of low Importance Factor.
 """
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 import statistics
 import typing
 
-from audio_tf import files
+from audio_tf import files, released
 from audio_tf.corpora import CORPORA
 from audio_tf.runs import results, rows
 from audio_tf.runs.corpus_settings import DataSettings
@@ -119,23 +120,27 @@ class TableSettings(Settings):
             **more: what else the rows have in common.
 
         Raises:
-            ValueError: if the folder has rows of another setting, or of
-                another corpus, or of it before files of it changed.
+            ValueError: if the folder has rows of another setting, of another
+                encoder or corpus, or of these before files of them changed.
         """
         from audio_tf.runs import folds, provenance
 
-        training, record = self.training(), None
+        training, out = self.training(), pathlib.Path(self.out)
         check_folder("out", self.out, training.data_dir)
         if training.embeddings is None:
             record = folds.listed(training)[2]
+        else:
+            embedded = folds.read_arrays(training.embeddings)
+            record = folds.arrays_record(training.embeddings, embedded)
         asked = training.those_given(training.given)
         for name in ("data_dir", "cache_dir"):
             asked.pop(name, None)
-        rows.begin(self.out, {"training": asked, **more})
+        asked = {"training": asked, "encoder": encoder_mark(training), **more}
+        # A table of before does not say which encoder it is of.
+        rows.begin(out, asked, {*asked} - rows.said(out))
         # Or rows of both would be found in one table, hours later.
-        if record is not None:
-            for run in rows.runs_in(pathlib.Path(self.out)):
-                provenance.check_corpus(run, record)
+        for run in rows.runs_in(out):
+            provenance.check_corpus(run, record)
 
     def train(self, out, seed, **own):
         """Trains the decoders of a row with a seed, unless that is done.
@@ -193,6 +198,27 @@ class LayersTableSettings(TableSettings):
         super().check()
         if not self.importance:
             raise ValueError("--importance is needed. Received: none")
+
+
+def encoder_mark(training):
+    """Returns a mark that tells an encoder from one that took its place.
+
+    Args:
+        training: `EmotionSettings`.
+
+    Returns:
+        Str, a checksum of the weights' files in the preset; `None` for arrays,
+        a size, or a preset that is not on this machine.
+    """
+    if training.model is None:
+        return None
+    folder = pathlib.Path(released.folder_of(training.model))
+    found = hashlib.sha256()
+    weights = sorted(folder.glob("*.h5"))
+    for path in weights:
+        with open(path, "rb") as file:
+            found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest() if weights else None
 
 
 def finished(out):

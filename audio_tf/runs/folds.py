@@ -4,11 +4,12 @@ They come from a corpus, through the cache, or from a file of arrays.
 """
 
 import dataclasses
+import pathlib
 import zipfile
 
 import numpy as np
 
-from audio_tf import attention, data, intervals
+from audio_tf import attention, data, intervals, released
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
 from audio_tf.corpora import Corpus, leaks
 from audio_tf.models import AudioBackbone
@@ -259,6 +260,25 @@ def merged(splits):
         )
     names = [name for name, each in splits.items() for _ in range(len(each))]
     return whole, names
+
+
+def arrays_record(path, embedded):
+    """Notes a file of embeddings as the only one of a corpus.
+
+    Args:
+        path: the `.npz` file.
+        embedded: `Embedded`, as `read_arrays` returns it.
+
+    Returns:
+        A `corpus_record`, which has a checksum of the file for its label.
+    """
+    path = pathlib.Path(path)
+    noted = [path.stat().st_size, released.checksum(path)]
+    return {
+        "vocabulary": embedded.vocabulary,
+        "splits": {"all": {path.name: noted}},
+        "left_out": {},
+    }
 
 
 def listed(settings):

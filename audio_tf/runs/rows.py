@@ -244,6 +244,16 @@ def run_baseline(report, seeds, **values):
     run("baseline", *as_flags(asked))
 
 
+def said(out):
+    """Returns what a table's folder says of its rows, a set of names.
+
+    Args:
+        out: `pathlib.Path` of the folder; one that has not begun says nothing.
+    """
+    file = out / "config.json"
+    return set(json.loads(file.read_text())) if file.is_file() else set()
+
+
 def begin(out, asked, unused=()):
     """Makes the folder of a table.
 

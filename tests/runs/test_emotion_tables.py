@@ -12,7 +12,7 @@ from scripts import in_this_process
 if keras.backend.backend() != "tensorflow":
     pytest.skip("audio is read through tf.data", allow_module_level=True)
 
-from audio_tf.runs import baseline, emotion_tables, provenance, rows
+from audio_tf.runs import baseline, emotion_tables, folds, provenance, rows
 from audio_tf.runs.baseline import BaselineSettings
 from audio_tf.runs.flags import add_flags
 
@@ -124,6 +124,75 @@ def test_rows_are_of_the_corpus_as_it_is_now(tmp_path):
     message = "mha.seed_0.corpus.json lists.* 4 files .* changed, test and tra"
     with pytest.raises(ValueError, match=message):
         begin(folders[1])
+
+
+def test_rows_are_of_the_encoder_as_it_is_now(tmp_path):
+    """A table whose rows are all there would be that of the old one."""
+    (tmp_path / "list.csv").write_text(
+        "filename,labels,split\na.wav,a,train\nb.wav,b,val\nc.wav,a,test\n"
+    )
+    config = tmp_path / "emotion.py"
+    content = {"dataset": "csv", "protocol": "splits"}
+    config.write_text(f"def get_config(): return {content}\n")
+    preset = tmp_path / "preset"
+    preset.mkdir()
+    (preset / "model.weights.h5").write_bytes(b"one")
+
+    def begin():
+        emotion_tables.EmotionTableSettings(
+            emotion_config=str(config),
+            model=str(preset),
+            data_dir=str(tmp_path / "list.csv"),
+            out=str(tmp_path / "out"),
+        ).begin()
+
+    begin()
+    (preset / "README.md").write_text("A card.")
+    begin()
+    (preset / "model.weights.h5").write_bytes(b"two")
+    with pytest.raises(ValueError, match="other values of encoder"):
+        begin()
+    # A table of before does not say which it was.
+    file = tmp_path / "out" / "config.json"
+    asked = json.loads(file.read_text())
+    del asked["encoder"]
+    file.write_text(json.dumps(asked))
+    begin()
+    assert json.loads(file.read_text())["encoder"] is not None
+
+
+def test_rows_are_of_the_embeddings_as_they_are_now(tmp_path):
+    path, rng = tmp_path / "x.npz", np.random.default_rng(0)
+    config = tmp_path / "emotion.py"
+    config.write_text("def get_config(): return {'protocol': 'splits'}\n")
+
+    def write_arrays():
+        np.savez(
+            path,
+            embeddings=rng.normal(size=(3, 2, 4)),
+            labels=["a", "b", "a"],
+            splits=["train", "val", "test"],
+        )
+
+    def begin():
+        settings = emotion_tables.EmotionTableSettings(
+            emotion_config=str(config),
+            embeddings=str(path),
+            out=str(tmp_path / "out"),
+        )
+        settings.begin()
+        return settings.training()
+
+    write_arrays()
+    training = begin()
+    record = folds.arrays_record(path, folds.read_arrays(path))
+    run = tmp_path / "out" / "mha" / "seed_0"
+    provenance.begin_run(run, training, record)
+    begin()
+    write_arrays()
+    message = "mha.seed_0.corpus.json lists.*1 files .'x.npz'. labelled other"
+    with pytest.raises(ValueError, match=message):
+        begin()
 
 
 @pytest.mark.parametrize("presets", [False, True])
