@@ -7,8 +7,9 @@
 FOLDER/DATASET/ gets a link to each file of the split train, whose name has the
 folders that the file lies in. Clips of the other splits are left out, so that
 an encoder has heard nothing of what it is tested on; a folder that has links to
-such clips is refused. Files that are missing are named at the end; the exit
-status is 1 then.
+such clips is refused, and so are corpora of which one trains on what another
+holds out. Files that are missing are named at the end; the exit status is 1
+then.
 """
 
 import hashlib
@@ -59,6 +60,7 @@ def run(arguments):
         found.append((data_dir, pairs, place, held_out))
     for data_dir, _, place, held_out in found:
         check_links(wanted[place], held_out, data_dir, place)
+        check_beside(arguments.folder, wanted, held_out, data_dir, place)
     links = links_of(names)
     for data_dir, pairs, place, _ in found:
         place.mkdir(parents=True, exist_ok=True)
@@ -112,6 +114,34 @@ def check_links(wanted, held_out, data_dir, place):
             f"{place} has links to clips of {root} that are not in the split "
             "train; remove them, or choose another folder. Received: "
             f"{len(others)} of them, such as {others[0]}"
+        )
+
+
+def check_beside(folder, wanted, held_out, data_dir, place):
+    """Raises a `ValueError` if a clip of another split is another's to train.
+
+    One corpus may list what is the test of the other, and all folders of links
+    are trained on together.
+
+    Args:
+        folder: path of the folder of all links.
+        wanted: dict by the `pathlib.Path` of a folder of links of the set of
+            the absolute paths of the clips that are to be linked.
+        held_out: set of the absolute paths of the clips of a corpus' other
+            splits.
+        data_dir: path of that corpus.
+        place: `pathlib.Path` of its folder of links.
+    """
+    files = {file: where for where in wanted for file in wanted[where]}
+    for link in pathlib.Path(folder).glob("*/*"):
+        if link.is_symlink() and link.parent != place:
+            files.setdefault(link.resolve(), link.parent)
+    again = sorted(held_out & files.keys())
+    if again:
+        raise ValueError(
+            f"{folder} must have no clip of {data_dir} that is not in its "
+            f"split train. Received: {len(again)} of them in "
+            f"{files[again[0]]}, such as {again[0]}"
         )
 
 

@@ -633,6 +633,42 @@ def test_gather_keeps_no_link_to_what_is_tested_on_elsewhere(
     assert "1 of them, such as .._audio_a.wav" in capsys.readouterr().err
 
 
+def test_gather_links_nothing_that_another_corpus_is_tested_on(
+    tmp_path, clip, capsys
+):
+    """Of both at once, in one folder of links or two, and one by one."""
+    sounds = tmp_path / "sounds"
+    for split in ("train", "test"):
+        for label in ("a", "b"):
+            folder = sounds / split / label
+            folder.mkdir(parents=True)
+            (folder / f"{split}.wav").write_bytes(clip.read_bytes())
+    lists = {}
+    for name, split in (("all", "train"), ("own", "test")):
+        lists[name] = tmp_path / f"{name}.csv"
+        rows = [
+            f"sounds/{part}/{label}/{part}.wav,{label},"
+            f"{'train' if part == 'train' else split}"
+            for part in ("train", "test")
+            for label in ("a", "b")
+        ]
+        text = "\n".join(["filename,labels,split", *rows])
+        lists[name].write_text(text)
+    every, own = f"csv={lists['all']}", f"csv={lists['own']}"
+    folders = f"folders={sounds}"
+    out = tmp_path / "out"
+    for corpora in ((every, folders), (folders, every), (every, own)):
+        assert cli.main(["gather", out, *corpora]) == 2
+        said = capsys.readouterr().err
+        assert "2 of them in" in said and "test.wav" in said
+        assert not out.exists()
+    assert cli.main(["gather", out, own, folders]) == 0
+    other = tmp_path / "other"
+    assert cli.main(["gather", other, every]) == 0
+    assert cli.main(["gather", other, folders]) == 2
+    assert f"2 of them in {other / 'csv'}" in capsys.readouterr().err
+
+
 def test_gather_names_what_is_missing(tmp_path, clip, capsys):
     (tmp_path / "a.wav").write_bytes(clip.read_bytes())
     listed = tmp_path / "list.csv"
