@@ -6,8 +6,8 @@
 A clip's scores are the mean over its chunks. A model is not scored on clips
 that it was trained on, but for --split train. Prints a table; --report gets
 all figures as JSON, with the average precision of each class and, where
-training has calibrated thresholds, F1 at these; --pictures a folder with
-errors.csv, the confusion matrix and the figures of each class.
+training has calibrated thresholds on other clips, F1 at these; --pictures a
+folder with errors.csv, the confusion matrix and the figures of each class.
 """
 
 import dataclasses
@@ -247,6 +247,29 @@ def check_vocabulary(settings, classifier, corpus):
         )
 
 
+def thresholds_for(split, record, origin):
+    """Returns the thresholds that a split is scored at, if there are any.
+
+    On the very clips that they were calibrated on, F1 would be flattered.
+
+    Args:
+        split: str, its name.
+        record: `corpus_record`, which says what of the split was not used.
+        origin: dict, the `provenance.json` of the model.
+
+    Returns:
+        Dict by label, or `None`. What was trained before there were
+        thresholds has none.
+    """
+    found = origin.get("thresholds")
+    if found is not None:
+        facts = provenance.corpus_facts(record)[split]
+        if facts == origin["corpus"].get("val"):
+            print("no F1 at thresholds: they were calibrated on these clips")
+            return None
+    return found
+
+
 def run(settings):
     """Scores a split, prints its figures, and writes them if asked.
 
@@ -276,20 +299,19 @@ def run(settings):
     scores = data.score_clips(
         classifier, chunks, settings.batch_size, verbose=0
     )[:, order]
+    root = settings.file_root()
+    record = provenance.leave_out(
+        provenance.corpus_record(corpora, root), root, chunks.clips.failures
+    )
     report = results.figures(
         settings.split,
         chunks,
         scores,
         corpus.vocabulary,
-        # What was trained before there were thresholds has none.
-        origin.get("thresholds"),
+        thresholds_for(settings.split, record, origin),
     )
     print(results.format_figures(report))
     if settings.report is not None:
-        root = settings.file_root()
-        record = provenance.leave_out(
-            provenance.corpus_record(corpora, root), root, chunks.clips.failures
-        )
         facts = results.facts(settings, record, leaks.of_sources(corpora))
         facts |= {
             "model": settings.model,

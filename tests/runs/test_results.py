@@ -170,7 +170,7 @@ def test_a_validation_of_one_label_a_clip_calibrates_thresholds_too(
 
 @pytest.mark.costly
 def test_a_test_is_left_out_and_then_scored_at_thresholds(
-    corpus, tmp_path, monkeypatch
+    corpus, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(keras.Model, "run_eagerly", tiny.ALWAYS_EAGER)
     monkeypatch.setattr(showing, "can_draw", lambda: False)
@@ -236,6 +236,11 @@ def test_a_test_is_left_out_and_then_scored_at_thresholds(
         assert at["f1"] == pytest.approx(found)
         assert at["threshold"] == calibrated[label]
     assert told["split"] == "test" and told["corpus"]["test"]["files"] == 5
+    # Nobody is told how well thresholds fit the clips they were fitted to.
+    found = evaluate.run(asked.replace(split="val"))
+    assert "at_thresholds" not in found
+    assert found["mAP"] == pytest.approx(val["mAP"])
+    assert "calibrated on these clips" in capsys.readouterr().out
 
 
 def test_clips_of_some_of_the_labels_are_scored_by_a_vocabulary(tmp_path, rng):
