@@ -99,10 +99,9 @@ test-app:
 
 # The same models by other libraries, with PyTorch for processors alone; and
 # ours on it: what TensorFlow has stored, and the contracts.
-TORCH_TESTS = tests/test_compatibility.py tests/models/test_backbones.py \
-    tests/models/test_explaining.py tests/attention/test_attention.py \
-    tests/attention/test_flash.py \
-    tests/attention/test_synthesizers.py tests/layers/test_augment.py \
+TORCH_TESTS = tests/test_compatibility.py tests/models \
+    tests/attention/test_attention.py tests/attention/test_flash.py \
+    tests/attention/test_synthesizers.py tests/layers \
     tests/runs/test_callbacks.py tests/test_optimizers.py tests/ops
 test-peers:
 	$(MAKE) VENV=$(VENV)-peers EXTRAS=test,peers $(VENV)-peers/.installed

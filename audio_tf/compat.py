@@ -19,6 +19,7 @@ from keras_hub.src.utils import preset_utils
 from keras_hub.src.utils.transformers import safetensor_utils
 
 from audio_tf import released, torch_files
+from audio_tf.terminal import first_line
 
 CONFIG_FILE = preset_utils.CONFIG_FILE
 TASK_CONFIG_FILE = preset_utils.TASK_CONFIG_FILE
@@ -40,6 +41,10 @@ PREPROCESSOR_FILE = "preprocessor_config.json"
 
 # Of averages of weights: 1 itself would be 0 / 0.
 LARGEST_MOMENTUM = 1.0 - 1e-12
+
+# Where Keras has its optimizers of Torch, and where all backends have them.
+TORCH_OPTIMIZERS = "keras.src.backend.torch.optimizers."
+OPTIMIZERS = "keras.optimizers"
 
 # As Keras' training on JAX names them, in its order.
 VARIABLES_OF_STATE = (
@@ -395,6 +400,98 @@ def quiet_end_of_data():
         yield
 
 
+def serialized_for_preset(model):
+    """Serializes a model as KerasHub writes it into a preset.
+
+    Args:
+        model: the Keras model.
+
+    Returns:
+        Dict, without what the model was compiled and built with.
+    """
+    return without_compilation(keras.saving.serialize_keras_object(model))
+
+
+def without_compilation(config):
+    """Leaves out, at any depth, what models were compiled and built with."""
+    if not isinstance(config, dict):
+        return config
+    return {
+        key: without_compilation(value)
+        for key, value in config.items()
+        if key not in ("compile_config", "build_config")
+    }
+
+
+def with_public_optimizers(config):
+    """Names Keras' optimizers of Torch as all backends know them.
+
+    Keras itself names the class that it runs on Torch, whose module cannot be
+    imported where there is no Torch, and is another in later versions.
+
+    Args:
+        config: dict, what Keras serializes of a compilation, or a part of it.
+
+    Returns:
+        The same with other names.
+    """
+    if not isinstance(config, dict):
+        return config
+    found = {key: with_public_optimizers(config[key]) for key in config}
+    if str(found.get("module")).startswith(TORCH_OPTIMIZERS):
+        found.update(module=OPTIMIZERS, registered_name=None)
+    return found
+
+
+class PortableCompilation:
+    """Mixin of a model that is loaded compiled on other backends, too."""
+
+    def get_compile_config(self):
+        """Returns what the model was compiled with, as Keras serializes it.
+
+        Keras itself keeps what `"auto"` was on its backend: Torch would
+        compile for minutes what comes from JAX, and JAX nothing of others.
+        """
+        config = with_public_optimizers(super().get_compile_config())
+        chosen = self._resolve_auto_jit_compile()
+        if config and config["jit_compile"] == chosen:
+            config["jit_compile"] = "auto"
+        return config
+
+    def compile_from_config(self, config):
+        """Compiles the model as Keras has serialized it, on any backend."""
+        super().compile_from_config(with_public_optimizers(config))
+
+
+class ExportedByTensorFlow:
+    """Mixin of a model that says where its `export` is at home.
+
+    Keras traces a model with symbols for its shapes there, which on JAX and
+    Torch ends within the layers.
+    """
+
+    def export(self, *args, **kwargs):
+        """Exports the model as `keras.Model.export` does.
+
+        Raises:
+            RuntimeError: if Keras does not do so on a backend that is not
+                TensorFlow.
+        """
+        backend = keras.backend.backend()
+        try:
+            return super().export(*args, **kwargs)
+        except Exception as error:
+            if backend == "tensorflow":
+                raise
+            words = f"{type(error).__name__}: {first_line(error)}"
+            raise RuntimeError(
+                "Keras does not export this model here. On TensorFlow it "
+                "does, and `audio_tf.export` of a classifier: set "
+                "KERAS_BACKEND=tensorflow, which loads presets and files of "
+                f"other backends. Received: backend={backend!r}, {words}"
+            ) from error
+
+
 def compiled_metrics(model):
     """Returns the metrics that `compile` was given.
 
@@ -513,6 +610,27 @@ class KeptVariables:
             raise
 
 
+def first_shape(clips):
+    """Returns the shape of the first array of clips, `()` if it has none.
+
+    Args:
+        clips: what a model could be given, as `refuse_ragged` takes it.
+    """
+    if isinstance(clips, tuple):
+        clips = next(iter(clips), None)
+    if isinstance(clips, dict):
+        clips = next(iter(clips.values()), None)
+    return tuple(getattr(clips, "shape", None) or ())
+
+
+def without_clips(name):
+    """Returns what is wrong with an argument that has no clips."""
+    return (
+        f"`{name}` must have a clip at least. "
+        f"Received: `{name}` without any batch"
+    )
+
+
 def with_clips(method, *args, **kwargs):
     """Returns what a method of `keras.Model` returns of a batch at least.
 
@@ -525,8 +643,14 @@ def with_clips(method, *args, **kwargs):
         ValueError: if there was none; it names the argument. If clips are
             ragged.
     """
-    for given in (*args[:1], kwargs.get("x"), kwargs.get("validation_data")):
+    for name, given in (
+        *(("x", clips) for clips in args[:1]),
+        *((name, kwargs.get(name)) for name in ("x", "validation_data")),
+    ):
         refuse_ragged(given)
+        # Of arrays it is known, and Torch would call the model without any.
+        if first_shape(given)[:1] == (0,):
+            raise ValueError(without_clips(name))
     found, cause = [], None
     try:
         found = method(*args, **kwargs)
@@ -544,10 +668,7 @@ def with_clips(method, *args, **kwargs):
     if empty:
         within_fit = kwargs.get("_use_cached_eval_dataset")
         name = "validation_data" if within_fit else "x"
-        raise ValueError(
-            f"`{name}` must have a clip at least. "
-            f"Received: `{name}` without any batch"
-        ) from cause
+        raise ValueError(without_clips(name)) from cause
     return found
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 
 import numpy as np
 
@@ -103,6 +104,25 @@ def sources_of(given, name):
     )
 
 
+def as_array(values):
+    """Returns an array, or a tensor of Keras' backend, as a numpy array.
+
+    Torch gives numpy no tensor that is on a GPU, of a gradient or bfloat16.
+
+    Args:
+        values: array of any kind.
+    """
+    # Only who has imported Keras has tensors of its backend.
+    keras = sys.modules.get("keras")
+    if keras is not None and keras.ops.is_tensor(values):
+        values = keras.ops.convert_to_numpy(values)
+    values = np.asarray(values)
+    # Of none of numpy's own kinds.
+    return (
+        values.astype("float32") if values.dtype.name == "bfloat16" else values
+    )
+
+
 def as_samples(samples, name):
     """Returns samples as a numpy array, if they are the floats of one channel.
 
@@ -113,7 +133,7 @@ def as_samples(samples, name):
     Raises:
         ValueError: if they are not; it says how to make them so.
     """
-    samples = np.asarray(samples)
+    samples = as_array(samples)
     if not np.issubdtype(samples.dtype, np.floating):
         hint = ""
         if np.issubdtype(samples.dtype, np.signedinteger):
@@ -140,7 +160,7 @@ def as_rate(rate_hz, name):
         ValueError: if it is no whole number from `MIN_RATE_HZ` to
             `MAX_RATE_HZ`.
     """
-    number = np.asarray(rate_hz)
+    number = as_array(rate_hz)
     whole = number.ndim == 0 and number.dtype.kind in "iuf"
     if not whole or not (
         MIN_RATE_HZ <= number <= MAX_RATE_HZ and number == int(number)

@@ -12,6 +12,8 @@ from audio_tf.ops import checks, masks
 class AudioBackbone(
     InputDoor,
     compat.KeptVariables,
+    compat.PortableCompilation,
+    compat.ExportedByTensorFlow,
     compat.QuietQuantization,
     keras_hub.models.Backbone,
 ):

@@ -43,6 +43,7 @@ class AudioClassifier(
     FrameClassifier,
     Explainer,
     FileTask,
+    compat.ExportedByTensorFlow,
     compat.QuietQuantization,
     keras_hub.models.Task,
 ):

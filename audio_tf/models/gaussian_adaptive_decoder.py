@@ -184,7 +184,11 @@ def grid_of(dim, height=None):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class GaussianAdaptiveDecoder(
-    CheckedCalls, compat.KeptVariables, compat.QuietQuantization, keras.Model
+    CheckedCalls,
+    compat.KeptVariables,
+    compat.PortableCompilation,
+    compat.QuietQuantization,
+    keras.Model,
 ):
     """Scores classes from the embeddings that the layers of an encoder give.
 

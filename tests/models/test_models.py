@@ -152,6 +152,76 @@ def test_keras_file_goes_on_training(rng, tmp_path):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
+@pytest.mark.parametrize("scaled", [False, True])
+def test_what_torch_has_compiled_is_compiled_on_any_backend(scaled):
+    """Its optimizers have names that no other backend can import."""
+    model, other = classifier(), classifier()
+    optimizer = keras.optimizers.Adam(0.125)
+    if scaled:
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    model.compile(optimizer, "mse")
+    config = model.get_compile_config()
+    found = config["optimizer"]
+    found = found["config"]["inner_optimizer"] if scaled else found
+    assert found["module"] == "keras.optimizers"
+    found.update(
+        module="keras.src.backend.torch.optimizers.torch_adam",
+        registered_name="Adam",
+    )
+    other.compile_from_config(config)
+    assert type(other.optimizer) is type(optimizer)
+    assert float(other.optimizer.learning_rate) == 0.125
+    assert other.loss == "mse"
+
+
+def test_a_file_says_auto_of_what_its_backend_chose(monkeypatch):
+    """Another backend chooses for itself, as where a model is made there."""
+    model = classifier()
+    for own, chosen, kept in (
+        ("auto", False, "auto"),
+        ("auto", True, "auto"),
+        (True, False, True),
+        (False, True, False),
+    ):
+        monkeypatch.setattr(
+            AudioClassifier, "_resolve_auto_jit_compile", lambda _: chosen
+        )
+        model.compile("sgd", "mse", jit_compile=own)
+        assert model.get_compile_config()["jit_compile"] == kept
+
+
+def test_a_preset_asks_nothing_of_what_compiled_it(rng, tmp_path):
+    class OwnLoss(keras.losses.Loss):
+        def call(self, y_true, y_pred):
+            return y_pred
+
+    model, x = classifier(), waveform(rng)
+    model.compile(keras.optimizers.Adam(), OwnLoss())
+    model.save_to_preset(str(tmp_path))
+    loaded = AudioClassifier.from_preset(str(tmp_path))
+    np.testing.assert_array_equal(loaded(x), model(x))
+
+
+@pytest.mark.parametrize("kind", [classifier, backbone])
+def test_an_export_that_a_backend_has_not_says_which_has(kind, monkeypatch):
+    """Keras' own error is of the innards of whatever layer comes first."""
+
+    def fail(self, path):
+        raise TypeError("unsupported operand\nin a layer")
+
+    monkeypatch.setattr(keras.Model, "export", fail)
+    model = kind()
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(
+        RuntimeError,
+        match="KERAS_BACKEND=tensorflow.*backend='jax', TypeError: unsupp",
+    ):
+        model.export("here")
+    monkeypatch.setattr(keras.backend, "backend", lambda: "tensorflow")
+    with pytest.raises(TypeError, match="unsupported operand"):
+        model.export("here")
+
+
 @stored_variant
 def test_preset_round_trip(variant, rng, tmp_path):
     model, x = built(variant), waveform(rng)

@@ -255,6 +255,7 @@ def test_a_clip_is_a_path_bytes_or_samples(clips, classifier, tmp_path):
         (audio, RATE_HZ),
         (audio.astype("float32"), float(RATE_HZ)),
         (keras.ops.convert_to_tensor(audio.astype("float32")), RATE_HZ),
+        (keras.Variable(audio.astype("float32")).value, RATE_HZ),
     ):
         one = classifier.classify(given)
         assert one["scores"] == pytest.approx(found["scores"], abs=1e-6)

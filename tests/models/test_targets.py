@@ -437,6 +437,22 @@ def test_no_clips_are_an_error_on_any_backend(training):
     model.fit(*some, verbose=0)
 
 
+def test_clips_that_are_arrays_are_counted_before_a_backend_is_asked():
+    """What Keras makes of none is another error on each of them."""
+
+    def method(x=None, validation_data=None):
+        raise AssertionError("it was called")
+
+    none, some = np.zeros((0, 700), "float32"), WAVEFORM
+    for name, args, kwargs in (
+        ("x", (none,), {}),
+        ("x", (), {"x": {"waveform": none, "lengths": none[:, 0]}}),
+        ("validation_data", (some,), {"validation_data": (none, none)}),
+    ):
+        with pytest.raises(ValueError, match=f"^`{name}` must have a clip at"):
+            compat.with_clips(method, *args, **kwargs)
+
+
 def test_ragged_clips_are_refused():
     tf = pytest.importorskip("tensorflow")
     ragged = tf.RaggedTensor.from_tensor(WAVEFORM, [700, 300, 500])
