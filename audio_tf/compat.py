@@ -610,6 +610,10 @@ class KeptVariables:
             raise
 
 
+class OnAnyBackend(KeptVariables, PortableCompilation, ExportedByTensorFlow):
+    """Mixin of a model that all backends run, load and tell the limits of."""
+
+
 def first_shape(clips):
     """Returns the shape of the first array of clips, `()` if it has none.
 

@@ -11,9 +11,7 @@ from audio_tf.ops import checks, masks
 
 class AudioBackbone(
     InputDoor,
-    compat.KeptVariables,
-    compat.PortableCompilation,
-    compat.ExportedByTensorFlow,
+    compat.OnAnyBackend,
     compat.QuietQuantization,
     keras_hub.models.Backbone,
 ):

@@ -15,7 +15,7 @@ from audio_tf.models.targets import (
 class CheckedCalls:
     """Mixin of a `keras.Model` that computes its loss of nothing but numbers.
 
-    It comes before `compat.KeptVariables`.
+    It comes before `compat.OnAnyBackend`.
     """
 
     # What the model takes, as `check_clips` takes it.

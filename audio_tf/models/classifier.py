@@ -43,7 +43,6 @@ class AudioClassifier(
     FrameClassifier,
     Explainer,
     FileTask,
-    compat.ExportedByTensorFlow,
     compat.QuietQuantization,
     keras_hub.models.Task,
 ):

@@ -16,7 +16,7 @@ from audio_tf.models.given_clips import GivenClips, bound
 from audio_tf.ops.checks import check_sizes
 
 
-class FileTask(GivenClips, compat.KeptVariables, compat.PortableCompilation):
+class FileTask(GivenClips, compat.OnAnyBackend):
     """The base of a classifier that is trained and evaluated with files, too.
 
     A subclass has what `GivenClips` asks for, and is a `ClipClassifier` and a

@@ -185,8 +185,7 @@ def grid_of(dim, height=None):
 @keras.saving.register_keras_serializable("audio_tf")
 class GaussianAdaptiveDecoder(
     CheckedCalls,
-    compat.KeptVariables,
-    compat.PortableCompilation,
+    compat.OnAnyBackend,
     compat.QuietQuantization,
     keras.Model,
 ):

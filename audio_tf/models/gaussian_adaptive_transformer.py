@@ -18,7 +18,7 @@ from audio_tf.ops import checks
 
 @keras.saving.register_keras_serializable("audio_tf")
 class LayerFrames(
-    InputDoor, compat.KeptVariables, compat.QuietQuantization, keras.Model
+    InputDoor, compat.OnAnyBackend, compat.QuietQuantization, keras.Model
 ):
     """A functional model of the hidden states of a backbone, side by side.
 

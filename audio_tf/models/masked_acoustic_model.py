@@ -81,7 +81,7 @@ class ReplicaShare(keras.losses.Loss):
 class MaskedAcousticModel(
     CheckedCalls,
     InputDoor,
-    compat.KeptVariables,
+    compat.OnAnyBackend,
     compat.QuietQuantization,
     keras.Model,
 ):

@@ -13,7 +13,7 @@ from audio_tf.models.targets import check_targets
 
 
 class ClassifierTraining(
-    CheckedCalls, compat.KeptVariables, compat.TracedAnew, keras.Model
+    CheckedCalls, compat.OnAnyBackend, compat.TracedAnew, keras.Model
 ):
     """A model that trains a classifier on mixes of clips.
 

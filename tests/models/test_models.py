@@ -152,6 +152,10 @@ def test_keras_file_goes_on_training(rng, tmp_path):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
+def masked_acoustic_model():
+    return models.MaskedAcousticModel(tiny.albert())
+
+
 @pytest.mark.parametrize("scaled", [False, True])
 def test_what_torch_has_compiled_is_compiled_on_any_backend(scaled):
     """Its optimizers have names that no other backend can import."""
@@ -174,9 +178,10 @@ def test_what_torch_has_compiled_is_compiled_on_any_backend(scaled):
     assert other.loss == "mse"
 
 
-def test_a_file_says_auto_of_what_its_backend_chose(monkeypatch):
+@pytest.mark.parametrize("kind", [classifier, masked_acoustic_model])
+def test_a_file_says_auto_of_what_its_backend_chose(kind, monkeypatch):
     """Another backend chooses for itself, as where a model is made there."""
-    model = classifier()
+    model = kind()
     for own, chosen, kept in (
         ("auto", False, "auto"),
         ("auto", True, "auto"),
@@ -184,7 +189,7 @@ def test_a_file_says_auto_of_what_its_backend_chose(monkeypatch):
         (False, True, False),
     ):
         monkeypatch.setattr(
-            AudioClassifier, "_resolve_auto_jit_compile", lambda _: chosen
+            type(model), "_resolve_auto_jit_compile", lambda _: chosen
         )
         model.compile("sgd", "mse", jit_compile=own)
         assert model.get_compile_config()["jit_compile"] == kept
@@ -202,7 +207,7 @@ def test_a_preset_asks_nothing_of_what_compiled_it(rng, tmp_path):
     np.testing.assert_array_equal(loaded(x), model(x))
 
 
-@pytest.mark.parametrize("kind", [classifier, backbone])
+@pytest.mark.parametrize("kind", [classifier, backbone, masked_acoustic_model])
 def test_an_export_that_a_backend_has_not_says_which_has(kind, monkeypatch):
     """Keras' own error is of the innards of whatever layer comes first."""
 
