@@ -574,13 +574,33 @@ def layers_within(model):
     return list(model._flatten_layers(include_self=False))
 
 
+def unshare(variables, weights):
+    """Gives variables that hold the very arrays of others copies of them.
+
+    Args:
+        variables: list of `keras.Variable`, such as those of an optimizer.
+        weights: list of `keras.Variable`, such as those of a model.
+    """
+    held = {id(weight.value) for weight in weights}
+    for variable in variables:
+        if id(variable.value) in held:
+            variable.assign(ops.copy(variable.value))
+
+
 class KeptVariables:
     """Mixin of a model that has its weights after an error on JAX, too.
 
     Keras takes the values of all variables out of a model there while it is
     trained, evaluated or predicts. Of an error in the first batch, and of any
-    outside of `fit`, they would not come back.
+    outside of `fit`, they would not come back. And a training ends with the
+    averages of its optimizer as weights: the next evaluation would give the
+    arrays of both away, and nothing be left to save or to go on with.
     """
+
+    def fit(self, *args, **kwargs):
+        """Trains the model as `keras.Model.fit` does."""
+        with self.keeping_averages():
+            return super().fit(*args, **kwargs)
 
     def _get_jax_state(self, **kinds):
         state = super()._get_jax_state(**kinds)
@@ -598,6 +618,15 @@ class KeptVariables:
         """Predicts as `keras.Model.predict` does."""
         with self.keeping_variables():
             return with_clips(super().predict, *args, **kwargs)
+
+    @contextlib.contextmanager
+    def keeping_averages(self):
+        """Has an optimizer's averages be its own behind the context."""
+        try:
+            yield
+        finally:
+            if keras.backend.backend() == "jax" and self.compiled:
+                unshare(self.optimizer.variables, self.variables)
 
     @contextlib.contextmanager
     def keeping_variables(self):

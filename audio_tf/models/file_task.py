@@ -74,6 +74,7 @@ class FileTask(GivenClips, compat.OnAnyBackend):
         with (
             self.checking_stream(given),
             self.checking_stream(given, "validation_data"),
+            self.keeping_averages(),
         ):
             return self.fit_given(given)
 

@@ -4,6 +4,7 @@ import functools
 import json
 import pathlib
 import shutil
+import types
 import warnings
 
 import keras
@@ -150,6 +151,35 @@ def test_keras_file_goes_on_training(rng, tmp_path):
         model.get_weights(), loaded.get_weights(), strict=True
     ):
         np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_a_training_with_averages_goes_on_after_an_evaluation(rng, tmp_path):
+    """On JAX both were one array, which an evaluation gives away."""
+    model, x = classifier(), waveform(rng)
+    y = np.eye(model.num_classes)[np.arange(len(x)) % model.num_classes]
+    model.compile(keras.optimizers.Adam(use_ema=True), "mse")
+    model.fit(x, y, verbose=0)
+    model.fit(x, y, verbose=0)
+    model.evaluate(x, y, verbose=0)
+    expected = model.predict(x, verbose=0)
+    model.save(tmp_path / "model.keras")
+    for one in (model, keras.saving.load_model(tmp_path / "model.keras")):
+        found = one.predict(x, verbose=0)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        one.fit(x, y, verbose=0)
+
+
+def test_variables_of_one_array_get_their_own():
+    array, other = keras.ops.ones(3), keras.ops.zeros(3)
+    mine, theirs, weight = (
+        types.SimpleNamespace(value=value) for value in (array, other, array)
+    )
+    for each in (mine, theirs, weight):
+        each.assign = functools.partial(setattr, each, "value")
+    compat.unshare([mine, theirs], [weight])
+    assert weight.value is array and theirs.value is other
+    assert mine.value is not array
+    np.testing.assert_array_equal(mine.value, array)
 
 
 def masked_acoustic_model():
