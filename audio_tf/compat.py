@@ -480,6 +480,9 @@ class ExportedByTensorFlow:
         backend = keras.backend.backend()
         try:
             return super().export(*args, **kwargs)
+        except (ImportError, ValueError):
+            # A format that is unknown, or whose package is not here.
+            raise
         except Exception as error:
             if backend == "tensorflow":
                 raise

@@ -26,6 +26,9 @@ from audio_tf.runs.settings import (
     shared,
 )
 
+# How files of weights end, Keras' own and published ones.
+WEIGHTS = (".h5", ".safetensors", ".bin")
+
 
 class PaperRow(typing.NamedTuple):
     """A row of the paper's Tables 2 to 4: accuracies by corpus.
@@ -213,12 +216,11 @@ def encoder_mark(training):
     if training.model is None:
         return None
     folder = pathlib.Path(released.folder_of(training.model))
-    found = hashlib.sha256()
-    weights = sorted(folder.glob("*.h5"))
-    for path in weights:
-        with open(path, "rb") as file:
-            found.update(hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest() if weights else None
+    weights = sorted(
+        path for path in folder.glob("*") if path.suffix in WEIGHTS
+    )
+    sums = "".join(map(released.checksum, weights))
+    return hashlib.sha256(sums.encode()).hexdigest() if weights else None
 
 
 def finished(out):

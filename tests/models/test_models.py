@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import types
 import warnings
+from unittest import mock
 
 import keras
 import naive
@@ -252,6 +253,12 @@ def test_an_export_that_a_backend_has_not_says_which_has(kind, monkeypatch):
         match="KERAS_BACKEND=tensorflow.*backend='jax', TypeError: unsupp",
     ):
         model.export("here")
+    # Of what is asked for, no backend says anything else.
+    for error in (ValueError("format=onx"), ImportError("jax2onnx")):
+        monkeypatch.setattr(keras.Model, "export", mock.Mock(side_effect=error))
+        with pytest.raises(type(error), match=f"^{error}$"):
+            model.export("here")
+    monkeypatch.setattr(keras.Model, "export", fail)
     monkeypatch.setattr(keras.backend, "backend", lambda: "tensorflow")
     with pytest.raises(TypeError, match="unsupported operand"):
         model.export("here")

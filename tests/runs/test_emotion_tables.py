@@ -126,7 +126,8 @@ def test_rows_are_of_the_corpus_as_it_is_now(tmp_path):
         begin(folders[1])
 
 
-def test_rows_are_of_the_encoder_as_it_is_now(tmp_path):
+@pytest.mark.parametrize("weights", ["model.weights.h5", "model.safetensors"])
+def test_rows_are_of_the_encoder_as_it_is_now(weights, tmp_path):
     """A table whose rows are all there would be that of the old one."""
     (tmp_path / "list.csv").write_text(
         "filename,labels,split\na.wav,a,train\nb.wav,b,val\nc.wav,a,test\n"
@@ -136,7 +137,7 @@ def test_rows_are_of_the_encoder_as_it_is_now(tmp_path):
     config.write_text(f"def get_config(): return {content}\n")
     preset = tmp_path / "preset"
     preset.mkdir()
-    (preset / "model.weights.h5").write_bytes(b"one")
+    (preset / weights).write_bytes(b"one")
 
     def begin():
         emotion_tables.EmotionTableSettings(
@@ -149,7 +150,7 @@ def test_rows_are_of_the_encoder_as_it_is_now(tmp_path):
     begin()
     (preset / "README.md").write_text("A card.")
     begin()
-    (preset / "model.weights.h5").write_bytes(b"two")
+    (preset / weights).write_bytes(b"two")
     with pytest.raises(ValueError, match="other values of encoder"):
         begin()
     # A table of before does not say which it was.
