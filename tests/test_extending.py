@@ -62,7 +62,7 @@ TABLES = [
 def added():
     """The module that adds one of each; all of it is taken back again."""
     before = [dict(table) for table in TABLES]
-    family, hub = models.AudioTransformerBackbone, compat.preset_utils
+    family, hub = models.AudioTransformerBackbone, compat.presets.preset_utils
     sizes = family.sizes
     spec = importlib.util.spec_from_file_location("one_of_each", MODULE)
     module = importlib.util.module_from_spec(spec)

@@ -43,7 +43,7 @@ def stored(tmp_path_factory):
 def forgotten(monkeypatch):
     """What a test registers is forgotten after it."""
     monkeypatch.setattr(released, "RELEASED", dict(released.RELEASED))
-    hub = compat.preset_utils
+    hub = compat.presets.preset_utils
     by_class = hub.BUILTIN_PRESETS_FOR_BACKBONE
     copied = type(by_class)(dict, {k: dict(v) for k, v in by_class.items()})
     monkeypatch.setattr(hub, "BUILTIN_PRESETS", dict(hub.BUILTIN_PRESETS))

@@ -1,0 +1,61 @@
+"""Layers: what Keras keeps of them to itself."""
+
+import keras
+from keras import ops
+
+
+def layers_within(model):
+    """Lists the layers of a model or layer, at any depth, without itself."""
+    return list(model._flatten_layers(include_self=False))
+
+
+def settle_dtypes(model):
+    """Gives each layer its own dtype policy where a map holds them all.
+
+    A quantised model is built with one map of policies. Keras 3.15 then asks
+    the map, not the layer's entry in it, how to save the layer, and fails.
+
+    Args:
+        model: a built `keras.Model`; changed in place.
+    """
+    for layer in layers_within(model):
+        policy = layer._dtype_policy
+        if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
+            # Without a path it has no weights.
+            own = policy[layer.path] if layer.path else policy.default_policy
+            layer._dtype_policy = own
+
+
+def replace_weight(layer, weight, make):
+    """Replaces a weight of a built layer by another one.
+
+    Args:
+        layer: a built layer, which tracks no new weights any longer.
+        weight: `keras.Variable`, the weight that is dropped.
+        make: function without arguments that adds the new weight.
+    """
+    layer._tracker.unlock()
+    layer._untrack_variable(weight)
+    make()
+    layer._tracker.lock()
+
+
+def has_flash_attention(query, key, value):
+    """Returns whether Keras has a flash attention that takes these tensors.
+
+    Keras' own test, which on a processor would go on without one. That of
+    Torch, which takes no mask, was not tried.
+
+    Args:
+        query: tensor `(batch, heads, time, dim)`.
+        key: tensor `(batch, groups, time, dim)`.
+        value: tensor like `key`.
+    """
+    if keras.backend.backend() != "jax":
+        return False
+    if keras.config.is_flash_attention_enabled() is False:
+        return False
+    from keras.src.backend.jax import nn
+
+    heads_last = [ops.swapaxes(x, 1, 2) for x in (query, key, value)]
+    return nn._can_use_flash_attention(*heads_last, bias=None)
