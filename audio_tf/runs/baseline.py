@@ -313,8 +313,7 @@ def run(settings):
     }
     # The files of a class may all be bad.
     clips["train"].check_teaches()
-    same = data.same_audio(clips)
-    settings.check_leaks(same)
+    same = settings.leakage().of_audio(clips)
     inputs = {split: features(clips[split], settings) for split in clips}
     targets = {split: clips[split].corpus.targets() for split in clips}
     result, spread = {}, {}

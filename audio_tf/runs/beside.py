@@ -2,11 +2,9 @@
 
 import os
 
-from audio_tf import data
 from audio_tf.audio.audio_files import list_files
 from audio_tf.corpora import Corpus
 from audio_tf.runs import provenance
-from audio_tf.runs.settings import flag
 
 # Their names, beside those of splits, are those of the settings.
 UNLABELLED = "unlabelled"
@@ -51,35 +49,4 @@ def roots(corpora):
         if name in corpora:
             files = map(os.path.abspath, corpora[name].files)
             found.append(os.path.commonpath([*map(os.path.dirname, files)]))
-    return found
-
-
-def same_audio(settings, clips):
-    """Finds clips that are in two splits.
-
-    Args:
-        settings: `TrainSettings`.
-        clips: dict of `Clips` by split, maybe with names of `BESIDE`.
-
-    Returns:
-        List of `leaks.Leak`. That audio beside the corpus is there twice, or
-        is trained on with a label, too, is no leak.
-
-    Raises:
-        ValueError: if it is a clip that is scored, unless `other_splits`
-            allows it.
-    """
-    found = []
-    for leak in data.same_audio(clips):
-        among = [name for name in BESIDE if name in leak.splits]
-        if among:
-            if set(leak.splits) <= {"train", *BESIDE}:
-                continue
-            if not settings.other_splits:
-                raise ValueError(
-                    f"{flag(among[0])} must not hold clips that are scored; "
-                    "--other-splits allows that, and stands in the result. "
-                    f"Received: {leak}"
-                )
-        found.append(leak)
     return found

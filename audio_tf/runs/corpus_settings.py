@@ -14,7 +14,6 @@ from audio_tf.corpora import (
     FSDD_CLASSES,
     SPEECH,
     SPLITS,
-    leaks,
     load_corpus,
     load_speech,
 )
@@ -91,12 +90,23 @@ class DataSettings(SplitSettings):
 
         Raises:
             ValueError: if no folder is given, or a speaker, uploader or
-                recording is on both sides, see `check_leaks`.
+                recording is on both sides, see `leakage.Leakage`.
         """
         corpora = load_corpus(self.dataset, self.corpus_dir(), **self.options())
         self.warn_of_part()
-        self.check_leaks(leaks.of_sources(corpora))
+        self.check_sources(corpora)
         return corpora
+
+    def check_sources(self, corpora):
+        """Checks that no source is on two sides of a figure.
+
+        Args:
+            corpora: dict of `Corpus` by split.
+
+        Raises:
+            ValueError: as `leakage.Leakage` raises it.
+        """
+        self.leakage().of_sources(corpora)
 
     def options(self):
         return self.taken(

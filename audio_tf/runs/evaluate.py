@@ -23,6 +23,7 @@ from audio_tf.export.classifiers import read_provenance
 from audio_tf.runs import heard, provenance, results, showing
 from audio_tf.runs.corpus_settings import DataSettings, ReportSettings
 from audio_tf.runs.flags import check_folder, run_by_flags
+from audio_tf.runs.leakage import MODEL, TRAIN
 from audio_tf.runs.settings import setting, shared
 from audio_tf.terminal import describe_failures
 
@@ -62,7 +63,7 @@ def labelled_chunks(
 
     Raises:
         ValueError: if the corpus has other labels than the model, whose order
-            does not matter; or as `check_unheard`.
+            does not matter, or the model was trained on a clip.
     """
     folds = {}
     if test_folds is not None:
@@ -71,18 +72,16 @@ def labelled_chunks(
     settings = DataSettings(
         dataset=dataset, data_dir=data_dir, other_splits=other_splits, **folds
     )
-    corpus = settings.load()["test"]
+    corpora = settings.load()
+    corpus = corpora["test"]
     order = provenance.column_order(
         model.labels, corpus.vocabulary, model.num_classes
     )
     vocabulary = [corpus.vocabulary[row] for row in np.argsort(order)]
-    corpus = dataclasses.replace(corpus, vocabulary=vocabulary)
-    clips = data.prepare(
-        corpus, model.sample_rate_hz, **settings.prepare_arguments()
+    corpora["test"] = dataclasses.replace(corpus, vocabulary=vocabulary)
+    clips, _, _ = decode_unheard(
+        settings, preset, corpora, "test", model.sample_rate_hz
     )
-    marks = heard.read(preset)
-    if marks is not None:
-        check_unheard(clips.corpus, "test", heard.find(marks, clips), settings)
     return data.Chunks.for_model(clips, model)
 
 
@@ -90,32 +89,36 @@ def score_split(classifier, corpus, split, arguments, batch_size=64):
     """Decodes and scores the clips of a split.
 
     Args:
-        classifier, corpus, split, arguments: as `decode_split` takes them.
+        classifier: an `AudioClassifier`, or what was exported of one.
+        corpus: `Corpus` of the split.
+        split: str, its name.
+        arguments: dict of keyword arguments of `data.prepare`.
         batch_size: int.
 
     Returns:
         Pair of `Chunks` and of scores `(clips, classes)`, their columns in the
         order of the corpus' vocabulary.
     """
-    chunks, order = decode_split(classifier, corpus, split, arguments)
+    # Labels that do not fit are told before hours of decoding.
+    order = columns(classifier, corpus)
+    clips = data.prepare(
+        corpus, classifier.sample_rate_hz, name=split, **arguments
+    )
+    chunks = data.Chunks.for_model(clips, classifier)
     scores = data.score_clips(classifier, chunks, batch_size, verbose=0)
     return chunks, scores[:, order]
 
 
-def decode_split(classifier, corpus, split, arguments):
-    """Decodes the clips of a split and cuts them as a classifier takes them.
+def columns(classifier, corpus):
+    """Finds the columns of a classifier's scores in the order of a corpus.
 
     Args:
         classifier: an `AudioClassifier`, or what was exported of one.
-        corpus: `Corpus` of the split.
-        split: str, its name.
-        arguments: dict of keyword arguments of `data.prepare`.
+        corpus: `Corpus` of a split.
 
     Returns:
-        Pair of `Chunks` and of the columns of the classifier's scores in the
-        order of the corpus' vocabulary.
+        Integer array `(classes,)`, as `provenance.column_order` returns it.
     """
-    # Labels that do not fit are told before hours of decoding.
     order = provenance.column_order(
         classifier.labels, corpus.vocabulary, classifier.num_classes
     )
@@ -123,10 +126,7 @@ def decode_split(classifier, corpus, split, arguments):
         print("the model knows no labels; taken as the corpus' in their order")
     elif list(classifier.labels) != list(corpus.vocabulary):
         print("the model has the corpus' labels in another order; mapped")
-    clips = data.prepare(
-        corpus, classifier.sample_rate_hz, name=split, **arguments
-    )
-    return data.Chunks.for_model(clips, classifier), order
+    return order
 
 
 def trained_on(settings, origin):
@@ -177,51 +177,70 @@ def trained_on(settings, origin):
     return found["train"].files, same
 
 
-def check_by_name(settings, corpus, files, complete, marks=None):
-    """Checks that a model was not trained on the clips that it is scored on.
+def heard_by_name(corpus, files, complete, marks=None):
+    """Finds clips that a model was trained on by what the training has listed.
 
     Args:
-        settings: `ReportSettings`.
-        corpus: `Corpus` of the split.
+        corpus: `Corpus` of the split that is scored.
         files, complete: pair that `trained_on` has returned.
         marks: array that `heard.read` has returned, or `None`. With them,
             names count only if they surely are those of the training: another
             corpus of the same layout may be split alike.
 
     Returns:
-        Int, how many clips of the split the training had, or `None` if that
-        is not known.
-
-    Raises:
-        ValueError: as `check_unheard`.
+        List of paths, or `None` where it is not known whether there are any.
     """
     if files is None or (marks is not None and not complete):
         return None
     known = set(map(file_identity, files))
     found = [file for file in corpus.files if file_identity(file) in known]
-    check_unheard(corpus, settings.split, found, settings)
-    return len(found) if found or complete else None
+    return found if found or complete else None
 
 
-def check_unheard(corpus, split, found, settings):
-    """Refuses to score a model on what it was trained on.
+def decode_unheard(settings, preset, corpora, split, sample_rate_hz):
+    """Decodes a split, and refuses what the model that scores it has heard.
 
     Args:
-        corpus: `Corpus` of the split.
-        split: str, its name.
-        found: list of paths, those of its clips that the training had.
-        settings: settings with `other_splits`.
+        settings: `DataSettings`.
+        preset: what the model was loaded from, as `heard.read` takes it.
+        corpora: dict of `Corpus` by split.
+        split: str, the one that is scored.
+        sample_rate_hz: int, the rate of the model.
+
+    Returns:
+        Triple of `Clips`, of a list of the `Leak` that are allowed, and of
+        how many of the clips the model has heard, or `None` if that is not
+        known.
 
     Raises:
-        ValueError: if there is one, unless the split is `train` or
-            `other_splits` allows it.
+        ValueError: as `leakage.Leakage` raises it.
     """
-    if found and split != "train" and not settings.other_splits:
-        raise ValueError(
-            f"The model was trained on {len(found)} of the {len(corpus)} clips "
-            f"of the split {split}. --other-splits allows that, and "
-            f"stands in the result. Received: {found[0]}"
+    leakage, marks = settings.leakage(), heard.read(preset)
+    origin = read_provenance(preset) or {}
+    named = heard_by_name(corpora[split], *trained_on(settings, origin), marks)
+    # Before hours of decoding; the samples tell more.
+    found = leakage.of_files(
+        MODEL, preset, {} if split == TRAIN else {split: named or []}
+    )
+
+    def decode(split):
+        return data.prepare(
+            corpora[split],
+            sample_rate_hz,
+            name=split,
+            **settings.prepare_arguments(),
         )
+
+    def training():
+        return decode(TRAIN) if len(corpora.get(TRAIN, ())) else None
+
+    clips = decode(split)
+    if marks is None:
+        return clips, found, None if named is None else len(named)
+    known = set(named or [])
+    again = [file for file in heard.find(marks, clips) if file not in known]
+    found += leakage.of_split(preset, split, clips, again, training)
+    return clips, found, len(known) + len(again)
 
 
 def check_vocabulary(settings, classifier, corpus):
@@ -229,7 +248,7 @@ def check_vocabulary(settings, classifier, corpus):
 
     Args:
         settings: `ReportSettings`.
-        classifier: as `decode_split` takes it.
+        classifier: as `columns` takes it.
         corpus: `Corpus` of the split.
 
     Raises:
@@ -284,18 +303,16 @@ def run(settings):
     corpus = corpora[settings.split]
     check_vocabulary(settings, classifier, corpus)
     origin = read_provenance(settings.model) or {}
-    # Before hours of decoding; the samples tell more.
-    marks = heard.read(settings.model)
-    known = check_by_name(
-        settings, corpus, *trained_on(settings, origin), marks
+    # Labels that do not fit are told before hours of decoding.
+    order = columns(classifier, corpus)
+    clips, found, known = decode_unheard(
+        settings,
+        settings.model,
+        corpora,
+        settings.split,
+        classifier.sample_rate_hz,
     )
-    chunks, order = decode_split(
-        classifier, corpus, settings.split, settings.prepare_arguments()
-    )
-    if marks is not None:
-        found = heard.find(marks, chunks.clips)
-        check_unheard(corpus, settings.split, found, settings)
-        known = len(found)
+    chunks = data.Chunks.for_model(clips, classifier)
     scores = data.score_clips(
         classifier, chunks, settings.batch_size, verbose=0
     )[:, order]
@@ -312,7 +329,8 @@ def run(settings):
     )
     print(results.format_figures(report))
     if settings.report is not None:
-        facts = results.facts(settings, record, leaks.of_sources(corpora))
+        found = [*leaks.of_sources(corpora), *found]
+        facts = results.facts(settings, record, found)
         facts |= {
             "model": settings.model,
             "clips_trained_on": known,

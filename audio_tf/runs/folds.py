@@ -11,9 +11,10 @@ import numpy as np
 
 from audio_tf import attention, data, intervals, released
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
-from audio_tf.corpora import Corpus, leaks
+from audio_tf.corpora import Corpus
 from audio_tf.models import AudioBackbone
-from audio_tf.runs import provenance
+from audio_tf.runs import heard, provenance
+from audio_tf.runs.leakage import MODEL, SCORED
 
 # The name of the only fold of `--protocol splits`.
 WHOLE = "splits"
@@ -341,7 +342,7 @@ def embed_corpus(settings, out, check):
 
     Raises:
         ValueError: if the model takes no waveforms, or no clips as long as
-            those that are embedded whole.
+            those that are embedded whole, or as `leakage.Leakage` raises it.
     """
     corpus, splits, record = listed(settings)
     root, by_split = settings.file_root(), settings.protocol == "splits"
@@ -370,8 +371,20 @@ def embed_corpus(settings, out, check):
         for file, split in zip(corpus.files, splits, strict=True)
         if str(file) in kept
     ]
-    shared = between_sides(clips, splits if by_split else clips.corpus.groups)
-    settings.check_leaks(shared)
+    sides = by_side(clips, splits if by_split else clips.corpus.groups)
+    leakage = settings.leakage()
+    corpora = {side: each.corpus for side, each in sides.items()}
+    shared = [
+        *leakage.of_sources(corpora),
+        *leakage.of_audio(sides),
+        *leakage.of_model(
+            MODEL,
+            settings.model,
+            heard.read(settings.model),
+            sides,
+            SCORED if by_split else sides,
+        ),
+    ]
     cached = data.cache_features(clips, embeddings, arguments["cache_dir"])
     x = [
         cached.read(row).reshape(shape)[:, layers] for row in range(len(clips))
@@ -425,8 +438,8 @@ def check_lengths(encoder, clips, settings):
     )
 
 
-def between_sides(clips, sides):
-    """Finds what clips on two sides have in common, sources and sound.
+def by_side(clips, sides):
+    """Puts clips apart that a fold does not train and score together.
 
     Args:
         clips: `Clips`.
@@ -434,14 +447,12 @@ def between_sides(clips, sides):
             where nobody knows of groups.
 
     Returns:
-        List of `leaks.Leak`.
+        Dict of `Clips` by group or split.
     """
     rows = {}
     for row, side in enumerate(sides or []):
         rows.setdefault(side, []).append(row)
-    parts = {side: clips.select(each) for side, each in rows.items()}
-    corpora = {side: each.corpus for side, each in parts.items()}
-    return [*leaks.of_sources(corpora), *data.same_audio(parts)]
+    return {side: clips.select(each) for side, each in rows.items()}
 
 
 def make(embedded, settings):

@@ -1,19 +1,15 @@
 """Marks of the clips that a model was trained on, kept in its preset."""
 
+import json
 import pathlib
 
 import numpy as np
 
 from audio_tf import files, released
-from audio_tf.corpora import leaks
-from audio_tf.runs.settings import flag
 
 FILE = "heard.npy"
 # Those of the model that a run began with, in the folder of the run.
 BEFORE = "heard_before.npy"
-# What a model that training begins with is called beside the splits.
-MODEL = "model"
-SCORED = ("val", "test")
 
 
 def write(folder, heard, presets=(), before=None):
@@ -123,45 +119,20 @@ def find(marks, clips):
     return [clips.corpus.files[row] for row in rows if clips.read(row).any()]
 
 
-def check_unheard(settings, clips, before):
-    """Checks that a training builds on no model that has heard what is scored.
+def listed(preset):
+    """Reads the list of what a model was trained on, beside its preset.
 
     Args:
-        settings: `TrainSettings`, which say what it begins with, and teachers.
-        clips: dict of `Clips` of samples by split.
-        before: array that `began_with` has returned, or `None`.
+        preset: name of a released preset, path of a folder, or address of a
+            preset; the folder of a training has its list.
 
     Returns:
-        List of `leaks.Leak` between `MODEL` and a split, where `other_splits`
-        allows that the model has heard clips of it.
-
-    Raises:
-        ValueError: if the model has, unless that is allowed, or a teacher
-            has; it names the preset and a clip.
+        Dict by name of a list of the size and the labels of each file of the
+        training split, empty where there is no list.
     """
-    found = []
-    for name, presets in (
-        ("teachers", settings.teachers),
-        (MODEL, [settings.model]),
-    ):
-        allowed = name == MODEL and settings.other_splits
-        hint = ""
-        if name == MODEL:
-            hint = "; --other-splits allows that, and stands in the result"
-        for preset in presets:
-            marks = before if name == MODEL else read(preset)
-            for split in SCORED if marks is not None else ():
-                again = find(marks, clips[split]) if split in clips else []
-                if again and not allowed:
-                    raise ValueError(
-                        f"{flag(name)} {preset} must not have learned from "
-                        f"clips that are scored here{hint}. Received: "
-                        f"{len(again)} of {split}, such as {again[0]}"
-                    )
-                if again:
-                    count, same = len(again), (again[0], again[0])
-                    leak = leaks.Leak(
-                        "audio", (MODEL, split), count, count, same
-                    )
-                    found.append(leak)
-    return found
+    folder = pathlib.Path(preset)
+    path = folder.parent / "corpus.json"
+    # A name of a released preset is no folder, whatever is around.
+    if not (folder.is_dir() and path.is_file()):
+        return {}
+    return json.loads(path.read_text())["splits"]["train"]

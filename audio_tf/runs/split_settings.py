@@ -190,24 +190,9 @@ class SplitSettings(AudioSettings, abc.ABC):
             "other_splits": self.other_splits,
         }
 
-    def check_leaks(self, found):
-        """Checks that the splits may have in common what they have.
+    def leakage(self):
+        """Returns the `Leakage` of the splits: what they may have in common."""
+        from audio_tf.runs.leakage import Leakage
 
-        It prints what official splits have in common, and what is allowed.
-
-        Args:
-            found: list of `leaks.Leak`.
-
-        Raises:
-            ValueError: if there is any, unless the splits are official ones
-                or `other_splits` allows it; it names two files.
-        """
-        if not self.other_splits and not self.split_facts()["official"]:
-            for leak in found:
-                raise ValueError(
-                    f"{leak}. --other-splits allows that, and stands in the "
-                    f"result. Received: {leak.shared} of the kind "
-                    f"{leak.kind!r} on both sides"
-                )
-        for leak in found:
-            print(f"on both sides: {leak}")
+        official = self.split_facts()["official"] is True
+        return Leakage(official, self.other_splits)

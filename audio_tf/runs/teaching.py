@@ -82,40 +82,6 @@ def check_teachers(out, facts):
         )
 
 
-def check_unheard(settings, record):
-    """Checks that no teacher has learned from clips that are scored.
-
-    What it has learned from is known where its preset lies in the folder of
-    its training.
-
-    Args:
-        settings: `TrainSettings`.
-        record: dict that `provenance.corpus_record` has returned.
-
-    Raises:
-        ValueError: if one has; it names the teacher and a clip.
-    """
-    scored = {
-        (name, *entry)
-        for split in ("val", "test")
-        for name, entry in record["splits"].get(split, {}).items()
-    }
-    for preset in settings.teachers:
-        folder = pathlib.Path(preset)
-        path = folder.parent / "corpus.json"
-        # A name of a released preset is no folder, whatever is around.
-        if not (folder.is_dir() and path.is_file()):
-            continue
-        heard = json.loads(path.read_text())["splits"]["train"]
-        shared = scored & {(name, *entry) for name, entry in heard.items()}
-        if shared:
-            raise ValueError(
-                f"--teachers {preset} must not have learned from clips that "
-                f"are scored here. Received: {len(shared)} of them, such as "
-                f"{min(shared)[0]}"
-            )
-
-
 def make_training(settings, classifier, one_label, teachers=(), bank=None):
     """Makes the model whose `fit` trains a classifier.
 

@@ -41,10 +41,10 @@ from audio_tf.runs import (
     unlabelled,
 )
 from audio_tf.runs.flags import run_by_flags
+from audio_tf.runs.leakage import MODEL, TEACHERS
 from audio_tf.runs.optimizing import compile
 from audio_tf.runs.teaching import (
     check_teachers,
-    check_unheard,
     load_teachers,
     make_training,
     teacher_facts,
@@ -336,7 +336,9 @@ def train(settings, out, share):
     teachers = load_teachers(settings, classifier)
     taught_by = teacher_facts(settings, teachers)
     check_teachers(out, taught_by)
-    check_unheard(settings, record)
+    leakage = settings.leakage()
+    for preset in settings.teachers:
+        leakage.of_list(TEACHERS, preset, record)
     recordings = corpora.pop(beside.NOISE, None)
     chunks, failures = train_data.load_chunks(
         settings, unlabelled.joined(corpora), classifier, share
@@ -352,13 +354,14 @@ def train(settings, out, share):
         failures |= noises.failures
         clips[beside.NOISE], bank = noises, noise.read_bank(noises)
         known.append(noises)
-    same = beside.same_audio(settings, clips)
+    found += leakage.of_audio(clips)
+    for preset in settings.teachers:
+        leakage.of_model(TEACHERS, preset, heard.read(preset), clips)
     before = heard.began_with(settings, out)
-    same += heard.check_unheard(settings, clips, before)
-    settings.check_leaks(same)
+    found += leakage.of_model(MODEL, settings.model, before, clips)
     record = provenance.leave_out(record, root, failures, others)
     provenance.check_corpus(out, record, later="test")
-    facts = results.facts(settings, record, [*found, *same], others)
+    facts = results.facts(settings, record, found, others)
     model = provenance.model_facts(classifier.backbone)
     begun = {
         "model": model,

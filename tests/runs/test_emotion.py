@@ -18,7 +18,7 @@ from backbone_cases import RATE_HZ, speech_encoder
 from audio_tf import data, models
 from audio_tf.analysis import layer_embeddings
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
-from audio_tf.corpora import Corpus
+from audio_tf.corpora import Corpus, leaks
 from audio_tf.data.feature_cache import cache_of
 from audio_tf.runs import emotion, fold_decoders, folds
 
@@ -127,10 +127,15 @@ def test_a_speaker_of_two_sessions_is_on_both_sides():
     clips = data.Clips(
         corpus, ["a", "b", "c"], numbers, 100, {}, numbers, numbers
     )
-    (leak,) = folds.between_sides(clips, ["1", "1", "2"])
-    assert leak.splits == ("1", "2") and leak.files == ("a.wav", "c.wav")
-    assert folds.between_sides(clips, ["1", "2", "1"]) == []
-    assert folds.between_sides(clips, None) == []
+
+    def leak(sides):
+        parts = folds.by_side(clips, sides)
+        return leaks.of_sources({key: parts[key].corpus for key in parts})
+
+    (found,) = leak(["1", "1", "2"])
+    assert found.splits == ("1", "2") and found.files == ("a.wav", "c.wav")
+    assert leak(["1", "2", "1"]) == []
+    assert leak(None) == []
 
 
 def test_a_clip_may_have_several_chunks():
