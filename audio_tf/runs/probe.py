@@ -32,9 +32,10 @@ from audio_tf.audio import RESAMPLER
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import AudioBackbone
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import provenance
+from audio_tf.runs import heard, provenance, results
 from audio_tf.runs.corpus_settings import SpeechSettings
 from audio_tf.runs.flags import run_by_flags
+from audio_tf.runs.leakage import MODEL
 from audio_tf.runs.probe_splits import (
     listed,
     num_classes,
@@ -312,11 +313,16 @@ def run(asked, out):
     # Whatever does not fit, before hours of features.
     frames = data.Frames.of(features)
     check_lengths(features, frames, clips)
+    leakage = settings.leakage()
+    found = leakage.of_audio(clips)
+    if settings.model is not None:
+        marks = heard.read(settings.model)
+        found += leakage.of_model(MODEL, settings.model, marks, clips)
     facts = {
         task: task_splits(task, clips, settings, frames)[1] for task in todo
     }
-    for task, found in facts.items():
-        for what, counts in found.items():
+    for task, counted in facts.items():
+        for what, counts in counted.items():
             if any(counts.values()):
                 print(f"{task}: {what.replace('_', ' ')}: {counts}")
     if failures:
@@ -325,6 +331,7 @@ def run(asked, out):
     origin = {
         **provenance.run_facts(settings, out),
         "splits": settings.split_facts(),
+        "leaks": results.leak_facts(settings, found),
         "corpus": provenance.corpus_facts(record),
         "build": settings.build_facts(),
         "resampler": RESAMPLER,

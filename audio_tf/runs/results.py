@@ -157,25 +157,36 @@ def facts(settings, record, found, others=()):
         complete, `dataset`, `seed`, `None` where nothing is drawn by one, and
         `code`.
     """
-    root = settings.file_root()
     return {
         "dataset": settings.dataset,
         "seed": settings.seed,
         "splits": settings.split_facts(),
-        "leaks": [
-            {
-                "kind": leak.kind,
-                "splits": list(leak.splits),
-                "shared": leak.shared,
-                "clips": leak.clips,
-                "files": [
-                    provenance.name_below(root, file, others)
-                    for file in leak.files
-                ],
-            }
-            for leak in found
-        ],
+        "leaks": leak_facts(settings, found, others),
         "corpus": provenance.corpus_facts(record),
         "build": settings.build_facts(),
         "code": provenance.code_facts(),
     }
+
+
+def leak_facts(settings, found, others=()):
+    """Describes what is on both sides of the splits.
+
+    Args:
+        settings, found, others: as `facts` takes them.
+
+    Returns:
+        List of dicts for JSON.
+    """
+    root = settings.file_root()
+    return [
+        {
+            "kind": leak.kind,
+            "splits": list(leak.splits),
+            "shared": leak.shared,
+            "clips": leak.clips,
+            "files": [
+                provenance.name_below(root, file, others) for file in leak.files
+            ],
+        }
+        for leak in found
+    ]

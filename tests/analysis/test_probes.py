@@ -1,6 +1,7 @@
 """Probes of frozen features, and the script that runs them."""
 
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -19,6 +20,7 @@ from audio_tf.analysis import probes
 from audio_tf.corpora import SpeechCorpus, read_speech_folder
 from audio_tf.data import PADDING_LABEL, cache
 from audio_tf.layers import SpeechFeatures
+from audio_tf.runs import heard
 
 pytestmark = pytest.mark.costly
 
@@ -540,6 +542,43 @@ def test_the_mean_of_normalised_features_tells_nothing(
     (mel / "corpus.json").write_text(json.dumps(record))
     line = refusal("probe", "--out", mel, "--resume")
     assert "The corpus is not the one" in line
+
+
+def test_nothing_that_is_probed_was_heard_before(
+    speech, preset, refusal, tmp_path, monkeypatch
+):
+    """Not in the training split under another name, nor by the encoder."""
+    folder = tmp_path / "speech"
+    names = [f"{who}/{number}" for who in ("ann", "bob") for number in range(3)]
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(speech / f"{name}.wav", folder / f"{name}.wav")
+    asked = ["probe", "--dataset", "folder", "--data-dir", folder]
+    asked += ["--tasks", "speaker", "--out", tmp_path / "run"]
+    for row, split in enumerate(("train", "val", "test")):
+        listed = tmp_path / split
+        listed.write_text("\n".join(names[row::3]) + "\n")
+        asked += [f"--{split}-list", listed]
+    encoder = tmp_path / "preset"
+    shutil.copytree(preset, encoder)
+    splits = read_speech_folder(
+        folder, lists={split: tmp_path / split for split in ("train", "test")}
+    )
+    clips = data.prepare(
+        splits["test"], RATE_HZ, tmp_path / "c", progress=False
+    )
+    heard.write(encoder, [clips.select([1])])
+    line = refusal(*asked, "--model", encoder)
+    assert f"--model {encoder} must not have learned from clips" in line
+    assert "1 of test, such as" in line and "bob" in line
+
+    shutil.copy(folder / "ann" / "0.wav", folder / "ann" / "2.wav")
+    line = refusal(*asked, *FEATURES)
+    assert "0.wav in train and" in line and "2.wav in test have the" in line
+    assert "--other-splits allows that" in line
+    # Allowed, it goes on to the features.
+    monkeypatch.setattr(data, "cache_features", None)
+    assert "not callable" in refusal(*asked, *FEATURES, "--other-splits")
 
 
 def test_a_model_must_compute_features(speech, refusal, tmp_path):
