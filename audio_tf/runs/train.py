@@ -13,6 +13,7 @@ clip is said to have each, calibrated on validation. --no-test leaves the test
 split out while settings are chosen; `audio-tf evaluate` scores it then.
 """
 
+import dataclasses
 import functools
 import pathlib
 import sys
@@ -56,6 +57,31 @@ from audio_tf.terminal import describe_failures
 
 # Settings that may differ when a run goes on.
 FREE_SETTINGS = ("data_dir", "cache_dir", "export", "test", *beside.BESIDE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """What a training is made from, as its figures and its preset tell.
+
+    The models are not in it: they are let go of before the one that is kept
+    is loaded.
+
+    Attributes:
+        chunks: dict of `Chunks` by split, as `load_chunks` returns it.
+        known: list of the `Clips` that are trained on, and of those beside.
+        before: marks of the model that training begins with, as
+            `heard.began_with` returns them.
+        failures: dict of the reason by path of each file that was left out.
+        facts: dict of what all figures have beside them.
+        origin: dict, how the model comes to be.
+    """
+
+    chunks: dict
+    known: list
+    before: np.ndarray | None
+    failures: dict
+    facts: dict
+    origin: dict
 
 
 def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):
@@ -282,29 +308,35 @@ def run(settings, out):
     """
     out = pathlib.Path(out)
     with hosts.scope(settings, out) as share:
-        chunks, known, failures, facts, origin = train(settings, out, share)
+        prepared = train(settings, out, share)
     if not share.is_first:
         return
     classifier = kept_model(settings, out)
     # A preset that was frozen for this run is not for the next one.
     if settings.trainable == "head":
         classifier.backbone.trainable = True
+    chunks = prepared.chunks
     one_label = have_one_label(settings, chunks)
     figures, calibrated = report(
-        classifier, chunks, out, facts, one_label, settings.scored_at_once
+        classifier,
+        chunks,
+        out,
+        prepared.facts,
+        one_label,
+        settings.scored_at_once,
     )
     origin = {
-        **origin,
-        **facts,
+        **prepared.origin,
+        **prepared.facts,
         "resampler": RESAMPLER,
         "labels": classifier.labels,
         "thresholds": calibrated,
         "test": figures.get("test"),
     }
-    before = heard.began_with(settings, out)
+    known, before = prepared.known, prepared.before
     save(classifier, out, origin, known, settings.export, before)
-    if failures:
-        print(describe_failures(failures))
+    if prepared.failures:
+        print(describe_failures(prepared.failures))
 
 
 def train(settings, out, share):
@@ -316,10 +348,7 @@ def train(settings, out, share):
         share: `Share` of this host.
 
     Returns:
-        Five of a dict of `Chunks` by split, a list of the `Clips` that were
-        trained on, a dict of the reason by path of each file that was left
-        out, a dict of what all figures have beside them, and a dict of how
-        the model came to be.
+        `Prepared`.
     """
     keras.mixed_precision.set_global_policy(settings.precision)
     corpora = settings.load()
@@ -375,7 +404,7 @@ def train(settings, out, share):
     facts["causal"] = model["causal"]
     origin = {**provenance.run_facts(settings, out), **begun}
     fit(settings, classifier, chunks, out, teachers, share, bank)
-    return chunks, known, failures, facts, origin
+    return Prepared(chunks, known, before, failures, facts, origin)
 
 
 main = functools.partial(

@@ -341,7 +341,7 @@ def test_no_more_is_scored_at_once_than_is_trained_on(
         return np.full(chunks.targets.shape, 0.5)
 
     # At the end: of the split val there are no scores kept here.
-    done = chunks, [], {}, {}, {}
+    done = train.Prepared(chunks, [], None, {}, {}, {})
     monkeypatch.setattr(train, "train", lambda *_: done)
     monkeypatch.setattr(train, "kept_model", lambda *_: classifier)
     monkeypatch.setattr(train, "save", lambda *_: None)
