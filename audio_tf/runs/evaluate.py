@@ -104,6 +104,21 @@ def score_split(classifier, corpus, split, arguments, batch_size=64):
     clips = data.prepare(
         corpus, classifier.sample_rate_hz, name=split, **arguments
     )
+    return score(classifier, clips, order, batch_size)
+
+
+def score(classifier, clips, order, batch_size=64):
+    """Cuts clips into chunks as a classifier takes them, and scores these.
+
+    Args:
+        classifier: an `AudioClassifier`, or what was exported of one.
+        clips: `Clips` at its rate.
+        order: array that `columns` has returned.
+        batch_size: int.
+
+    Returns:
+        As `score_split`.
+    """
     chunks = data.Chunks.for_model(clips, classifier)
     scores = data.score_clips(classifier, chunks, batch_size, verbose=0)
     return chunks, scores[:, order]
@@ -312,10 +327,7 @@ def run(settings):
         settings.split,
         classifier.sample_rate_hz,
     )
-    chunks = data.Chunks.for_model(clips, classifier)
-    scores = data.score_clips(
-        classifier, chunks, settings.batch_size, verbose=0
-    )[:, order]
+    chunks, scores = score(classifier, clips, order, settings.batch_size)
     root = settings.file_root()
     record = provenance.leave_out(
         provenance.corpus_record(corpora, root), root, chunks.clips.failures
