@@ -38,8 +38,8 @@ def training_metrics(one_label, num_classes):
 class ClipValidation(keras.callbacks.Callback):
     """Adds loss and clip-level figures of a split to the logs of each epoch.
 
-    It must come before the callbacks that read them: checkpoints, TensorBoard
-    and early stopping then find `val_loss`, `val_mAP` and the other figures.
+    Callbacks that come behind it, as `train_callbacks.STAGES` has them, then
+    find `val_loss`, `val_mAP` and the other figures.
 
     Args:
         chunks: `audio_tf.data.Chunks` of the split.
@@ -214,8 +214,7 @@ class OnModel(Nested):
 class TimeLeft(keras.callbacks.Callback):
     """Prints a line after each epoch: figures, and the time that is left.
 
-    It comes last, so that the time of an epoch is also that of the other
-    callbacks. The time left is the median of the last epochs' time for each
+    The time of an epoch is also that of the callbacks before it. The time left is the median of the last epochs' time for each
     that is left; the first epoch, which compiles, does not count once there
     is another. A run that stops early ends sooner.
 
@@ -293,7 +292,7 @@ def progress(figure, monitor, terminal):
         terminal: bool, whether the output is a terminal.
 
     Returns:
-        List of callbacks, which come last of all.
+        List of callbacks, of the stage `"show"`.
     """
     if terminal:
         return [keras.callbacks.ProgbarLogger(), TimeLeft()]

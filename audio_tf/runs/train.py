@@ -28,16 +28,14 @@ from audio_tf.data.shares import WHOLE
 from audio_tf.export import export
 from audio_tf.runs import (
     beside,
-    callbacks,
     checkpoints,
     heard,
-    history,
-    host_callbacks,
     hosts,
     noise,
     provenance,
     results,
     showing,
+    train_callbacks,
     train_data,
     unlabelled,
 )
@@ -49,7 +47,6 @@ from audio_tf.runs.teaching import (
     load_teachers,
     make_training,
     teacher_facts,
-    training_name,
 )
 from audio_tf.runs.train_model import build, kept_model
 from audio_tf.runs.train_settings import TrainSettings
@@ -108,74 +105,18 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):
             f"--batch-size {settings.batch_size}, "
             f"{len(chunks['train'])} chunks"
         )
-    last, best = out / "last.keras", out / "best.keras"
-    terminal = sys.stdout.isatty()
     targets = known_targets(settings, chunks)
     figure = metrics.headline(targets)
     one_label = metrics.one_label_each(targets)
+    last = out / "last.keras"
     if not last.is_file():
         compile(classifier, settings, steps, one_label)
     training = make_training(settings, classifier, one_label, teachers, bank)
     first_epoch = checkpoints.epochs_done(last)
-    best_so_far = None
-    if share.is_first:
-        best_so_far = history.rewind(
-            out / "history.csv", first_epoch, settings.monitor
-        )
-    hooks = [
-        # Or the last good checkpoint would be overwritten.
-        keras.callbacks.TerminateOnNaN(raise_error=True),
-        callbacks.EpochSeeds(settings.seed),
-    ]
-    if "val" in chunks:
-        validation = callbacks.ClipValidation(
-            chunks["val"],
-            settings.scored_at_once,
-            share=share,
-            scorer=lambda model: host_callbacks.whole_scores(model, share),
-        )
-        keeper = checkpoints.BestCheckpoint(
-            best, settings.monitor, best_so_far, validation
-        )
-        kept = [validation, host_callbacks.OfFirst([keeper], share)]
-        if settings.average_share:
-            kept = [callbacks.WithAverageWeights(kept)]
-        hooks.append(callbacks.OnModel(classifier, kept))
-    # What it asks the optimizer is computed by all hosts.
-    logs = hosts.folder(out / "logs", share)
-    hooks.append(keras.callbacks.TensorBoard(logs, write_graph=False))
-    if share.is_first:
-        hooks.append(history.History(out / "history.csv"))
-    checkpoint = host_callbacks.OfFirst(
-        [checkpoints.LastCheckpoint(last)], share
+    stages = train_callbacks.of_training(
+        settings, classifier, chunks, out, share, figure, first_epoch
     )
-    hooks.append(callbacks.OnModel(classifier, [checkpoint]))
-    if share.is_first:
-        hooks += [
-            showing.LearningCurves(
-                out, figure, settings.monitor, training_name(settings)
-            ),
-            *callbacks.progress(figure, settings.monitor, terminal),
-        ]
-    if settings.schedule == "plateau":
-        hooks.append(
-            history.Plateau(
-                out / "history.csv",
-                settings.monitor,
-                settings.learning_rate,
-                settings.plateau_factor,
-                settings.plateau_patience,
-            )
-        )
-    is_over = first_epoch >= settings.epochs
-    if settings.patience is not None and share.is_first:
-        patience = history.Patience(
-            out / "history.csv", settings.monitor, settings.patience
-        )
-        hooks.append(patience)
-        # A run that has ended, or was killed as it did, is not trained on.
-        is_over = is_over or patience.is_over()
-    hooks.append(host_callbacks.StopTogether(share))
+    is_over = train_callbacks.is_over(settings, out, first_epoch)
     if hosts.first_says(is_over, share):
         return
     training.fit(
@@ -191,9 +132,9 @@ def fit(settings, classifier, chunks, out, teachers=(), share=WHOLE, bank=None):
         steps_per_epoch=steps,
         initial_epoch=first_epoch,
         epochs=settings.epochs,
-        callbacks=hooks,
+        callbacks=train_callbacks.in_order(stages),
         shuffle=False,  # The dataset has its own order for each epoch.
-        verbose=1 if terminal and share.is_first else 0,
+        verbose=1 if sys.stdout.isatty() and share.is_first else 0,
     )
 
 

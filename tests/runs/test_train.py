@@ -25,6 +25,7 @@ from scripts import TRAINING, end_at, kill_at
 
 from audio_tf import data, layers, models
 from audio_tf.corpora import Corpus, read_fsd50k
+from audio_tf.data.shares import WHOLE
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import AudioClassifier
 from audio_tf.ops.weights import weights_sha256
@@ -41,6 +42,7 @@ from audio_tf.runs import (
     results,
     teaching,
     train,
+    train_callbacks,
     train_data,
     train_model,
     unlabelled,
@@ -312,6 +314,39 @@ def test_what_diverges_is_not_kept(corpus, tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="NaN"):
         hooks.on_train_batch_end(1, {"loss": np.nan})
     assert not (tmp_path / "last.keras").exists()
+
+
+def test_callbacks_stand_in_the_order_of_their_stages(corpus, tmp_path):
+    """Whatever the order they are made in: each finds what it reads."""
+    settings, classifier, chunks = built(
+        corpus, tmp_path, patience=2, schedule="plateau", learning_rate=0.5
+    )
+    stages = train_callbacks.of_training(
+        settings, classifier, chunks, tmp_path, WHOLE, "accuracy", 0
+    )
+    assert set(stages) == set(train_callbacks.STAGES)
+
+    def names(hooks):
+        for hook in hooks:
+            if isinstance(hook, callbacks.Nested):
+                yield from names(hook.callbacks)
+            else:
+                yield type(hook).__name__
+
+    backwards = dict(reversed(stages.items()))
+    found = [*names(train_callbacks.in_order(backwards))]
+    for chain in (
+        "TerminateOnNaN ClipValidation BestCheckpoint LastCheckpoint",
+        "ClipValidation TensorBoard LastCheckpoint",
+        "ClipValidation History LastCheckpoint LearningCurves TimeLeft",
+        "EpochSeeds ClipValidation",
+        "History Plateau StopTogether",
+        "History Patience StopTogether",
+    ):
+        places = [found.index(name) for name in chain.split()]
+        assert places == sorted(places), chain
+    with pytest.raises(KeyError, match=r"one of \['guard'.*: \['kept'\]"):
+        train_callbacks.in_order({"kept": [], "show": []})
 
 
 @pytest.mark.parametrize("batch_size, scored", [(5, 5), (200, 64)])
