@@ -214,9 +214,10 @@ class OnModel(Nested):
 class TimeLeft(keras.callbacks.Callback):
     """Prints a line after each epoch: figures, and the time that is left.
 
-    The time of an epoch is also that of the callbacks before it. The time left is the median of the last epochs' time for each
-    that is left; the first epoch, which compiles, does not count once there
-    is another. A run that stops early ends sooner.
+    The time of an epoch is also that of the callbacks before this one. The
+    time left is the median of the last epochs' time for each that is left;
+    the first epoch, which compiles, does not count once there is another. A
+    run that stops early ends sooner.
 
     Args:
         figures: names of the figures that the line has, as far as the logs
