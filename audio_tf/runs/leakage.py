@@ -1,4 +1,4 @@
-"""What sides of a figure may have in common: one answer for all commands.
+"""Leakage: which sides of a figure may have clips or sources in common.
 
 A figure is of clips that are new to a model. What they have in common with
 what the model has learned from is a `corpora.leaks.Leak`: one speaker, uploader

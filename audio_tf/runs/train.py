@@ -58,7 +58,7 @@ FREE_SETTINGS = ("data_dir", "cache_dir", "export", "test", *beside.BESIDE)
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """What a training is made from, as its figures and its preset tell.
+    """The clips and facts that a training is made from, and tells at its end.
 
     The models are not in it: they are let go of before the one that is kept
     is loaded.
