@@ -100,14 +100,16 @@ def check_links(wanted, held_out, data_dir, place):
         data_dir: path of a corpus that they are of.
         place: `pathlib.Path` of the folder of links, which need not be there.
     """
-    root = root_of(data_dir)
+    from audio_tf.corpora.corpus import file_identity
+
+    root, held = root_of(data_dir), set(map(file_identity, held_out))
     links = [link for link in place.glob("*") if link.is_symlink()]
     targets = {link.name: link.resolve() for link in links}
     others = sorted(
         name
         for name, target in targets.items()
         if target not in wanted
-        and (target in held_out or target.is_relative_to(root))
+        and (file_identity(target) in held or target.is_relative_to(root))
     )
     if others:
         raise ValueError(
@@ -132,16 +134,20 @@ def check_beside(folder, wanted, held_out, data_dir, place):
         data_dir: path of that corpus.
         place: `pathlib.Path` of its folder of links.
     """
-    files = {file: where for where in wanted for file in wanted[where]}
+    from audio_tf.corpora.corpus import file_identity
+
+    files = {
+        file_identity(file): where for where in wanted for file in wanted[where]
+    }
     for link in pathlib.Path(folder).glob("*/*"):
         if link.is_symlink() and link.parent != place:
-            files.setdefault(link.resolve(), link.parent)
-    again = sorted(held_out & files.keys())
+            files.setdefault(file_identity(link.resolve()), link.parent)
+    again = sorted(file for file in held_out if file_identity(file) in files)
     if again:
         raise ValueError(
             f"{folder} must have no clip of {data_dir} that is not in its "
             f"split train. Received: {len(again)} of them in "
-            f"{files[again[0]]}, such as {again[0]}"
+            f"{files[file_identity(again[0])]}, such as {again[0]}"
         )
 
 

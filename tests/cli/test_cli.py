@@ -669,6 +669,35 @@ def test_gather_links_nothing_that_another_corpus_is_tested_on(
     assert f"2 of them in {other / 'csv'}" in capsys.readouterr().err
 
 
+def test_gather_knows_a_file_by_all_its_names(tmp_path, clip, capsys):
+    """A corpus that was copied by hard links is the same files once more."""
+    for corpus, split in (("one", "train"), ("two", "test")):
+        for name in ("a", "b"):
+            file = tmp_path / corpus / f"{name}.wav"
+            file.parent.mkdir(exist_ok=True)
+            if corpus == "one":
+                file.write_bytes(clip.read_bytes())
+            else:
+                file.hardlink_to(tmp_path / "one" / file.name)
+        rows = ["filename,labels,split", f"a.wav,dog,{split}"]
+        if corpus == "two":
+            (tmp_path / "two" / "c.wav").write_bytes(clip.read_bytes())
+            rows.append("c.wav,dog,train")
+        listed = tmp_path / corpus / "list.csv"
+        listed.write_text("\n".join(rows) + "\n")
+    one, two = (f"csv={tmp_path / name}/list.csv" for name in ("one", "two"))
+    out = tmp_path / "out"
+    for corpora in ((one, two), (two, one)):
+        assert cli.main(["gather", out, *corpora]) == 2
+        said = capsys.readouterr().err
+        assert "1 of them in" in said and "two/a.wav" in said
+        assert not out.exists()
+    # Nor are links of before left to one that is tested on by another name.
+    assert cli.main(["gather", out, one]) == 0
+    assert cli.main(["gather", out, two]) == 2
+    assert "1 of them, such as a.wav" in capsys.readouterr().err
+
+
 def test_gather_names_what_is_missing(tmp_path, clip, capsys):
     (tmp_path / "a.wav").write_bytes(clip.read_bytes())
     listed = tmp_path / "list.csv"
