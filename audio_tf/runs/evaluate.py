@@ -255,7 +255,12 @@ def decode_unheard(settings, preset, corpora, split, sample_rate_hz):
     known = set(named or [])
     again = [file for file in heard.find(marks, clips) if file not in known]
     found += leakage.of_split(preset, split, clips, again, training)
-    return clips, found, len(known) + len(again)
+    count = len(known) + len(again)
+    decoder = origin.get("settings", {}).get("decoder", settings.decoder)
+    if not count and named is None and decoder != settings.decoder:
+        # The samples of another decoder have other marks.
+        count = None
+    return clips, found, count
 
 
 def check_vocabulary(settings, classifier, corpus):

@@ -142,6 +142,11 @@ def test_official_splits_are_evaluated_as_they_were_trained_on(
     assert leak.splits == ("train", "test") and known == leak.clips == 1
     assert leak.files == (corpora["train"].files[0], corpora["test"].files[1])
     assert scored("val") == ([], 0) and scored("train") == ([], 2)
+    # Marks of samples that another decoder has made tell nothing of these.
+    origin = {"settings": {"dataset": "csv", "decoder": "tfio"}}
+    (preset / "provenance.json").write_text(json.dumps(origin))
+    assert scored("val") == ([], None) and scored("train") == ([], 2)
+    (preset / "provenance.json").unlink()
     heard.write(preset, [trained, held])
     assert len(scored()[0]) == 1
     with pytest.raises(ValueError, match="1 of val, such as .*val3_NO"):
