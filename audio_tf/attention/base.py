@@ -242,6 +242,12 @@ class Attention(Layer):
                 f"{name} needs inputs of shape (batch, time, dim). "
                 f"Received: shape={tuple(shape)}"
             )
+        # A graph may not know the features of a frame, but building must.
+        if shape[-1] is None and not self.built:
+            raise ValueError(
+                f"{name} needs inputs of a known number of features. "
+                f"Received: shape={tuple(shape)}"
+            )
         length = shape[1]
         if self.max_length is None or not isinstance(length, int):
             return

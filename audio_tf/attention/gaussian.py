@@ -152,13 +152,13 @@ class GaussianAttention(Attention):
 
     def cut(self, x):
         """Gives heads an axis: `(B, T, H, D)` or `(B, H, T / H, D)`."""
-        dim = x.shape[-1]
+        batch, length, dim = ops.shape(x)
         if self.head_axis == 1:
             # No -1 here: it would swallow a length other than the built one.
             part = self.length // self.num_heads
-            return ops.reshape(x, (ops.shape(x)[0], self.num_heads, part, dim))
+            return ops.reshape(x, (batch, self.num_heads, part, dim))
         return ops.reshape(
-            x, (-1, ops.shape(x)[1], self.num_heads, dim // self.num_heads)
+            x, (-1, length, self.num_heads, dim // self.num_heads)
         )
 
     def transform(self, inputs, mask, training, with_map):

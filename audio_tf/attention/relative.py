@@ -173,7 +173,7 @@ class GatedRelativeAttention(SelfAttention):
 
     def check_shape(self, shape):
         super().check_shape(shape)
-        if shape[-1] % self.num_heads:
+        if shape[-1] is not None and shape[-1] % self.num_heads:
             raise ValueError(
                 "`num_heads` must divide the features of the input. "
                 f"Received: num_heads={self.num_heads}, shape={tuple(shape)}"
@@ -205,7 +205,7 @@ class GatedRelativeAttention(SelfAttention):
 
     def gates(self, inputs):
         """Computes the gate of each query: `(B, T, F)` to `(B, H, T, 1)`."""
-        length, dim = ops.shape(inputs)[1], inputs.shape[-1]
+        _, length, dim = ops.shape(inputs)
         parts = ops.reshape(
             inputs, (-1, length * self.num_heads, dim // self.num_heads)
         )

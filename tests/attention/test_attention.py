@@ -453,6 +453,26 @@ def test_compiled_takes_any_batch_and_length(name, rng):
 
 
 @every
+def test_features_must_be_known_to_build(name):
+    for shape in ((None, None, None), (B, T, None)):
+        message = r"known number of features.*Received: shape=\(.*None\)"
+        with pytest.raises(ValueError, match=message):
+            fresh(name).build(shape)
+        with pytest.raises(ValueError, match=message):
+            fresh(name)(keras.KerasTensor(shape))
+
+
+@every_graph
+@pytest.mark.one_backend
+def test_a_graph_need_not_know_the_features(name, rng):
+    import tensorflow as tf
+
+    layer, x = make(name), inputs(rng)
+    graph = tf.function(layer, input_signature=[tf.TensorSpec([None] * 3)])
+    assert_equal_where_real(graph(x), layer(x), None)
+
+
+@every
 def test_config_is_complete(name):
     arguments = {"dropout": 0.25, "causal": causal_choices(name)[-1]}
     others = {"use_bias": False, "kernel_initializer": "he_normal"}
