@@ -24,6 +24,7 @@ from audio_tf.models.inputs import InputDoor
 from audio_tf.models.targets import check_targets
 from audio_tf.models.timeline import FrameClassifier
 from audio_tf.ops import checks
+from audio_tf.ops.layer import Dropout
 
 # How the frames of a clip become one vector.
 POOLINGS = {
@@ -237,7 +238,7 @@ class AudioClassifier(
             self.hidden_dense = keras.layers.Dense(
                 hidden_dim, "relu", dtype=head_dtype, name="hidden"
             )
-        self.output_dropout = keras.layers.Dropout(
+        self.output_dropout = Dropout(
             dropout, dtype=head_dtype, name="output_dropout"
         )
         self.output_dense = keras.layers.Dense(

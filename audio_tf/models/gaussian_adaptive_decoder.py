@@ -14,6 +14,7 @@ from audio_tf import attention, compat, optimizers
 from audio_tf.models.backbone import freeze_layers
 from audio_tf.models.checked_calls import CheckedCalls
 from audio_tf.ops import checks
+from audio_tf.ops.layer import Dropout
 
 # Layers of a head in the paper's experiments with speech: 8 heads of 24.
 # Over two layers the Gaussian is one number, whatever the two are.
@@ -307,9 +308,7 @@ class GaussianAdaptiveDecoder(
             norm = keras.layers.BatchNormalization(
                 momentum=0.9, epsilon=1e-5, dtype=dtype, name="attention_norm"
             )
-        output_dropout = keras.layers.Dropout(
-            dropout, dtype=dtype, name="output_dropout"
-        )
+        output_dropout = Dropout(dropout, dtype=dtype, name="output_dropout")
         output_dense = keras.layers.Dense(
             num_classes, dtype=dtype, name="predictions"
         )

@@ -110,11 +110,12 @@ class Layer(keras.layers.Layer):
         return super().get_config()
 
 
+@keras.saving.register_keras_serializable("audio_tf")
 class Dropout(keras.layers.Dropout):
     """A dropout that rests where it is frozen.
 
     In training a frozen model has then the outputs of inference, as
-    Keras' `BatchNormalization` has. It is never saved by itself.
+    Keras' `BatchNormalization` has.
     """
 
     def call(self, inputs, training=False):

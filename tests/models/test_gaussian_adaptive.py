@@ -154,6 +154,16 @@ def test_every_module_trains_and_comes_back(module, rng, tmp_path):
     )
 
 
+def test_a_frozen_decoder_drops_nothing_out(rng):
+    model = decoder(dropout=0.5)
+    x = rng.standard_normal((4, LAYERS, DIM)).astype("float32")
+    expected = numpy(model(x, training=False))
+    assert np.abs(numpy(model(x, training=True)) - expected).max() > 0.01
+    model = decoder(dropout=0.5, trainable=False)
+    expected = numpy(model(x, training=False))
+    np.testing.assert_array_equal(numpy(model(x, training=True)), expected)
+
+
 def test_what_does_not_decay_does_not_once_it_is_loaded(tmp_path):
     model = tiny.eager(decoder("gaam_v1"))
     optimizer = decoders.make_optimizer(0.1, weight_decay=0.5)

@@ -323,6 +323,42 @@ def test_a_preset_knows_its_resampler(tmp_path):
         AudioClassifier.from_preset(str(path.parent))
 
 
+def test_a_frozen_head_drops_nothing_out(rng):
+    """By itself, or with its model."""
+    model, x = classifier(dropout=0.5), waveform(rng)
+    change = functools.partial(moved_by_training, model, x)
+    assert change() > 0.01
+    model.output_dropout.trainable = False
+    assert change() < 1e-6
+    model.output_dropout.trainable = True
+    assert change() > 0.01
+    model.trainable = False
+    assert change() < 1e-6
+
+
+def moved_by_training(model, x):
+    """How far training moves the scores of inference."""
+    found, expected = (
+        keras.ops.convert_to_numpy(model(x, training=training))
+        for training in (True, False)
+    )
+    return np.abs(found - expected).max()
+
+
+def test_a_plain_model_of_a_classifier_is_saved(rng, tmp_path):
+    """Keras then writes each layer of the head by its class."""
+    model = classifier(dropout=0.5, trainable=False)
+    plain = keras.Model(model.input, model.output)
+    plain.save(tmp_path / "plain.keras")
+    again = keras.models.load_model(tmp_path / "plain.keras")
+    inputs = {
+        "waveform": waveform(rng),
+        "lengths": np.array([131, 100, 5], "int32"),
+    }
+    np.testing.assert_array_equal(again(inputs), model(inputs))
+    assert moved_by_training(again, inputs) < 1e-6
+
+
 def test_preset_with_a_new_head_keeps_the_backbone(rng, tmp_path):
     model, x = built("plain"), waveform(rng)
     model.save_to_preset(str(tmp_path))
