@@ -10,7 +10,7 @@ a seed and a causality: the model has the same layers, heads and widths, and
 trains as long. --causality yes is of the attentions: none sees a later frame,
 whatever the front end does. Commands are printed, each has a process and a
 folder of its own, and what is finished is kept: the same command goes on where
-it stopped.
+it stopped, and rows of --out that are not asked for now stay in the table.
 
 --out gets leaderboard.csv and leaderboard.png. A row of the CSV is an
 attention at a causality: the mean of the figure of the split over the seeds
@@ -225,6 +225,25 @@ def table_rows(settings):
     return found
 
 
+def kept_rows(settings, table):
+    """Lists the rows of the folder that an earlier command has asked for.
+
+    They are of the same settings, as `begin` has found.
+
+    Args:
+        settings: `CompareSettings`.
+        table: list of `Row`, those that are asked for now.
+
+    Returns:
+        List of `Row`, none of the table's.
+    """
+    found = {}
+    for run in rows.runs_in(pathlib.Path(settings.out)):
+        causal = run.parts[-3].removeprefix("causal_")
+        found[Row(run.parts[-2], causal, run.parent)] = None
+    return [row for row in found if row not in table]
+
+
 def train(row, seed, settings):
     """Trains the model of a row with a seed, unless that is done.
 
@@ -370,14 +389,19 @@ def begin(settings):
     rows.check_scored(corpora, settings.score_split)
     asked = {
         "training": training.those_given(training.given - {"cache_dir"}),
-        "kwargs_by_attention": settings.kwargs_by_attention,
+        "kwargs_by_attention": dict(settings.kwargs_by_attention),
         "split": settings.score_split,
     }
     if training.data_dir is not None:
         place = pathlib.Path(training.data_dir).resolve()
         asked["training"]["data_dir"] = str(place)
-    # What a row failed by can be put right, or left out.
     out = pathlib.Path(settings.out)
+    # Rows that are not asked for now stay as they were made.
+    if (out / "config.json").is_file():
+        before = read(out / "config.json")["kwargs_by_attention"]
+        for name in rows.begun(out) & {*before} - {*settings.names()}:
+            asked["kwargs_by_attention"][name] = before[name]
+    # What a row failed by can be put right, or left out.
     known = {*attention.ATTENTIONS, *attention.MIXTURES, *settings.names()}
     names = known - rows.begun(out)
     unused = {f"kwargs_by_attention.{name}" for name in names}
@@ -395,20 +419,22 @@ def compare(settings):
     begin(settings)
     out = pathlib.Path(settings.out)
     table, measured, failures = table_rows(settings), {}, rows.Failures()
+    kept = kept_rows(settings, table)
     if settings.baseline_rows:
         with failures.kept():
             run_baseline(settings)
     first = settings.seeds[0]
     # Seed by seed: a table that is stopped has all attentions.
     for seed in settings.seeds:
-        for row in table:
-            with failures.kept():
-                train(row, seed, settings)
+        for row in [*table, *kept]:
+            if row not in kept:
+                with failures.kept():
+                    train(row, seed, settings)
             base = row.of_full()
             if seed == first and row.finished(seed) and base.finished(seed):
                 with failures.kept():
                     measured[row] = costs(row, settings)
-            board = summed_up(settings, table, measured)
+            board = summed_up(settings, [*table, *kept], measured)
             leaderboard.write(out / "leaderboard.csv", board)
     leaderboard.draw(out / "leaderboard.png", board, out.name)
     print(f"\n{settings.score_split} split; times are relative to {BASELINE}")

@@ -494,6 +494,63 @@ def test_a_folder_says_what_its_rows_were_made_with(config, tmp_path):
         begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
 
 
+def test_rows_that_are_not_asked_for_stay_in_the_table(
+    config, tmp_path, monkeypatch, no_pictures
+):
+    """With the arguments that they were made with, and nothing is trained."""
+    out, ran = tmp_path / "out", []
+
+    def run(command, *flags):
+        """Finishes a training that was asked for."""
+        words = list(map(str, flags))
+        asked = flags_of_training(words)
+        ran.append((asked.attention, asked.causal is not False, asked.seed))
+        preset = pathlib.Path(asked.out, "preset")
+        preset.mkdir(parents=True)
+        (preset / "provenance.json").write_text("{}")
+        report = {"accuracy": 0.5 + len(ran) / 100}
+        (preset.parent / "val.json").write_text(json.dumps(report))
+        (preset.parent / "config.json").write_text('{"settings": {}}')
+
+    def flags_of_training(words):
+        return flags.parse(train.TrainSettings, "", words)
+
+    def costs(command, file, asked):
+        return {"inference_ratio": 1.0}
+
+    monkeypatch.setattr(rows, "run", run)
+    monkeypatch.setattr(rows, "measure", costs)
+    given = {"train_config": config.path, "baseline_rows": False, "out": out}
+
+    def table(**asked):
+        """Makes the table, and lists what was trained and what stands there."""
+        ran.clear()
+        compare.compare(compare.CompareSettings(**given, **asked))
+        return list(ran), [
+            (row["attention"], row["causal"], row["inference_ratio"])
+            for row in board(out)
+        ]
+
+    options = {"kwargs_by_attention": {"xbox": {"num_candidates": 2}}}
+    first = table(attentions=["full", "xbox"], seeds=[0, 1], **options)
+    assert [row[0] for row in first[0]] == ["full", "xbox", "full", "xbox"]
+    kept = [("xbox", "no", "1.0"), ("full", "no", "1.0")]
+    assert first[1] == kept
+    # One seed more, another attention, another causality.
+    trained, shown = table(
+        attentions=["full", "shared_qk"], seeds=[0, 2], causality=["yes"]
+    )
+    assert sorted(trained) == [
+        (name, True, seed) for name in ("full", "shared_qk") for seed in (0, 2)
+    ]
+    assert [row for row in shown if row[1] == "no"] == kept
+    assert len(shown) == 4
+    said = json.loads((out / "config.json").read_text())
+    assert said["kwargs_by_attention"] == options["kwargs_by_attention"]
+    with pytest.raises(ValueError, match=r"xbox .*num_candidates.*, now None"):
+        table(attentions=["full", "xbox"], seeds=[0])
+
+
 def test_rows_are_of_the_corpus_as_it_is_now(config, tmp_path):
     out = tmp_path / "out"
     settings = compare.CompareSettings(train_config=config.path, out=str(out))
