@@ -19,6 +19,8 @@ from audio_tf.ops.checks import reject_unknown
 
 ROOT = pathlib.Path(__file__).parent / "saved_models"
 INDEX = "index.json"
+# How files of weights end, Keras' own and published ones.
+WEIGHTS = (".h5", ".safetensors", ".bin")
 # Of one preset: a wheel and a clone should stay small.
 MAX_BYTES = 8_000_000
 
@@ -246,3 +248,21 @@ def folder_of(preset):
     """
     found = RELEASED.get(str(preset))
     return preset if found is None else found.folder
+
+
+def weights_mark(preset):
+    """Returns a mark that tells a preset from one that took its place.
+
+    Args:
+        preset: str, the name of a released preset, a folder or an address.
+
+    Returns:
+        Str, a checksum of the weights' files in its folder; `None` of a size,
+        or of a preset that is not on this machine.
+    """
+    folder = pathlib.Path(folder_of(preset))
+    weights = sorted(
+        path for path in folder.glob("*") if path.suffix in WEIGHTS
+    )
+    sums = "".join(map(checksum, weights))
+    return hashlib.sha256(sums.encode()).hexdigest() if weights else None

@@ -378,8 +378,9 @@ def begin(settings):
 
     Raises:
         ValueError: if the folder has rows of another setting, which is
-            named, or of the corpus as it was before files of it changed, or
-            the corpus has no clips with labels in the split.
+            named, of a preset before it was trained anew in place, or of the
+            corpus as it was before files of it changed, or the corpus has no
+            clips with labels in the split.
     """
     from audio_tf import attention
     from audio_tf.runs import provenance, train_data
@@ -405,7 +406,10 @@ def begin(settings):
     known = {*attention.ATTENTIONS, *attention.MIXTURES, *settings.names()}
     names = known - rows.begun(out)
     unused = {f"kwargs_by_attention.{name}" for name in names}
-    rows.begin(out, asked, unused)
+    presets = (training.model, *training.teachers)
+    asked["weights"], gone = rows.weights_of(presets)
+    # A table of before does not say of which weights it is.
+    rows.begin(out, asked, unused | gone | {"weights"} - rows.said(out))
     # Or rows that are finished would stand beside others of another corpus.
     runs = rows.runs_in(out)
     record = train_data.listed(training, corpora)[1] if runs else None

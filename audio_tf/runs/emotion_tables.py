@@ -6,7 +6,6 @@ the layers of high and one over those of low Importance Factor.
 """
 
 import dataclasses
-import hashlib
 import json
 import pathlib
 import statistics
@@ -25,9 +24,6 @@ from audio_tf.runs.settings import (
     setting,
     shared,
 )
-
-# How files of weights end, Keras' own and published ones.
-WEIGHTS = (".h5", ".safetensors", ".bin")
 
 
 class PaperRow(typing.NamedTuple):
@@ -138,7 +134,8 @@ class TableSettings(Settings):
         asked = training.those_given(training.given)
         for name in ("data_dir", "cache_dir"):
             asked.pop(name, None)
-        asked = {"training": asked, "encoder": encoder_mark(training), **more}
+        mark = training.model and released.weights_mark(training.model)
+        asked = {"training": asked, "encoder": mark, **more}
         # A table of before does not say which encoder it is of.
         rows.begin(out, asked, {*asked} - rows.said(out))
         # Or rows of both would be found in one table, hours later.
@@ -201,26 +198,6 @@ class LayersTableSettings(TableSettings):
         super().check()
         if not self.importance:
             raise ValueError("--importance is needed. Received: none")
-
-
-def encoder_mark(training):
-    """Returns a mark that tells an encoder from one that took its place.
-
-    Args:
-        training: `EmotionSettings`.
-
-    Returns:
-        Str, a checksum of the weights' files in the preset; `None` for arrays,
-        a size, or a preset that is not on this machine.
-    """
-    if training.model is None:
-        return None
-    folder = pathlib.Path(released.folder_of(training.model))
-    weights = sorted(
-        path for path in folder.glob("*") if path.suffix in WEIGHTS
-    )
-    sums = "".join(map(released.checksum, weights))
-    return hashlib.sha256(sums.encode()).hexdigest() if weights else None
 
 
 def finished(out):

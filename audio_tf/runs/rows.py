@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from audio_tf import configs, files, lifeline
+from audio_tf import configs, files, lifeline, released
 from audio_tf.runs.flags import check_folder, held
 from audio_tf.runs.settings import flag
 
@@ -279,6 +279,23 @@ def begin(out, asked, unused=()):
         )
     out.mkdir(parents=True, exist_ok=True)
     files.write_json(file, asked)
+
+
+def weights_of(presets, within="weights"):
+    """Marks the presets that rows build on, which may be trained anew in place.
+
+    Args:
+        presets: iterable of str, their names or folders.
+        within: str, the name in `asked` that the marks will have.
+
+    Returns:
+        Pair of a dict by preset of `released.weights_mark`, and the set of
+        the names that `begin` takes as `unused`: of sizes, and of presets that
+        are gone, from which nothing can be trained any more.
+    """
+    marks = {each: released.weights_mark(each) for each in presets}
+    gone = {f"{within}.{each}" for each in marks if marks[each] is None}
+    return marks, gone
 
 
 def alone(table):

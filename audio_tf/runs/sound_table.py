@@ -38,9 +38,10 @@ def begin(settings):
         Whether the corpus has a validation split.
 
     Raises:
-        ValueError: if the folder has rows of another setting, or of the
-            corpus as it was before files of it changed, or the corpus has no
-            clips with labels in the split.
+        ValueError: if the folder has rows of another setting, of a teacher
+            before it was trained anew in place, or of the corpus as it was
+            before files of it changed, or the corpus has no clips with labels
+            in the split.
     """
     from audio_tf.runs import provenance, train_data
 
@@ -56,7 +57,16 @@ def begin(settings):
             values["data_dir"] = str(place)
     # What a row failed by can be put right.
     out = pathlib.Path(settings.out)
-    rows.begin(out, asked, unused=set(asked) - rows.begun(out))
+    unused = set(asked) - rows.begun(out)
+    # A table of before does not say which weights its teachers had.
+    unused |= {"weights"} - rows.said(out) | {f"weights.{n}" for n in unused}
+    marks = {}
+    for name in TABLE_1:
+        marks[name], gone = rows.weights_of(
+            settings.training(name).teachers, f"weights.{name}"
+        )
+        unused |= gone
+    rows.begin(out, {**asked, "weights": marks}, unused)
     # Or seeds that are finished would be averaged with others of another
     # corpus.
     for row in sorted(rows.begun(out)):

@@ -494,6 +494,42 @@ def test_a_folder_says_what_its_rows_were_made_with(config, tmp_path):
         begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
 
 
+@pytest.mark.parametrize("role", ["model", "teachers"])
+def test_rows_are_of_the_presets_as_they_are_now(
+    config, tmp_path, monkeypatch, role
+):
+    """One that was trained anew in place would stand beside the old one."""
+    preset, out = tmp_path / "preset", tmp_path / "out"
+    preset.mkdir()
+    weights = preset / "model.weights.h5"
+    weights.write_bytes(b"one")
+    monkeypatch.setattr(
+        compare, "model_takes", lambda training: ["attention", "causal"]
+    )
+    value = {"model": str(preset), "teachers": [str(preset)]}[role]
+    config(**{role: value}, model_kwargs={})
+    settings = compare.CompareSettings(train_config=config.path, out=out)
+
+    def begin():
+        compare.begin(settings)
+        return json.loads((out / "config.json").read_text())
+
+    begin()
+    (preset / "README.md").write_text("A card.")
+    asked = begin()
+    weights.write_bytes(b"two")
+    message = "other values of weights.*preset .'.*', now '"
+    with pytest.raises(ValueError, match=message):
+        begin()
+    # A table of before does not say which they were.
+    del asked["weights"]
+    (out / "config.json").write_text(json.dumps(asked))
+    assert begin()["weights"][str(preset)] is not None
+    # Rows that are there may outlive it.
+    weights.unlink()
+    begin()
+
+
 def test_rows_that_are_not_asked_for_stay_in_the_table(
     config, tmp_path, monkeypatch, no_pictures
 ):

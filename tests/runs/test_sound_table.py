@@ -211,6 +211,40 @@ def test_seeds_are_of_the_corpus_as_it_is_now(tmp_path):
         begin(0, 1)
 
 
+def test_rows_are_of_the_teachers_as_they_are_now(tmp_path):
+    """But for rows that have not begun."""
+    listed, teacher = tmp_path / "list.csv", tmp_path / "teacher"
+    lines = ["a.wav,a,train", "b.wav,b,val", "c.wav,a,test"]
+    listed.write_text("\n".join(["filename,labels,split", *lines]))
+    teacher.mkdir()
+    weights = teacher / "model.weights.h5"
+    weights.write_bytes(b"one")
+    asked = settings(
+        dataset="csv",
+        data_dir=str(listed),
+        out=str(tmp_path / "out"),
+        row_settings={"small": {"teachers": [str(teacher)]}},
+    )
+    sound_table.begin(asked)
+    weights.write_bytes(b"two")
+    sound_table.begin(asked)
+    training = asked.training("small")
+    record = train_data.listed(training, training.load())[1]
+    provenance.begin_run(asked.folder("small", 0), training, record)
+    sound_table.begin(asked)
+    weights.write_bytes(b"three")
+    with pytest.raises(ValueError, match="other values of weights.small.*now"):
+        sound_table.begin(asked)
+    # A table of before does not say which it was, and rows may outlive it.
+    file = tmp_path / "out" / "config.json"
+    said = json.loads(file.read_text())
+    del said["weights"]
+    file.write_text(json.dumps(said))
+    sound_table.begin(asked)
+    weights.unlink()
+    sound_table.begin(asked)
+
+
 # Rows that are small, and trained on chunks of a tenth of a second.
 RIVAL = {"num_mel_bins": 12, "sample_rate_hz": 8_000}
 TRANSFORMER = {
