@@ -357,6 +357,36 @@ def check_corpus(out, record, later=None):
         )
 
 
+def in_first_order(out, corpora, root, others=()):
+    """Puts clips in the order in which a run began.
+
+    Files and folders beside a corpus may be named in another order when the
+    run goes on, and lines of a list change places.
+
+    Args:
+        out: folder of the run; it may not be there yet.
+        corpora: dict of `Corpus` by split.
+        root: the folder that names of files are relative to.
+        others: further such folders, as `corpus_record` has had them.
+
+    Returns:
+        Dict of `Corpus` by split; files that the run does not know come last.
+    """
+    path = pathlib.Path(out, "corpus.json")
+    if not path.is_file():
+        return corpora
+    known, found = json.loads(path.read_text())["splits"], {}
+    for split, corpus in corpora.items():
+        places = {name: at for at, name in enumerate(known.get(split, ()))}
+        first = [
+            places.get(name_below(root, file, others), len(places))
+            for file in corpus.files
+        ]
+        order = sorted(range(len(corpus)), key=first.__getitem__)
+        found[split] = corpus.select(order)
+    return found
+
+
 def without_split(record, split):
     """Returns a `corpus_record` that says nothing of a split.
 

@@ -294,7 +294,7 @@ def train(settings, out, share):
     keras.mixed_precision.set_global_policy(settings.precision)
     corpora = settings.load()
     found = leaks.of_sources(corpora)
-    corpora, record = train_data.listed(settings, corpora)
+    corpora, record = train_data.listed(settings, corpora, out)
     root, others = settings.file_root(), beside.roots(corpora)
     # Before all is decoded.
     provenance.check_corpus(out, record, later="test")

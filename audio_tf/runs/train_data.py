@@ -26,21 +26,25 @@ def with_beside(settings, corpora):
     }
 
 
-def listed(settings, corpora):
+def listed(settings, corpora, out=None):
     """Lists what is beside a corpus with its splits, and notes all files.
 
     Args:
         settings: `TrainSettings`.
         corpora: dict of `Corpus` by split.
+        out: folder of the run, which may not be there yet. One that goes on
+            has its clips in the order in which it began, or it would draw
+            others; `None` where no run goes on.
 
     Returns:
         Pair of the dict that `with_beside` returns, and of the
         `corpus_record` of it.
     """
     corpora = with_beside(settings, corpora)
-    return corpora, provenance.corpus_record(
-        corpora, settings.file_root(), beside.roots(corpora)
-    )
+    places = settings.file_root(), beside.roots(corpora)
+    if out is not None:
+        corpora = provenance.in_first_order(out, corpora, *places)
+    return corpora, provenance.corpus_record(corpora, *places)
 
 
 def decode(settings, name, corpus, classifier, share):

@@ -1,5 +1,6 @@
 """How a model came to be; that a corpus is the same is tested with training."""
 
+import pathlib
 import sys
 
 import keras
@@ -8,6 +9,7 @@ import pytest
 if keras.backend.backend() != "tensorflow":
     pytest.skip("settings read corpora by tf.data", allow_module_level=True)
 
+from audio_tf.corpora import Corpus
 from audio_tf.runs import provenance
 from audio_tf.runs.corpus_settings import DataSettings
 
@@ -66,3 +68,31 @@ def test_names_below_a_folder_may_begin_with_dots(tmp_path):
     ):
         found = provenance.name_below(tmp_path / "x", tmp_path / "x" / given)
         assert found == name
+
+
+def test_a_run_goes_on_with_its_clips_in_their_first_order(tmp_path):
+    """Or it would draw others: folders may be named in another order."""
+    first, out = tmp_path / "a", tmp_path / "run"
+    names = ["one/3.wav", "one/1.wav", "two/2.wav"]
+
+    def begin(folder, order):
+        train = Corpus(["train.wav"], [["x"]], ["x"])
+        files = [str(folder / names[each]) for each in order]
+        more = Corpus(files, [[] for _ in files], ["x"])
+        found = provenance.in_first_order(
+            out, {"train": train, "more": more}, tmp_path / "corpus", [folder]
+        )
+        record = provenance.corpus_record(found, tmp_path / "corpus", [folder])
+        provenance.begin_run(out, DataSettings(), record)
+        assert found["train"].files == train.files
+        return [
+            pathlib.Path(file).relative_to(folder).as_posix()
+            for file in found["more"].files
+        ]
+
+    assert begin(first, [0, 1, 2]) == names
+    assert begin(first, [2, 0, 1]) == names
+    assert begin(first, [1, 2, 0]) == names
+    # What it does not know is refused later; the folder may have moved.
+    names.append("new.wav")
+    assert begin(tmp_path / "below" / "a", [3, 2, 1, 0]) == names

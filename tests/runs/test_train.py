@@ -841,6 +841,8 @@ def test_clips_without_labels_are_trained_on(
     again = ["train", "--out", out, "--resume", "--unlabelled"]
     (tmp_path / "here").rename(tmp_path / "there")
     main(*again, tmp_path / "there" / "more")
+    after = json.loads((out / "corpus.json").read_text())["splits"]
+    assert list(after["unlabelled"]) == list(record["splits"]["unlabelled"])
     (tmp_path / "there" / "more" / "a.wav").unlink()
     line = refusal(*again, tmp_path / "there" / "more")
     assert "The corpus is not the one" in line and "../more/a.wav" in line
