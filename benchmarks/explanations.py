@@ -22,7 +22,6 @@ of whose correlation ends below `MOST_ALIKE`.
 """
 
 import argparse
-import json
 import os
 import random
 import re
@@ -33,7 +32,7 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 from scipy.stats import spearmanr  # noqa: E402
 
-from audio_tf import corpora, intervals  # noqa: E402
+from audio_tf import corpora, files, intervals  # noqa: E402
 from audio_tf.analysis import attention_maps  # noqa: E402
 from audio_tf.audio import load_audio  # noqa: E402
 from audio_tf.audio.chunking import Cutting  # noqa: E402
@@ -334,8 +333,8 @@ def report(arguments, table, clips, units):
         )
         print(f"  {name}: passes={row['passes']}  {figures}", flush=True)
     if arguments.out:
-        with open(arguments.out, "w") as file:
-            json.dump({"clips": clips, "units": units, **table}, file, indent=2)
+        content = {"clips": clips, "units": units, **table}
+        files.write_json(arguments.out, content)
 
 
 if __name__ == "__main__":

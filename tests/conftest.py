@@ -158,6 +158,21 @@ def no_pictures(monkeypatch):
 
 
 @pytest.fixture
+def texts_written(monkeypatch):
+    """Names of the files that texts go to, before they are given others."""
+    import pathlib
+
+    names, write = [], pathlib.Path.write_text
+
+    def noted(path, *arguments, **options):
+        names.append(path.name)
+        return write(path, *arguments, **options)
+
+    monkeypatch.setattr(pathlib.Path, "write_text", noted)
+    return names
+
+
+@pytest.fixture
 def channels_first():
     """Keras is set to images whose channels come before rows and columns."""
     import keras

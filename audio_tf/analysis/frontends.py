@@ -1,8 +1,8 @@
 """Inspection of a checkpoint's front end: figures, centres, one JSON."""
 
-import json
 import typing
 
+from audio_tf import files
 from audio_tf.analysis import checkpoints, figures, filter_figures, filters
 from audio_tf.layers.filters import Frontend
 from audio_tf.ops.weights import weights_sha256
@@ -173,7 +173,7 @@ def inspect_frontend(checkpoint, folder, before=None, seed=0):
         "frontend": type(backbone.frontend).__name__,
         **content,
     }
-    (folder / "frontend.json").write_text(json.dumps(content, indent=1))
+    files.write_json(folder / "frontend.json", content)
     return [*drawn, "frontend.json"]
 
 

@@ -1,6 +1,5 @@
 """Inspection of a checkpoint's attention maps: figures, kinds, one JSON."""
 
-import json
 import pathlib
 import typing
 
@@ -11,6 +10,7 @@ from tqdm.auto import tqdm
 from audio_tf.analysis import checkpoints, clips, figures, maps
 from audio_tf.analysis.kinds import KINDS, sort_head, sort_map
 from audio_tf.analysis.projection import project
+from audio_tf.files import write_json
 from audio_tf.ops.weights import weights_sha256
 
 
@@ -126,7 +126,7 @@ def inspect(
         "heads": rows,
         "projection": projected and describe_projection(projected),
     }
-    (folder / "maps.json").write_text(json.dumps(content, indent=1))
+    write_json(folder / "maps.json", content)
     return Inspection(rows, described, [*drawn, "maps.json"], reason, failures)
 
 

@@ -165,6 +165,7 @@ class FrameMasking(Layer):
         return None
 
     def call(self, inputs, mask=None, lengths=None, training=None):
+        inputs = self.as_floats(inputs)
         batch, time = ops.shape(inputs)[0], ops.shape(inputs)[1]
         seed = self.seed_generator if training else self.evaluation_seed
         if seed is None:

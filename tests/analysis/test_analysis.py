@@ -661,7 +661,7 @@ def clips(tmp_path, rng):
 @pytest.mark.costly
 @needs_matplotlib
 def test_inspect_of_a_speech_encoder(
-    presets, clips, tmp_path, capsys, monkeypatch
+    presets, clips, tmp_path, capsys, monkeypatch, texts_written
 ):
     top, models = presets
     model = models["speech"]
@@ -696,6 +696,8 @@ def test_inspect_of_a_speech_encoder(
     for name in ("patterns", "kinds", "heads", "projection"):
         assert imread(out / f"{name}.png").size
         assert f"{name}.png" in last
+    # Else a run that is killed would leave half a file.
+    assert texts_written[-1] == ".maps.json"
     content = json.loads((out / "maps.json").read_text())
     assert content["trained"] and content["layer"] == 2
     assert content["attention"] == "crafted_synthesizer"

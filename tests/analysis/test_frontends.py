@@ -143,12 +143,14 @@ def test_figures_are_readable(name, presets, drawn, tmp_path):
         check_readable(figure, [each for each in texts if each.get_text()])
 
 
-def test_another_model_before(presets, drawn, tmp_path, capsys):
+def test_another_model_before(presets, drawn, tmp_path, capsys, texts_written):
     top, _ = presets
     arguments = [str(tmp_path), "--model", str(top / "random"), "--before"]
     assert inspect(*arguments, str(top / "mel")) == 0
     name, after = labels(drawn["filters_in_time.png"])
     assert name.endswith("/mel") and after == "after training"
+    # Else a run that is killed would leave half a file.
+    assert texts_written[-1] == ".frontend.json"
     assert inspect(*arguments, str(top / "wider")) == 2
     error = capsys.readouterr().err
     assert "the same front end" in error and "(24, 11, 1)" in error

@@ -64,6 +64,22 @@ def naive_masks(length, policy, rng):
     return masked
 
 
+@pytest.mark.parametrize("evaluation_seed", [None, 7])
+def test_integers_are_masked_as_floats(evaluation_seed):
+    """As the layer says it; they had stayed what they were."""
+    layer = FrameMasking(mask_rate=0.5, evaluation_seed=evaluation_seed)
+    x = np.arange(2 * 40 * 3).reshape(2, 40, 3)
+    expected, chosen = layer(x.astype("float32"))
+    found, also = layer(x)
+    said, _ = layer.compute_output_spec(keras.KerasTensor(x.shape, "int32"))
+    for tensor in (expected, found, said):
+        assert keras.backend.standardize_dtype(tensor.dtype) == "float32"
+    for one, other in ((found, expected), (also, chosen)):
+        np.testing.assert_array_equal(
+            *map(keras.ops.convert_to_numpy, (one, other))
+        )
+
+
 def test_policies_are_those_of_the_facts():
     assert MASKING_POLICIES == {
         "paper": {"run_frames": 1, "gap_frames": 2},
