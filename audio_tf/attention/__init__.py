@@ -6,6 +6,7 @@ models whose blocks differ in their attention.
 """
 
 import keras
+import numpy as np
 
 from audio_tf import configs
 from audio_tf.attention.base import Attention
@@ -241,6 +242,30 @@ def by_block(mechanism, arguments, count):
     ]
 
 
+def of_block(arguments, index):
+    """Returns the arguments of a block's attention, whose seed is its own.
+
+    Of one seed for all blocks all would draw the same, where they draw each
+    for itself without any. The first block has the seed as it is given.
+
+    Args:
+        arguments: dict of further arguments, as a model is given them.
+        index: int, the place of the block in the model.
+
+    Examples:
+        >>> from audio_tf import attention
+        >>> attention.of_block({"seed": 5, "resample": True}, 0)
+        {'seed': 5, 'resample': True}
+        >>> attention.of_block({"seed": 5, "resample": True}, 1)
+        {'seed': 1898245334, 'resample': True}
+    """
+    seed = arguments.get("seed") if isinstance(arguments, dict) else None
+    if index == 0 or type(seed) is not int:
+        return arguments
+    drawn = np.random.SeedSequence([seed % 2**32, index]).generate_state(1)
+    return {**arguments, "seed": int(drawn[0] >> 1)}
+
+
 def one_for_all(values):
     """Returns the one value that all blocks have, or the list of theirs.
 
@@ -437,6 +462,7 @@ __all__ = [
     "find",
     "fold",
     "name_of",
+    "of_block",
     "one_for_all",
     "parts_of",
     "untracked",

@@ -47,7 +47,9 @@ class HashedAttention(SelfAttention):
         resample: bool, whether training draws hash vectors anew.
         literal_mask: bool. If True, what is not chosen keeps the score 0 and
             so the weight `exp(0)`. Takes no dropout.
-        seed: int or `None`, seed of the hash vectors.
+        seed: int or `None`, seed of the hash vectors. Of one that is given
+            to a model each block makes its own, so that blocks differ, as
+            without any.
         **kwargs: further arguments of `SelfAttention`. It cannot be causal:
             later keys would push earlier ones out of the lists.
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from audio_tf.attention import by_block, one_for_all, untracked
+from audio_tf.attention import by_block, of_block, one_for_all, untracked
 from audio_tf.layers import FrameMask, SinusoidalPositions, TransformerBlock
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.backbone import AudioBackbone, embed_frames
@@ -209,7 +209,7 @@ class AudioAlbertBackbone(AudioBackbone):
                 key_dim=key_dim,
                 intermediate_dims=intermediate_dims,
                 attention=name,
-                attention_kwargs=own,
+                attention_kwargs=of_block(own, index),
                 causal=causal,
                 made_for_frames=made_for_frames,
                 activation=activation,

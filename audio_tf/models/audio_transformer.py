@@ -2,7 +2,7 @@
 
 import keras
 
-from audio_tf.attention import by_block, one_for_all, untracked
+from audio_tf.attention import by_block, of_block, one_for_all, untracked
 from audio_tf.layers import (
     FrameMask,
     FrameNorm,
@@ -272,7 +272,7 @@ class AudioTransformerBackbone(AugmentedBackbone):
                 key_dim=key_dim,
                 intermediate_dims=intermediate_dims,
                 attention=attentions[index],
-                attention_kwargs=options[index],
+                attention_kwargs=of_block(options[index], index),
                 causal=causal,
                 made_for_frames=frames,
                 activation=activation,

@@ -6,7 +6,7 @@ Keras itself has none of them. `conversion.py` reads their published weights.
 import keras
 from keras import ops
 
-from audio_tf.attention import name_of
+from audio_tf.attention import name_of, of_block
 from audio_tf.layers import (
     ConvolutionalFrontend,
     ConvolutionalPositions,
@@ -218,7 +218,7 @@ class WavLMBackbone(AugmentedBackbone):
                 key_dim=key_dim,
                 intermediate_dims=intermediate_dims,
                 attention=attention,
-                attention_kwargs=attention_kwargs,
+                attention_kwargs=of_block(attention_kwargs, index),
                 made_for_frames=made_for_frames,
                 activation=activation,
                 dropout=dropout,

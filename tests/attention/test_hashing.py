@@ -17,6 +17,7 @@ from attention_cases import (
     picture,
     weights_of,
 )
+from backbone_cases import SMALL
 from keras import ops
 
 hashing = pytest.mark.parametrize("name", naive.HASHES)
@@ -124,6 +125,48 @@ def test_hash_vectors_are_normal_and_of_their_seed(name):
     assert np.abs(first[0] - first[1]).max() > 0.1
     assert np.abs(drawn(None) - drawn(None)).max() > 0.1
     assert abs(first.mean()) < 0.15 and abs(first.std() - 1.0) < 0.1
+
+
+@pytest.mark.parametrize("kind", ["audio_transformer", "audio_albert", "wavlm"])
+def test_blocks_of_one_seed_have_hash_vectors_of_their_own(kind, tmp_path):
+    """The same in each model of that seed, and as they were once saved."""
+
+    def drawn(seed, **kwargs):
+        options = {"num_candidates": 2, "seed": seed}
+        model = SMALL[kind](
+            num_layers=3, attention="xbox", attention_kwargs=options, **kwargs
+        )
+        assert model.get_config()["attention_kwargs"] == options
+        return model, vectors_of(model)
+
+    def vectors_of(model):
+        return [
+            ops.convert_to_numpy(block.attention.hash_vectors)
+            for block in model.blocks
+        ]
+
+    apart = {"share_layers": False} if kind == "audio_albert" else {}
+    model, first = drawn(5, **apart)
+    for one, other in zip(first, drawn(5, **apart)[1], strict=True):
+        np.testing.assert_array_equal(one, other)
+    others = drawn(6, **apart)[1]
+    for place in range(3):
+        for other in [*first[:place], *others]:
+            assert np.abs(first[place] - other).max() > 0.1
+    # Models of before had one for all.
+    for block in model.blocks:
+        block.attention.hash_vectors.assign(first[0])
+    model.save(tmp_path / "model.keras")
+    for again in vectors_of(keras.saving.load_model(tmp_path / "model.keras")):
+        np.testing.assert_array_equal(again, first[0])
+
+
+def test_blocks_that_share_weights_have_one_seed():
+    model = SMALL["audio_albert"](
+        num_layers=3, attention="xbox", attention_kwargs={"seed": 5}
+    )
+    assert len({id(block) for block in model.blocks}) == 1
+    assert model.blocks[0].attention.seed == 5
 
 
 def test_xbox_qnf_is_xbox(rng):
