@@ -250,7 +250,7 @@ def summary(reports):
         known = None not in values
         figures[name] = {
             "mean": float(np.mean(values)) if known else None,
-            "deviation": float(np.std(values)) if known else None,
+            "deviation": results.deviation(values) if known else None,
             "values": values,
         }
     return figures

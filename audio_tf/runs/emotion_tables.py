@@ -246,7 +246,7 @@ def row_facts(reports, paper):
         "by_seed": figures,
         "mean": {k: statistics.fmean(each) for k, each in figures.items()},
         "deviation": {
-            k: statistics.pstdev(each) for k, each in figures.items()
+            k: results.deviation(each) for k, each in figures.items()
         },
         "heads": first["heads"],
         "attention_parameters": first["attention_parameters"],
@@ -273,7 +273,7 @@ def baseline_facts(reports):
             "paper": None,
             "by_seed": {"accuracy": by_seed},
             "mean": {"accuracy": statistics.fmean(by_seed)},
-            "deviation": {"accuracy": statistics.pstdev(by_seed)},
+            "deviation": {"accuracy": results.deviation(by_seed)},
         }
     return found
 

@@ -114,12 +114,24 @@ def format_figures(found):
     return "\n".join(lines)
 
 
+def deviation(values):
+    """Computes the standard deviation of a figure over seeds.
+
+    It describes these seeds, and divides by their number, not by one less: for
+    what further seeds would reach, `rows.interval` has Student's interval.
+
+    Args:
+        values: list of floats, one a seed.
+    """
+    return float(np.std(values))
+
+
 def format_mean(mean, deviation, count):
     """Returns a mean over seeds as text, with its spread where there is one.
 
     Args:
         mean: float.
-        deviation: float, the standard deviation over the seeds.
+        deviation: float, that of the seeds.
         count: int, how many seeds; one has no spread.
     """
     spread = f" +- {deviation:.4f}" if count > 1 else ""

@@ -451,3 +451,9 @@ def test_a_model_is_not_scored_on_what_it_was_trained_on(tmp_path):
     assert known(**nothing, test_folds=[1]) is None
     origin["settings"]["dataset"] = "esc50"
     assert known(**nothing, test_folds=[1]) is None
+
+
+def test_a_deviation_is_of_the_seeds_that_were_run():
+    """As the pages say of all tables; by hand, of 1, 2 and 6."""
+    assert results.deviation([1.0, 2.0, 6.0]) == pytest.approx((14 / 3) ** 0.5)
+    assert results.deviation([0.25]) == 0.0
