@@ -15,7 +15,7 @@ from audio_tf.layers.stages import run_through
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.augmented import AugmentedBackbone
 from audio_tf.models.frontends import make_frontend
-from audio_tf.ops.checks import check_choice, check_sizes
+from audio_tf.ops.checks import check_choice, check_positive, check_sizes
 
 # Defaults of the pooling between blocks.
 POOLING = {"kind": "average", "size": 2, "strides": None}
@@ -34,8 +34,8 @@ def places_of(multiscale, after, num_layers, **options):
         List of ints, empty without averages.
 
     Raises:
-        ValueError: if there is no such kind of averages or no such block, or
-            an argument is given of averages that there are not.
+        ValueError: if there is no such kind of averages or no such block, an
+            argument does not fit, or is of averages that there are not.
     """
     check_choice("multiscale", multiscale, (None, "block", "causal"))
     if multiscale is None:
@@ -46,6 +46,13 @@ def places_of(multiscale, after, num_layers, **options):
                     f"None. Received: multiscale_{name}={value!r}"
                 )
         return []
+    try:
+        MultiScaleAverage(causal=multiscale == "causal", **options)
+    except ValueError as error:
+        # It knows the arguments by the names that they have there.
+        raise ValueError(
+            f"`multiscale_windows` and `multiscale_shares`: {error}"
+        ) from None
     if after is None:
         return list(range(num_layers - 1))
     blocks = set(after)
@@ -66,8 +73,8 @@ def check_pooling(every, kind, **options):
         **options: further arguments of the pooling.
 
     Raises:
-        ValueError: if there is no such kind, or an argument is given of a
-            pooling that there is not.
+        ValueError: if there is no such kind, an argument is out of range, or
+            is of a pooling that there is not.
     """
     check_choice("pool_kind", kind, TEMPORAL_POOLINGS)
     if every is None:
@@ -78,7 +85,9 @@ def check_pooling(every, kind, **options):
                     f"Received: pool_{name}={value!r}"
                 )
         return
-    check_sizes(pool_every=every)
+    check_sizes(pool_every=every, pool_size=options["size"])
+    if options["strides"] is not None:
+        check_sizes(pool_strides=options["strides"])
 
 
 def listed(values):
@@ -232,6 +241,8 @@ class AudioTransformerBackbone(AugmentedBackbone):
             frontend_filters=frontend_filters,
             made_for_frames=made_for_frames,
         )
+        if frontend_gain is not None:
+            check_positive(frontend_gain=frontend_gain)
         check_pooling(
             pool_every,
             kind=pool_kind,

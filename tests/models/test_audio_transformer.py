@@ -153,6 +153,18 @@ def test_places_and_scales_of_averages_and_max_pooling():
             "blocks from 0 to 1, each once",
         ),
         ({"multiscale_windows": [2]}, "applies to `multiscale`, which is None"),
+        # By the names of the model, not of the layer within.
+        ({"pool_every": 1, "pool_size": 0}, "`pool_size` must be a positive"),
+        ({"pool_every": 1, "pool_strides": 0}, "`pool_strides` must be a pos"),
+        ({"frontend_gain": -1.0}, "`frontend_gain` must be a positive number"),
+        (
+            {"multiscale": "block", "multiscale_windows": [1]},
+            "^`multiscale_windows` and .*: `windows` must be .*of 2 frames",
+        ),
+        (
+            {"multiscale": "causal", "multiscale_shares": [2.0]},
+            "^`multiscale_windows` and `multiscale_shares`: `shares` must be",
+        ),
         (
             {"multiscale": "block", "multiscale_after": [0, 2]},
             r"blocks from 0 to 1, .* Received: multiscale_after=\[0, 2\]",
