@@ -253,9 +253,11 @@ def parts_alone():
     from audio_tf.attention.relative import RelativePositions
     from audio_tf.layers.frontend import QuadratureFilters, TriangularBands
     from audio_tf.models.gaussian_adaptive_transformer import LayerFrames
+    from audio_tf.ops.layer import Dropout
 
     return [
         LayerFrames(albert(return_hidden_states=True), [0, 2]),
+        Dropout(0.5),
         LogNormal(),
         QuadratureFilters(),
         TriangularBands(),
