@@ -2,6 +2,7 @@
 
 import io
 import os
+import zlib
 
 from audio_tf.audio import mpeg
 
@@ -30,6 +31,9 @@ WIDE_SIZES = 12
 # A file has two to ten chunks; millions of empty ones would take minutes.
 MAX_CHUNKS = 256
 
+# Each byte with its bits turned around.
+TURNED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
 
 class ContainerError(ValueError):
     """A file that says less than it holds; the message says how."""
@@ -40,8 +44,9 @@ def inspect(file):
 
     It reads as much of a cut WAV, AIFF or Ogg as is there, the beginning of
     one so long that its sizes have begun again at 0, the first of several
-    recordings that were joined as one Ogg, nothing of a WAV whose writer left
-    the size of the data at 0, and of an MP3 what `mpeg` tells.
+    recordings that were joined as one Ogg, an Ogg without its pages that are
+    damaged, nothing of a WAV whose writer left the size of the data at 0, and
+    of an MP3 what `mpeg` tells.
 
     Args:
         file: the file, open for reading bytes.
@@ -52,7 +57,7 @@ def inspect(file):
 
     Raises:
         ContainerError: if it is longer than its header can say, or an Ogg of
-            several recordings.
+            several recordings or with a damaged page.
     """
     magic = file.read(4)
     if magic == b"OggS":
@@ -61,6 +66,9 @@ def inspect(file):
                 "several recordings joined as one Ogg, of which the first "
                 "alone would be read; make them one, as `ffmpeg -i` does"
             )
+        damaged = ogg_damage(file)
+        if damaged is not None:
+            raise ContainerError(f"damaged: its Ogg page at byte {damaged}")
         return ogg_has_its_end(file), None
     if mpeg.begins(magic):
         content = mpeg.mend(file)
@@ -104,13 +112,63 @@ def ogg_begins_again(file):
         place += 27 + page[26] + sum(file.read(page[26]))
 
 
+def ogg_damage(file):
+    """Returns the byte at which an open Ogg file has a damaged page, or `None`.
+
+    libogg leaves out a page whose checksum is not that of its content. Where
+    that is the first one with sound, the count of samples does not tell: it is
+    reckoned from the first page that is left.
+    """
+    place, (last, _) = 0, ogg_last_page(file)
+    while place <= last:
+        file.seek(place)
+        head = file.read(27)
+        sizes = file.read(head[26]) if len(head) == 27 else b""
+        page = head + sizes + file.read(sum(sizes))
+        if place == last and not is_whole(page):
+            return None  # It is cut off.
+        if page[:4] != b"OggS" or page[22:26] != ogg_checksum(page):
+            return place
+        place += len(page)
+    return None
+
+
+def ogg_checksum(page):
+    """Returns the checksum of an Ogg page, 4 bytes as they stand in it.
+
+    It is the CRC-32 of `zlib` with the bits of each byte turned around, begun
+    at 0 and not inverted, over the page with a checksum of 0 (RFC 3533).
+    """
+    content = (page[:22] + bytes(4) + page[26:]).translate(TURNED)
+    checksum = zlib.crc32(content, 0xFFFFFFFF) ^ 0xFFFFFFFF
+    return checksum.to_bytes(4, "big").translate(TURNED)
+
+
+def ogg_last_page(file):
+    """Returns where an Ogg file's last page begins, and what is from there.
+
+    Args:
+        file: the file, open for reading bytes.
+
+    Returns:
+        Pair of an int and bytes; -1 and none if no page is near the end.
+    """
+    start = max(0, file.seek(0, os.SEEK_END) - 2**17)
+    file.seek(start)  # A page has at most 64 KiB.
+    tail = file.read()
+    place = tail.rfind(b"OggS")
+    return (start + place, tail[place:]) if place >= 0 else (-1, b"")
+
+
 def ogg_has_its_end(file):
     """Returns whether an open Ogg file ends with a page marked as the last."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - 2**17))  # A page has at most 64 KiB.
-    tail = file.read()
-    page = tail[tail.rfind(b"OggS") :]
-    if len(page) < 27 or not page[5] & 4:
+    _, page = ogg_last_page(file)
+    return is_whole(page) and bool(page[5] & 4)
+
+
+def is_whole(page):
+    """Returns whether bytes that begin with an Ogg page have all of it."""
+    if len(page) < 27:
         return False
     sizes = page[27 : 27 + page[26]]
     return len(sizes) == page[26] and len(page) >= 27 + len(sizes) + sum(sizes)

@@ -3,6 +3,7 @@
 import io
 import math
 import os
+import re
 import struct
 import tracemalloc
 import wave
@@ -227,6 +228,24 @@ def test_an_ogg_of_several_recordings_is_refused(tmp_path, subtype):
     size = first.index(b"OggS", 4)
     side_by_side = first[:size] + second[:size] + first[size:]
     assert not containers.ogg_begins_again(io.BytesIO(side_by_side))
+
+
+@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
+@pytest.mark.parametrize("page", [0, 1, 2, 3, -1])
+def test_a_damaged_page_of_an_ogg_is_told(tmp_path, subtype, page):
+    """libogg leaves it out; of the first with sound no count tells that."""
+    path = tmp_path / "a.ogg"
+    write(path, noise(90_001), 16_000, subtype=subtype)
+    whole = path.read_bytes()
+    starts = [each.start() for each in re.finditer(b"OggS", whole)]
+    damaged = bytearray(whole)
+    damaged[starts[page] + 22] ^= 1
+    path.write_bytes(damaged)
+    assert_refused(path, f"damaged: its Ogg page at byte {starts[page]}$")
+    # Bytes that belong to no page.
+    place = starts[page] or starts[1]
+    path.write_bytes(whole[:place] + b"Riff" + whole[place:])
+    assert_refused(path, f"damaged: its Ogg page at byte {place}$")
 
 
 # No page begins in the last 128 KiB.
