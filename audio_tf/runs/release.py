@@ -365,7 +365,7 @@ def run(settings):
         timed_s, times = latencies(model)
     else:
         model = models.AudioBackbone.from_preset(preset)
-        figures = release_figures.of_encoder(settings)
+        figures = release_figures.of_encoder(settings, model)
         timed_s, times = None, []
     release_figures.check_baseline(figures)
     told = without_folders(origin)

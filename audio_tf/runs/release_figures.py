@@ -9,6 +9,7 @@ import numpy as np
 
 from audio_tf import intervals, metrics, released
 from audio_tf.export.classifiers import read_provenance
+from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import history, model_card, provenance, results
 from audio_tf.runs.evaluate import score_split
 from audio_tf.runs.flags import saved_run
@@ -330,18 +331,20 @@ def check_figures(path, report):
             )
 
 
-def of_encoder(settings):
+def of_encoder(settings, encoder):
     """Reads the figures of the probes of an encoder.
 
     Args:
         settings: `ReleaseSettings`.
+        encoder: `models.AudioBackbone`, the one that is released.
 
     Returns:
         `Figures`, the first task's counts.
 
     Raises:
-        ValueError: if no probes are given, or those of the baseline have
-            other tasks or other utterances.
+        ValueError: if no probes are given, they are those of another encoder,
+            or those of the baseline are of an encoder, too, or have other
+            tasks or other utterances.
     """
     if settings.probes is None:
         raise ValueError(
@@ -352,6 +355,19 @@ def of_encoder(settings):
         read_report(name, getattr(settings, name), "tasks")
         for name in ("probes", "baseline")
     )
+    weights, probed = weights_sha256(encoder.weights), probed_weights(ours)
+    if probed != weights:
+        raise ValueError(
+            f"--probes must be of the encoder in {settings.run}, whose "
+            f"weights have the checksum {weights}. Received: "
+            f"{settings.probes}, of {probed or 'plain features'}"
+        )
+    if probed_weights(plain) is not None:
+        raise ValueError(
+            "--baseline must be of plain features: audio-tf probe without "
+            f"--model, or with --layer features. Received: {settings.baseline},"
+            f" of weights with the checksum {probed_weights(plain)}"
+        )
     if ours["corpus"] != plain["corpus"] or set(ours["tasks"]) - set(
         plain["tasks"]
     ):
@@ -383,6 +399,20 @@ def of_encoder(settings):
         None,
         f"Figures of {count} clips with Wilson's 95 % intervals.",
     )
+
+
+def probed_weights(report):
+    """Returns the checksum of the weights whose outputs a report is of.
+
+    Args:
+        report: dict, the `probes.json` of a run.
+
+    Returns:
+        Str, or `None` if plain features were probed.
+    """
+    model = report.get("model")
+    plain = model is None or report["settings"]["layer"] == "features"
+    return None if plain else model["weights_sha256"]
 
 
 def check_baseline(figures):

@@ -22,6 +22,7 @@ from sklearn import metrics as sklearn_metrics
 from audio_tf import intervals, released
 from audio_tf.export import classifiers
 from audio_tf.models import AudioClassifier
+from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import (
     baseline,
     model_card,
@@ -528,8 +529,10 @@ def test_a_model_is_timed_on_no_more_than_it_takes(
 
 def test_an_encoder_is_released_with_its_probes(tmp_path):
     """The intervals are of utterances, the baseline's tasks the same."""
+    encoder = tiny.backbone()
+    weights = weights_sha256(encoder.weights)
 
-    def write(name, shares, **facts):
+    def write(name, shares, weights=None, layer=None):
         tasks = {
             task: {
                 "test_accuracy": share,
@@ -538,7 +541,12 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
             }
             for task, share in shares.items()
         }
-        content = {"tasks": tasks, "corpus": {"test": 1}, **facts}
+        content = {
+            "tasks": tasks,
+            "corpus": {"test": 1},
+            "settings": {"layer": layer},
+            "model": weights and {"weights_sha256": weights},
+        }
         (tmp_path / name).write_text(json.dumps(content))
         return str(tmp_path / name)
 
@@ -550,9 +558,9 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
         "into": str(tmp_path / "out"),
     }
     plain = write("plain.json", {"speaker": 0.5, "phoneme": 0.9})
-    ours = write("ours.json", {"speaker": 0.75, "phoneme": 0.8})
+    ours = write("ours.json", {"speaker": 0.75, "phoneme": 0.8}, weights)
     settings = release.ReleaseSettings(**asked, baseline=plain, probes=ours)
-    found = release_figures.of_encoder(settings)
+    found = release_figures.of_encoder(settings, encoder)
     assert found.metric.value == 0.75 and found.metric.clips == 40
     assert found.baseline == [("plain features", 0.5)]
     assert [row[0] for row in found.table] == [
@@ -561,11 +569,18 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
     ]
     release_figures.check_baseline(found)
     other = write("other.json", {"phoneme": 0.8})
+    another = write("another.json", {"speaker": 0.9}, "0" * 64)
+    mels = write("mels.json", {"speaker": 0.2}, weights, "features")
     text = str(tmp_path / "text.json")
     pathlib.Path(text).write_text("no JSON")
     for changes, message in (
         ({"baseline": other, "probes": ours}, "same tasks"),
         ({"baseline": plain}, "--probes is needed"),
+        # Of another encoder, of none, or of the features of the right one.
+        ({"baseline": plain, "probes": another}, "--probes must be of the enc"),
+        ({"baseline": plain, "probes": plain}, "--probes must be of the enc"),
+        ({"baseline": plain, "probes": mels}, "of plain features$"),
+        ({"baseline": ours, "probes": ours}, "--baseline must be of plain fea"),
         (
             {"baseline": text, "probes": ours},
             "--baseline must be a report of audio-tf probe.*text.json",
@@ -573,7 +588,14 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
     ):
         settings = release.ReleaseSettings(**asked, **changes)
         with pytest.raises(ValueError, match=message):
-            release_figures.of_encoder(settings)
+            release_figures.of_encoder(settings, encoder)
+    # The features that an encoder computes are plain, too.
+    mels = write(
+        "mels.json", {"speaker": 0.2, "phoneme": 0.1}, weights, "features"
+    )
+    settings = release.ReleaseSettings(**asked, baseline=mels, probes=ours)
+    found = release_figures.of_encoder(settings, encoder)
+    assert found.baseline == [("plain features", 0.2)]
 
 
 def test_confusions_are_those_of_scikit_learn(rng):
