@@ -22,6 +22,11 @@ CHOSEN = (
     "The epoch that was kept is the best on this very split: clips that had no "
     "part in the choice may score lower."
 )
+ELSEWHERE = (
+    "The name is known once `audio_tf.models.register_released` was given the "
+    "folder that the folder of this card is in; the path of this one will do, "
+    "too."
+)
 
 
 def table(titles, rows):
@@ -119,6 +124,7 @@ def write(
     origin,
     latency_s,
     latencies,
+    registered=True,
 ):
     """Writes the card of a released model.
 
@@ -132,6 +138,8 @@ def write(
         origin: dict, how the model was trained.
         latency_s: float, the seconds of sound that were timed, or `None`.
         latencies: list of pairs of a name and ms.
+        registered: bool, whether the preset is in the package's own folder, in
+            which every program finds it by its name.
 
     Returns:
         The card in Markdown.
@@ -160,6 +168,7 @@ def write(
         f"from audio_tf.models import {model}\n\n"
         f'model = {model}.from_preset("{name}")\n'
         "```",
+        *([] if registered else [ELSEWHERE]),
         f"**Limits.** {limits}",
     ]
     if figures.labels is not None:

@@ -156,7 +156,7 @@ def flags(arguments):
 
 @pytest.mark.costly
 def test_a_run_becomes_a_released_preset(
-    finished, arguments, quick, main, tmp_path, capsys
+    finished, arguments, quick, main, tmp_path, capsys, monkeypatch
 ):
     main("release", *flags(arguments))
     share = json.loads((finished / "test.json").read_text())["accuracy"]
@@ -205,10 +205,15 @@ def test_a_run_becomes_a_released_preset(
 
     with pytest.raises(ValueError, match="released already.*--replace"):
         release.ReleaseSettings(**arguments)
+    assert model_card.ELSEWHERE in card
+    # Where every program looks for names.
+    monkeypatch.setattr(released, "ROOT", tmp_path / "released")
     release.run(
         release.ReleaseSettings(**arguments, replace=True, limits="No birds.")
     )
-    assert "**Limits.** No birds." in (folder / "README.md").read_text()
+    again = (folder / "README.md").read_text()
+    assert "**Limits.** No birds." in again
+    assert model_card.ELSEWHERE not in again
     assert model_card.CHOSEN not in card
     (entry,) = released.read_index(arguments["into"]).values()
     entry.verify()
@@ -330,6 +335,9 @@ def test_teachers_of_both_runs_are_trained_alike(finished, tmp_path):
         ({"licence": None}, "--licence is needed"),
         ({"licence": "CC BY-NC 3.0"}, "forbids commercial"),
         ({"licence": "for non-commercial use"}, "forbids commercial"),
+        ({"licence": "cc_by_nc_sa_4.0"}, "forbids commercial"),
+        ({"licence": "BY-NC4.0"}, "forbids commercial"),
+        ({"licence": "for research purposes only"}, "forbids commercial"),
         ({"name": "Tones"}, "lower-case"),
         ({"name": "audio_transformer_small"}, "--name must not be a size's"),
         ({"baseline": None}, "--baseline is needed"),
