@@ -346,7 +346,9 @@ def run(settings):
         for figure in metrics.METRICS:
             shown = describe(result[name].get(figure))
             print(f"{name:10} {figure:14} {shown}")
-        print(*results.format_intervals(spread[name]), sep="\n")
+        one = f", seed {settings.seeds[0]} alone" if len(reports) > 1 else ""
+        for line in results.format_intervals(spread[name]):
+            print(line + one)
     if settings.report is not None:
         root, failures = settings.file_root(), {}
         for split in clips:
