@@ -128,11 +128,12 @@ def bootstrap_mean(values):
     """Computes the interval of a mean over units, such as speakers.
 
     Args:
-        values: list of floats, the figure of each unit; two at least.
+        values: list of floats, the share of each unit; two at least.
 
     Returns:
         Pair of floats, the quantiles of the mean over units drawn with
-        repetition.
+        repetition. Where the share of each is exactly 0, or that of each 1,
+        all draws are the same: it is the interval of `wilson` over the units.
 
     Raises:
         ValueError: if there are fewer than two units.
@@ -142,6 +143,8 @@ def bootstrap_mean(values):
         raise ValueError(
             f"values must be of two units or more. Received: {len(values)}"
         )
+    if values[0] in (0.0, 1.0) and np.all(values == values[0]):
+        return wilson(float(values[0]), len(values))
     found = np.concatenate(
         [
             weights @ values / len(values)

@@ -162,5 +162,10 @@ def test_a_mean_over_few_speakers_spreads_as_their_means_do(rng):
     )
     # Of two, a quarter of the draws is one of them alone.
     assert intervals.bootstrap_mean([0.25, 0.75]) == (0.25, 0.75)
+    # All draws of these are the same, and say nothing of other units.
+    for share in (0.0, 1.0):
+        assert intervals.bootstrap_mean([share] * 3) == intervals.wilson(
+            share, 3
+        )
     with pytest.raises(ValueError, match="Received: 1"):
         intervals.bootstrap_mean([0.5])
