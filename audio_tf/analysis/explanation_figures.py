@@ -9,6 +9,11 @@ COLOURS = "PuOr_r"
 FLOOR_DB = -80.0
 WINDOW_S = 0.032
 MOST_TICKS = 9
+# As many columns as a picture has pixels for, up to twice as many. Of more,
+# which are drawn would be left to chance.
+COLUMNS = 650
+# Frames of a spectrogram that are in memory at a time.
+FRAMES = 4096
 
 
 def draw_explanation(found, samples=None, sample_rate_hz=None):
@@ -22,7 +27,8 @@ def draw_explanation(found, samples=None, sample_rate_hz=None):
     ```
 
     Below them stand their sums over the bands, and on the right those over
-    time. Bands are drawn with equal heights.
+    time. Bands are drawn with equal heights. Of a long clip, weights of patches
+    side by side are added up, and of levels the highest are drawn.
 
     Args:
         found: dict as `AudioClassifier.explain` returns it for a good clip.
@@ -81,7 +87,7 @@ def draw_weights(figure, row, below, found):
         below: axes of the sums over bands.
         found: as `draw_explanation` takes it.
     """
-    weights, time_s = found["weights"], found["time_s"]
+    weights, time_s, count = added_up(found["weights"], found["time_s"])
     hz = found["frequency_hz"]
     bands = np.arange(len(hz))
     # Where one patch is alone, the others would all be white.
@@ -98,7 +104,9 @@ def draw_weights(figure, row, below, found):
         f"{name}: orange speaks for the label, purple against it", fontsize=9
     )
     bar = figure.colorbar(mesh, ax=right, extend="both")
-    bar.set_label("weight of a patch")
+    bar.set_label(
+        f"weight of {'a patch' if count == 1 else f'{count} patches'}"
+    )
     right.barh(
         bands[:-1] + 0.5, weights.sum(axis=0), 0.9, color=signs(weights, 0)
     )
@@ -121,6 +129,22 @@ def draw_weights(figure, row, below, found):
     below.set_xlim(time_s[0], time_s[-1])
 
 
+def added_up(weights, time_s):
+    """Adds up the weights of patches side by side, where there are too many.
+
+    Args:
+        weights: float array `(patches, bands)`.
+        time_s: float array `(patches + 1,)`, where patches begin and end.
+
+    Returns:
+        Triple of both arrays, shorter, and of how many patches a column has.
+    """
+    count = max(1, len(weights) // COLUMNS)
+    starts = np.arange(0, len(weights), count)
+    ends = np.append(np.asarray(time_s)[starts], time_s[-1])
+    return np.add.reduceat(weights, starts, axis=0), ends, count
+
+
 def signs(weights, axis):
     """Returns the colours of sums of weights, by their signs."""
     return np.where(weights.sum(axis=axis) < 0, "#5e3c99", "#e66101")
@@ -137,9 +161,20 @@ def draw_spectrogram(axes, samples, sample_rate_hz):
     size = max(8, round(WINDOW_S * sample_rate_hz))
     padded = np.pad(np.asarray(samples, "float64"), size // 2)
     frames = np.lib.stride_tricks.sliding_window_view(padded, size)
-    frames = frames[:: size // 4] * np.hanning(size)
-    power = np.abs(np.fft.rfft(frames)) ** 2
+    frames = frames[:: size // 4]
+    count = max(1, len(frames) // COLUMNS)
+    columns = []
+    # Whole columns at a time.
+    block = count * max(1, FRAMES // count)
+    for start in range(0, len(frames), block):
+        some = frames[start : start + block] * np.hanning(size)
+        power = np.abs(np.fft.rfft(some)) ** 2
+        starts = np.arange(0, len(some), count)
+        columns.append(np.maximum.reduceat(power, starts))
+    power = np.concatenate(columns)
     level_db = 10 * np.log10(power / max(power.max(), 1e-30) + 1e-12)
+    # The last column may have fewer frames.
+    wide = len(power) * count / len(frames)
     axes.imshow(
         level_db.T,
         origin="lower",
@@ -147,7 +182,12 @@ def draw_spectrogram(axes, samples, sample_rate_hz):
         cmap="gray_r",
         vmin=FLOOR_DB,
         vmax=0.0,
-        extent=(0.0, len(samples) / sample_rate_hz, 0.0, sample_rate_hz / 2000),
+        extent=(
+            0.0,
+            wide * len(samples) / sample_rate_hz,
+            0.0,
+            sample_rate_hz / 2000,
+        ),
     )
     axes.set_ylabel("frequency in kHz")
     axes.set_title(f"the sound, {FLOOR_DB:.0f} to 0 dB of its peak", fontsize=9)
