@@ -386,16 +386,21 @@ def of_encoder(settings, encoder):
     task, report = next(iter(ours["tasks"].items()))
     name, share, interval = table[0]
     count = report["utterances"]["test"]
-    chances = ", ".join(
-        f"{task} {report['chance']:.3f}"
+    rows = "\n".join(
+        f"| {task} | {report['test_accuracy']:.4f} "
+        f"| {plain['tasks'][task]['test_accuracy']:.4f} "
+        f"| {report['chance']:.4f} |"
         for task, report in ours["tasks"].items()
     )
     return Figures(
         released.Metric(name, share, list(interval), count),
         table,
         [("plain features", plain["tasks"][task]["test_accuracy"])],
-        "A probe is a small classifier of frozen frames. One who always "
-        f"names the most frequent class would have: {chances}.",
+        "A probe is a small classifier of frozen frames. Accuracy of each, "
+        "the same probe's of plain features, and that of who always names the "
+        "most frequent class:\n\n"
+        "| probe | this encoder | plain features | most frequent class |\n"
+        f"| --- | --- | --- | --- |\n{rows}",
         None,
         f"Figures of {count} clips with Wilson's 95 % intervals.",
     )

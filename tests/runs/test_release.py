@@ -575,6 +575,8 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
         "accuracy of speaker",
         "accuracy of phoneme",
     ]
+    # Where plain features are ahead, the card says so.
+    assert "| phoneme | 0.8000 | 0.9000 | 0.2500 |" in found.details
     release_figures.check_baseline(found)
     other = write("other.json", {"phoneme": 0.8})
     another = write("another.json", {"speaker": 0.9}, "0" * 64)
