@@ -115,6 +115,35 @@ def test_clips_of_one_unit_have_no_interval_of_no_width():
     assert intervals.bootstrap(metric, targets, scores, unit) is None
     found = intervals.bootstrap(metric, targets, targets, unit)
     assert found == intervals.wilson(1.0, 1)
+    # Two units that are alike tell as much as they can: each draw is a half.
+    halves = intervals.bootstrap(
+        metric, targets[[0, 3, 0, 3]], scores[[0, 3, 0, 3]], unit + [0, 0, 1, 1]
+    )
+    assert halves == (0.5, 0.5)
+
+
+def test_an_end_next_to_an_infinite_draw_is_infinite():
+    """Between a number and infinity nothing is said to be measured."""
+
+    def interval(below, above):
+        values = [-np.inf] * below + [*range(200 - below - above)]
+        values = iter(values + [np.inf] * above)
+        drawn = []
+
+        def figure(targets, scores):
+            drawn.append(next(values))
+            return drawn[-1] if np.isfinite(drawn[-1]) else None
+
+        metric = metrics.Metric(
+            figure, "max", "", infinite=lambda *_: drawn[-1]
+        )
+        targets = np.eye(2, dtype=np.int64)
+        return intervals.bootstrap(metric, targets, targets + 0.0)
+
+    # The ends of 200 sorted draws are at places 4.975 and 194.025.
+    assert interval(4, 4) == pytest.approx((0.975, 190.025))
+    assert interval(4, 5) == (pytest.approx(0.975), np.inf)
+    assert interval(5, 4) == (-np.inf, pytest.approx(189.025))
 
 
 @pytest.mark.costly

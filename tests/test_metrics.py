@@ -270,6 +270,27 @@ def test_undefined_figures_are_none():
     perfect = metrics.evaluate([[1], [0]], [[0.9], [0.1]], "a")
     assert perfect["roc_auc"] == 1.0
     assert perfect["d_prime"] is None
+    # The quantile of 0 is -inf, which JSON has not either.
+    wrong = metrics.evaluate([[1], [0]], [[0.1], [0.9]], "a")
+    assert wrong["roc_auc"] == 0.0
+    assert wrong["d_prime"] is None
+
+
+def test_an_infinite_separation_is_told_to_those_who_compare():
+    """A perfect epoch is the best one, though its report has no number."""
+    metric = metrics.METRICS["d_prime"]
+    targets = np.array([[1], [0], [1], [0]])
+    for scores, expected in (
+        ([0.9, 0.1, 0.8, 0.2], math.inf),
+        ([0.1, 0.9, 0.2, 0.8], -math.inf),
+        ([0.1, 0.1, 0.9, 0.9], pytest.approx(0.0)),
+    ):
+        found = metric.extended(targets, np.array(scores)[:, None])
+        assert found == expected
+    # Of clips that all have the label there is none at all.
+    assert metric.extended(targets | 1, np.ones((4, 1))) is None
+    accuracy = metrics.METRICS["accuracy"]
+    assert accuracy.extended(np.ones((2, 2)), np.ones((2, 2))) is None
 
 
 def test_report_survives_strict_json():

@@ -63,6 +63,10 @@ def test_classes_that_are_nowhere_do_not_count(clips):
     targets = np.zeros_like(targets)
     found = thresholds.evaluate(targets, scores, dict.fromkeys(LABELS, 2.0))
     assert found["f1_macro"] is None and found["f1_micro"] == 0.0
+    # One clip is said to have the first label, and that is wrong.
+    scores[3, 0] = 2.5
+    found = thresholds.evaluate(targets, scores, dict.fromkeys(LABELS, 2.0))
+    assert found["f1_macro"] == 0.0
     nothing = thresholds.evaluate(targets, scores, dict.fromkeys(LABELS))
     assert nothing["f1_macro"] is None and nothing["per_class"] == {}
 

@@ -47,6 +47,17 @@ def test_the_surest_error_comes_first(tmp_path):
     assert first == [ODD, "a,c", "b", "0.8", "0.5"] and second[-1] == ""
 
 
+def test_errors_of_equal_scores_keep_the_order_of_the_clips(rng):
+    """More of them than a sort of numpy leaves in order by itself."""
+    names = [f"{row:03}" for row in range(120)]
+    clips = corpus(names, [["a"]] * len(names))
+    highest = rng.integers(1, 4, len(names)) / 4
+    scores = np.stack([0 * highest, highest, 0 * highest], axis=1)
+    rows = mistakes.errors(clips, clips.targets(), scores)
+    expected = sorted(zip(-highest, names, strict=True))
+    assert [row["file"] for row in rows] == [name for _, name in expected]
+
+
 def test_figures_of_classes_are_scikit_learns(rng):
     true, told = rng.integers(0, 5, (2, 61))
     # One class that no clip has, and one that none is told as.

@@ -116,11 +116,14 @@ def test_promises_of_every_augmentation(name):
             one = np.where(given["mask"][..., None], one, 0.0)
         np.testing.assert_allclose(one, other, atol=1e-6)
 
-    # No clip is chosen: nothing changes, whatever is drawn.
+    # No clip is chosen: nothing changes, whatever is drawn, lengths neither.
     if "rate" in layer.get_config():
         config = {**layer.get_config(), "rate": 0.0}
         none = arrays(type(layer).from_config(config)(**clean, training=True))
-        np.testing.assert_array_equal(none[0], next(iter(clean.values())))
+        names = ("inputs", "waveform", "targets", "lengths")
+        kept = [clean[each] for each in names if each in clean]
+        for found, expected in zip(none, kept, strict=True):
+            np.testing.assert_array_equal(found, expected)
 
     symbols = {
         key: keras.KerasTensor(
@@ -196,6 +199,34 @@ def test_augmentation_is_compiled_by_jax(name, rng):
     expected = EVERY[name](seed=5)(**given, training=True)
     for one, other in zip(arrays(found), arrays(expected), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_sound_is_not_rounded_to_half_precision(name, rng):
+    """Quiet parts would drown in it, whatever the policy of a model is."""
+    given = arguments(name, rng)
+    of = next(iter(given))
+    given[of] = given[of] * np.float32(1e-5)
+    plain = arrays(EVERY[name](seed=3)(**given, training=True))
+    half = EVERY[name](seed=3, dtype="mixed_float16")
+    for found, expected in zip(
+        arrays(half(**given, training=True)), plain, strict=True
+    ):
+        np.testing.assert_array_equal(found, expected, strict=True)
+    # What is half already stays so, and that is known beforehand.
+    given[of] = given[of].astype("float16")
+    symbols = {
+        key: keras.KerasTensor(x.shape, dtype=x.dtype)
+        for key, x in given.items()
+    }
+    dtypes = [
+        [
+            keras.backend.standardize_dtype(x.dtype)
+            for x in keras.tree.flatten(y)
+        ]
+        for y in (half(**given, training=True), half(**symbols, training=True))
+    ]
+    assert dtypes[0] == dtypes[1] and dtypes[0][0] == "float16"
 
 
 def test_draws_are_saved_with_a_model(tmp_path, rng):
@@ -681,17 +712,25 @@ def test_arguments_out_of_range_are_named():
         (lambda: layers.TimeShift(-0.1), "max_shift_s"),
         (lambda: layers.TimeShift("a"), "max_shift_s='a'"),
         (lambda: layers.AdditiveNoise((0.0, float("inf"))), "snr_db"),
+        (lambda: layers.AdditiveNoise((-float("inf"), 0.0)), "snr_db"),
         (lambda: layers.AdditiveNoise(color=(2.0, 1.0)), "color"),
         (lambda: layers.SpeedPerturbation((0.0, 1.0)), "speed"),
         (lambda: layers.SpeedPerturbation(interpolation="cubic"), "cubic"),
         (lambda: layers.RandomCrop(0.0), "crop_s"),
+        (lambda: layers.RandomCrop(0.001, RATE_HZ), "one sample"),
         (lambda: layers.TimeMasking(num_masks=0), "num_masks"),
         (lambda: layers.TimeMasking(max_share=2.0), "max_share"),
+        (lambda: layers.BandMasking(0), "max_bands"),
         (lambda: layers.BandMasking(fill="zero"), "fill"),
         (lambda: layers.VocalTractPerturbation((0.5, 1.1)), "break_share"),
+        (
+            lambda: layers.VocalTractPerturbation(break_share=0.0),
+            "break_share",
+        ),
         (lambda: layers.Mixup(0.0), "alpha"),
         (lambda: layers.BetweenClassMixing(weighting="b"), "weighting"),
         (lambda: layers.BetweenClassMixing(window_s=0.0), "window_s"),
+        (lambda: layers.BetweenClassMixing(RATE_HZ, 0.01), "two samples"),
     ]:
         with pytest.raises(ValueError, match=name):
             make()
