@@ -412,6 +412,27 @@ def test_jitter_turns_a_repeated_clip(chunks, clips_and_audio):
     assert len(seen) > 3
 
 
+@pytest.mark.parametrize("offset", [-300, -1, 1, 17, 500])
+def test_a_clip_as_long_as_its_chunk_is_turned_too(clips_and_audio, offset):
+    """As one that is repeated: it has nowhere else to begin."""
+    clips, audio = clips_and_audio
+    chunks = chunking.Chunks(clips, 1.0)
+    lengths = [len(samples) for samples in audio[:4]]
+    assert lengths == [11, 503, RATE_HZ, 2_017]
+    for row in range(3):
+        turned = [
+            audio[row][(i + offset) % RATE_HZ % lengths[row]]
+            for i in range(RATE_HZ)
+        ]
+        np.testing.assert_array_equal(chunks.read(row, offset), turned)
+    # The chunks of a longer clip stay within it.
+    for row, start in ((3, 0), (4, 2_017 - RATE_HZ)):
+        first = min(max(start + offset, 0), 2_017 - RATE_HZ)
+        np.testing.assert_array_equal(
+            chunks.read(row, offset), audio[3][first : first + RATE_HZ]
+        )
+
+
 def test_jitter_is_new_in_each_pass_and_the_seeds(chunks):
     def passes(seed, count):
         dataset = chunks.dataset(BATCH, seed=seed, jitter=True)
