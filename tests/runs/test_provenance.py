@@ -1,9 +1,11 @@
 """How a model came to be; that a corpus is the same is tested with training."""
 
+import os
 import pathlib
 import sys
 
 import keras
+import numpy as np
 import pytest
 
 if keras.backend.backend() != "tensorflow":
@@ -96,3 +98,57 @@ def test_a_run_goes_on_with_its_clips_in_their_first_order(tmp_path):
     # What it does not know is refused later; the folder may have moved.
     names.append("new.wav")
     assert begin(tmp_path / "below" / "a", [3, 2, 1, 0]) == names
+
+
+def test_scores_are_put_in_the_order_of_the_corpus():
+    """A turn of three, which is not its own inverse."""
+    labels, vocabulary = ["rain", "cat", "dog"], ["cat", "dog", "rain"]
+    scores = np.array([[0.7, 0.2, 0.1]])  # Rain, most likely.
+    order = provenance.column_order(labels, vocabulary, 3)
+    assert dict(zip(vocabulary, scores[0, order], strict=True)) == {
+        "rain": 0.7,
+        "cat": 0.2,
+        "dog": 0.1,
+    }
+    # What is not known is taken as it comes, if there is one for each.
+    assert provenance.column_order(None, vocabulary, 3).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="each of 3 labels. Received: 2"):
+        provenance.column_order(None, vocabulary, 2)
+
+
+def test_a_corpus_is_its_files_their_sizes_and_labels(tmp_path):
+    """Not when they were copied; and what is left out is no part of it."""
+
+    def record(labels="xy", names=("a", "b"), **failures):
+        files = [str(tmp_path / f"{name}.wav") for name in names]
+        corpus = Corpus(files, [[label] for label in labels], ["x", "y"])
+        found = provenance.corpus_record({"train": corpus}, tmp_path)
+        failures = {
+            str(tmp_path / f"{name}.wav"): reason
+            for name, reason in failures.items()
+        }
+        return provenance.leave_out(found, tmp_path, failures)
+
+    (tmp_path / "a.wav").write_bytes(bytes(3))
+    whole = record()
+    sizes = {name: e[0] for name, e in whole["splits"]["train"].items()}
+    assert sizes == {"a.wav": 3, "b.wav": "missing"}
+    (tmp_path / "b.wav").write_bytes(bytes(5))
+    changes = provenance.changes
+    assert changes(whole, record()) == ["1 files ('b.wav') changed, train"]
+    whole = record()
+    os.utime(tmp_path / "a.wav", (1, 1))
+    assert changes(whole, record()) == []
+    (relabelled,) = changes(whole, record("yy"))
+    assert relabelled == "1 files ('a.wav') labelled otherwise, train"
+
+    bad = record(a="no sound")
+    (told,) = changes(whole, bad)
+    assert told == "1 files ('a.wav') used then, left out now"
+    (told,) = changes(bad, whole)
+    assert told == "1 files ('a.wav') left out then, used now"
+    # Nothing is decoded yet, so that nobody knows.
+    assert changes(bad, {**whole, "left_out": None}) == []
+    facts = provenance.corpus_facts
+    assert facts(bad) == facts(record("y", "b")) != facts(whole)
+    assert facts(bad)["train"]["files"] == 1
