@@ -449,6 +449,9 @@ def test_a_model_is_not_scored_on_what_it_was_trained_on(tmp_path):
     origin["settings"] |= {"train_folds": [5], "test_folds": [3]}
     origin["given"].append("test_folds")
     assert known(**nothing, test_folds=[1]) is None
+    origin["settings"] |= {"train_folds": [1, 2]}
+    assert [*map(str, known(**nothing, test_folds=[1]))] == [first]
+    # Names in the training of another corpus tell nothing.
     origin["settings"]["dataset"] = "esc50"
     assert known(**nothing, test_folds=[1]) is None
 
