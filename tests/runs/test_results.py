@@ -1,6 +1,7 @@
 """What stands beside the figures of a result, and what forbids one."""
 
 import json
+import pathlib
 import subprocess
 import types
 
@@ -398,6 +399,38 @@ def test_exports_are_not_compared_on_clips_that_trained(
     # Nobody knows what a preset without marks was trained on.
     (preset / heard.FILE).unlink()
     assert len(evaluate.labelled_chunks(*asked).clips) == 2
+
+
+def test_exports_are_compared_on_the_folds_that_are_asked_for(
+    tmp_path, monkeypatch
+):
+    """With targets in the order of the model's labels, a turn of three."""
+    monkeypatch.setenv("AUDIO_TF_CACHE", str(tmp_path / "cache"))
+    rng, names = np.random.default_rng(8), ["cat", "dog", "rain"]
+    text = "filename,fold,target,category\n"
+    (tmp_path / "audio").mkdir()
+    for fold in (1, 2, 3, 4, 5):
+        for target, name in enumerate(names):
+            file = f"{fold}-{fold}{target}-A-{target}.wav"
+            text += f"{file},{fold},{target},{name}\n"
+            audio = 0.1 * rng.standard_normal(900)
+            soundfile.write(tmp_path / "audio" / file, audio, 8_000)
+    write_csv(tmp_path, text, "esc10.csv")
+    model = AudioClassifier(
+        tiny.backbone(sample_rate_hz=8_000),
+        labels=["rain", "cat", "dog"],
+        chunk_s=0.1,
+    )
+    for folds, expected in (([2], [2]), ([4, 3], [3, 4]), (None, [5])):
+        chunks = evaluate.labelled_chunks(
+            *(model, tmp_path / "none", "esc10", str(tmp_path), folds),
+            other_splits=folds == [4, 3],
+        )
+        corpus = chunks.clips.corpus
+        found = [int(pathlib.Path(file).name[0]) for file in corpus.files]
+        assert found == [fold for fold in expected for _ in names]
+        said = [model.labels[row.argmax()] for row in chunks.targets]
+        assert said == names * len(expected)
 
 
 def test_a_model_is_not_scored_on_what_it_was_trained_on(tmp_path):
