@@ -474,6 +474,8 @@ def test_cost_counts_products(name):
         ({"num_key_value_heads": -1}, "`num_key_value_heads` must be a pos"),
         ({"num_key_value_heads": 3}, "must divide the query heads"),
         ({"hidden_dim": 43}, "query heads must divide `hidden_dim`"),
+        ({"axis": 0}, "`axis` must be 1 .positions. or -1"),
+        ({"head_axis": 2}, "`head_axis` must be 1 .positions. or -1"),
     ],
 )
 def test_bad_arguments_of_one_layer(wrong, named):
