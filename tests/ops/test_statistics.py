@@ -23,6 +23,12 @@ def test_moments_are_of_what_is_real(unbiased, rng):
         )
     for value in (mean, variance):
         np.testing.assert_array_equal(value[2], np.zeros((1, 5)))
+    # Two frames are the fewest that differ from each other.
+    two = ops.convert_to_tensor(x[:1, :2])
+    _, variance = statistics.moments(two, 1, None, unbiased)
+    np.testing.assert_allclose(
+        variance[0, 0], x[0, :2].var(0, ddof=int(unbiased)), atol=1e-6
+    )
     mean, variance = statistics.moments(x_tensor, -1, unbiased=unbiased)
     np.testing.assert_allclose(mean[..., 0], x.mean(-1), atol=1e-6)
     np.testing.assert_allclose(
