@@ -23,6 +23,14 @@ def test_of_equal_scores_the_first_class_comes_first(top):
     assert metrics.accuracy(targets, scores[None]) == 1.0
 
 
+def test_of_many_equal_scores_the_first_class_comes_first(rng):
+    """More of them than a sort of numpy leaves in order by itself."""
+    scores = rng.integers(0, 4, 200) / 4
+    expected = sorted(range(200), key=lambda place: (-scores[place], place))
+    assert answers.best_first(scores).tolist() == expected
+    assert answers.best_first(scores, 3).tolist() == expected[:3]
+
+
 def test_files_of_scores_have_the_order_of_answers():
     pytest.importorskip("pyarrow")
     row = tables.Scored("x", 0.0, 1.0, np.array(SCORES, "float32"), None)
