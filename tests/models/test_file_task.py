@@ -693,6 +693,14 @@ def test_a_preprocessor_maps_a_dataset(files, classifier):
     assert preprocessor.audio_converter.audio_shape() == (275,)
     with pytest.raises(ValueError, match="none.wav: no such file"):
         preprocessor(["none.wav"], ["dog"])
+    # Labels of other clips, or a label too many, are those of none.
+    for given, named in (
+        ((files[:4], NAMES), "y.*shape .5,.*, 4 files"),
+        ((files, NAMES[:4]), "y.*shape .4,.*, 5 files"),
+        ((files, NAMES, np.ones(6)), "sample_weight.*shape .6,.*, 5 files"),
+    ):
+        with pytest.raises(ValueError, match=f"one of `{named}"):
+            preprocessor(*given)
 
 
 def test_files_are_averaged_and_resampled(backbone, tmp_path, rng):
