@@ -557,8 +557,9 @@ def test_clips_beyond_what_is_looked_at_together_are_counted(monkeypatch):
     monkeypatch.setattr(targets, "CHECKED", 1400)
     x = np.zeros((7, 700), "float32")
     x[[3, 6], 5] = np.nan
-    with pytest.raises(ValueError, match="sample 5 for clip 3, of 2 such"):
-        targets.check_inputs(x)
+    for given in (x, x.tolist(), Table(x)):
+        with pytest.raises(ValueError, match="sample 5 for clip 3, of 2 such"):
+            targets.check_inputs(given)
 
 
 @pytest.fixture
