@@ -17,7 +17,7 @@ import pathlib
 
 import absl.logging
 
-from audio_tf import builders, console, pipelines
+from audio_tf import builders, console, files, pipelines
 from audio_tf.cli import flags
 from audio_tf.terminal import first_names
 
@@ -84,6 +84,8 @@ def run(arguments):
     if there:
         facts = check_build(builder, arguments)
         print(f"{folder} is there already")
+    else:
+        files.check_folder("--data-dir", folder)
     builder.download_and_prepare()
     if arguments.verify:
         for split, count in builder.verify().items():

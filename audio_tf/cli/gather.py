@@ -18,6 +18,7 @@ import pathlib
 
 from audio_tf.cli import flags
 from audio_tf.cli.output import report
+from audio_tf.files import check_folder
 
 
 def add(parser):
@@ -38,6 +39,7 @@ def run(arguments):
     """Makes the links and returns the exit status."""
     from audio_tf import audio, corpora
 
+    check_folder("FOLDER", arguments.folder)
     found, wanted, names, failures = [], {}, {}, {}
     for given in arguments.corpora:
         dataset, equals, data_dir = given.partition("=")

@@ -833,6 +833,11 @@ def test_flags_that_contradict_the_build_that_is_there_are_refused(
         ([*flags, "--source", source], "unless --partial is given"),
         ([*flags, "--source", source, "--verify"], "unless --partial is given"),
         ([*flags, "--source", tmp_path / "no"], "--source must be a folder"),
+        (
+            ["build", "fsdd", "--data-dir", folder / "build.json"]
+            + ["--source", source, "--partial"],
+            "--data-dir must be a folder that can be written to.*build.json",
+        ),
     ]:
         capsys.readouterr()
         assert main(asked) == 2

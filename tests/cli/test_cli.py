@@ -710,6 +710,9 @@ def test_gather_names_what_is_missing(tmp_path, clip, capsys):
     assert "b.wav" in printed.err and "no file of its own" in printed.err
     assert len(audio_below(tmp_path / "all")) == 1
     assert cli.main([*command, "--strict"]) == 2
+    capsys.readouterr()
+    assert cli.main(["gather", listed, f"csv={listed}"]) == 2
+    assert "FOLDER must be a folder that can be" in capsys.readouterr().err
     (tmp_path / "a.wav").unlink()
     assert cli.main(["gather", tmp_path / "none", f"csv={listed}"]) == 2
 
