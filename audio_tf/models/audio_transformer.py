@@ -1,5 +1,7 @@
 """Audio Transformer: waveform to frames by dense layers and attention."""
 
+import contextlib
+
 import keras
 
 from audio_tf.attention import by_block, of_block, one_for_all, untracked
@@ -46,13 +48,8 @@ def places_of(multiscale, after, num_layers, **options):
                     f"None. Received: multiscale_{name}={value!r}"
                 )
         return []
-    try:
+    with told_as("`multiscale_windows` and `multiscale_shares`"):
         MultiScaleAverage(causal=multiscale == "causal", **options)
-    except ValueError as error:
-        # It knows the arguments by the names that they have there.
-        raise ValueError(
-            f"`multiscale_windows` and `multiscale_shares`: {error}"
-        ) from None
     if after is None:
         return list(range(num_layers - 1))
     blocks = set(after)
@@ -85,9 +82,22 @@ def check_pooling(every, kind, **options):
                     f"Received: pool_{name}={value!r}"
                 )
         return
-    check_sizes(pool_every=every, pool_size=options["size"])
-    if options["strides"] is not None:
-        check_sizes(pool_strides=options["strides"])
+    check_sizes(pool_every=every)
+    with told_as("`pool_size` and `pool_strides`"):
+        TEMPORAL_POOLINGS[kind](options["size"], options["strides"])
+
+
+@contextlib.contextmanager
+def told_as(names):
+    """Begins the errors of a layer within by the model's own arguments.
+
+    Args:
+        names: str, what the arguments of that layer are called here.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{names}: {error}") from None
 
 
 def listed(values):

@@ -287,8 +287,8 @@ def test_long_windows_keep_their_digits_in_half_precision(make, policy, rng):
     [
         (0, None, "`pool_size` must be a positive.*: pool_size=0"),
         (2.5, None, "`pool_size` must be a positive.*: pool_size=2.5"),
-        (2, 0, "strides` must be a positive.*strides=0"),
-        (2, -1, "strides` must be a positive.*strides=-1"),
+        (2, 0, "`strides` must be a positive.*: strides=0"),
+        (2, -1, "`strides` must be a positive.*: strides=-1"),
         (2, 3, "else frames are lost.*pool_size=2, strides=3"),
     ],
 )

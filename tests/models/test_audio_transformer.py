@@ -155,7 +155,14 @@ def test_places_and_scales_of_averages_and_max_pooling():
         ({"multiscale_windows": [2]}, "applies to `multiscale`, which is None"),
         # By the names of the model, not of the layer within.
         ({"pool_every": 1, "pool_size": 0}, "`pool_size` must be a positive"),
-        ({"pool_every": 1, "pool_strides": 0}, "`pool_strides` must be a pos"),
+        (
+            {"pool_every": 1, "pool_strides": 0},
+            "^`pool_size` and `pool_strides`: `strides` must be a positive",
+        ),
+        (  # Also where no block has another one behind it.
+            {"num_layers": 1, "pool_every": 1, "pool_strides": 3},
+            "^`pool_size` and .*else frames are lost.* strides=3",
+        ),
         ({"frontend_gain": -1.0}, "`frontend_gain` must be a positive number"),
         (
             {"multiscale": "block", "multiscale_windows": [1]},
