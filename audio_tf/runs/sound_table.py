@@ -1,8 +1,19 @@
 """Table 1 of "Audio Transformers": four convolutional rivals, four sizes.
 
-arXiv 2105.00335. `audio-tf reproduce fsd50k` trains each row with several
-seeds on FSD50K, or on any corpus of `audio-tf train`, and writes what it
-reaches beside what the paper says.
+    audio-tf reproduce fsd50k --data-dir FSD50K --out runs/table1
+    audio-tf reproduce fsd50k --dataset esc50 --data-dir ESC-50-master \\
+        --rows small vgg_like --epochs 16 --out runs/table1_esc50
+
+arXiv 2105.00335: each row is trained with --seeds, on FSD50K or any corpus of
+`audio-tf train`. Where TensorFlow finds several GPUs, each has a row of its
+own. --train-settings and --row-settings change settings of `audio-tf train` for
+all rows or for one, such as the learning rate, the one thing that the paper
+tunes: '{"large": {"learning_rate": 3e-4}}'.
+
+--out gets table1.md, table1.csv and table1.json, with the published mAP and
+parameters beside the measured ones, and what depth, pooling and multi-scale
+averages change, by pairs of runs of one seed. Rows that are finished are kept:
+the same command goes on where it stopped.
 """
 
 import contextlib

@@ -1,7 +1,26 @@
 """Table 2 of "Input-independent Attention Weights Are Expressive Enough".
 
-arXiv 2006.05174. `audio-tf reproduce ssl` pre-trains an Audio ALBERT with each
-attention, freezes it, and probes it for speakers and phones.
+    audio-tf reproduce ssl \\
+        --pretrain-config training/configs/librispeech_ssl.py \\
+        --probe-config training/configs/librispeech_probe.py \\
+        --alignment converted_aligned_phones.txt \\
+        --train-list train_split.txt --test-list test_split.txt \\
+        --data-dir LibriSpeech --out runs/table2
+
+arXiv 2006.05174: an Audio ALBERT is pre-trained with each attention, frozen,
+and probed for speakers and phones. Each row is two commands, which are printed.
+The table says of each row whether its attention was causal; `"causal"` in the
+config of the pre-training holds that equal where the attentions can be.
+
+Beside the table's rows there are the paper's method of 2020, which begins with
+the patterns of Raganato et al. (`raganato_synthesizer`; its paper prints the
+same accuracies), and without published figures local attention alone, and local
+and full attention layer by layer in turn (`hybrid_local`), where each of the
+two has one layer that is applied again. A row that was not measured says
+"not run".
+
+--out gets table2.md, table2.json and a folder for each row. Rows that are
+finished are kept: the same command goes on where it stopped.
 """
 
 import dataclasses

@@ -13,8 +13,14 @@ if keras.backend.backend() != "tensorflow":
 import tiny
 from scripts import in_this_process
 
-from audio_tf import models
-from audio_tf.runs import pretrain, probe_splits, provenance, ssl_table
+from audio_tf import cli, models
+from audio_tf.runs import (
+    pretrain,
+    probe_splits,
+    provenance,
+    reproduce,
+    ssl_table,
+)
 
 
 def test_the_papers_table_is_whole():
@@ -39,6 +45,34 @@ def test_the_papers_table_is_whole():
     assert sum(one) == pytest.approx(8.3042)
     assert sum(two) == pytest.approx(8.9082)
     assert sum(row[2] or 0 for row in rows.values()) == pytest.approx(2268.6)
+
+
+def test_help_tells_of_all_tables_and_then_of_one(capsys):
+    def said(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(["reproduce", *arguments])
+        text = capsys.readouterr()
+        return stopped.value.code, text.out, text.err
+
+    code, overview, _ = said("--help")
+    assert code == 0
+    assert overview.startswith("usage: audio-tf reproduce [-h]")
+    flags = {}
+    for table in reproduce.TABLES:
+        code, text, _ = said(table, "--help")
+        assert code == 0
+        assert text.startswith(f"usage: audio-tf reproduce {table} [-h]")
+        # What the table is, one of its commands, and of no other table.
+        summary = text.split("\n\n")[1]
+        assert f"  {table:9s}{summary}\n" in overview
+        assert f"\n    audio-tf reproduce {table} " in text
+        others = {*reproduce.TABLES} - {table}
+        assert not any(f"audio-tf reproduce {each} " in text for each in others)
+        flags[table] = text.count("\n  --")
+    assert overview.count("\n  --") < min(flags.values())
+    code, _, error = said("layer")
+    assert code == 2 and "did you mean 'layers'" in error
+    assert said()[0] == 2
 
 
 @pytest.mark.parametrize(

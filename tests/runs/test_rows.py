@@ -40,7 +40,7 @@ def test_one_process_alone_makes_a_table(tmp_path, capsys, monkeypatch):
         raise ValueError("it has begun")
 
     monkeypatch.setattr(compare, "compare", begun)
-    tables = {"emotion": (reproduce.TABLES["emotion"][0], begun)}
+    tables = {"emotion": reproduce.TABLES["emotion"]._replace(reproduce=begun)}
     monkeypatch.setattr(reproduce, "TABLES", tables)
     out, made = tmp_path / "new" / "table", []
     asked = types.SimpleNamespace(out=str(out))

@@ -30,7 +30,7 @@ def classes():
     """
     found = {
         f"reproduce {table}": settings_class
-        for table, (settings_class, _) in reproduce.TABLES.items()
+        for table, (settings_class, *_) in reproduce.TABLES.items()
     }
     for script in sorted(TRAINING.glob("*.py")):
         if script.stem == "reproduce":

@@ -1,8 +1,7 @@
-"""Tables 2 to 7 of "Gaussian Adaptive Attention is All You Need".
+"""The rows of Tables 2 to 7 of "Gaussian Adaptive Attention is All You Need".
 
-arXiv 2401.11143. `audio-tf reproduce emotion` trains a decoder with each
-attention module over the same embeddings, `audio-tf reproduce layers` one over
-the layers of high and one over those of low Importance Factor.
+arXiv 2401.11143: the figures of the paper beside those that were measured, and
+the training that the rows of a table have in common.
 """
 
 import dataclasses
@@ -14,10 +13,8 @@ import typing
 from audio_tf import files, released
 from audio_tf.corpora import CORPORA
 from audio_tf.runs import results, rows
-from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.flags import check_folder, read_config
 from audio_tf.runs.settings import (
-    POSITIVE,
     SEED,
     THE_CONFIGS,
     Settings,
@@ -164,42 +161,6 @@ class TableSettings(Settings):
         )
 
 
-@dataclasses.dataclass
-class EmotionTableSettings(TableSettings):
-    """Modules, seeds and the training that they have in common."""
-
-    rows: list[str] = setting(list(MODULES), "rows of the table", MODULES)
-    baseline_rows: bool = setting(
-        True, "also run audio-tf baseline, on the same clips"
-    )
-    out: str = shared("out", "runs/emotion_table")
-
-    own = ("module", "seed", "out", "num_heads", "attention_kwargs")
-
-    def check(self):
-        super().check()
-        if not self.rows:
-            raise ValueError("--rows must not be empty")
-
-
-@dataclasses.dataclass
-class LayersTableSettings(TableSettings):
-    """The Importance Factor, and how many layers of each end are decoded."""
-
-    importance: list[str] = setting(
-        [], "importance.npz of runs of audio-tf emotion, whose mean counts"
-    )
-    count: int = setting(1, "layers of each end", check=POSITIVE)
-    out: str = shared("out", "runs/layers_table")
-
-    own = ("layers", "seed", "out")
-
-    def check(self):
-        super().check()
-        if not self.importance:
-            raise ValueError("--importance is needed. Received: none")
-
-
 def finished(out):
     """Returns whether a run of `audio-tf emotion` has all of its folds."""
     report = read_report(out)
@@ -253,29 +214,6 @@ def row_facts(reports, paper):
         "parameters": first["parameters"],
         "layers": reports[0]["layers"],
     }
-
-
-def baseline_facts(reports):
-    """Returns a dict by baseline of its figures, means over the folds.
-
-    Args:
-        reports: list of reports of `audio-tf baseline`, one a fold.
-    """
-    found = {}
-    for name in reports[0]["figures"] if reports else ():
-        values = [report["figures"][name]["accuracy"] for report in reports]
-        by_seed = [
-            statistics.fmean(seeds)
-            for seeds in zip(*(each["values"] for each in values), strict=True)
-        ]
-        found[name] = {
-            "row": f"baseline, {name}",
-            "paper": None,
-            "by_seed": {"accuracy": by_seed},
-            "mean": {"accuracy": statistics.fmean(by_seed)},
-            "deviation": {"accuracy": results.deviation(by_seed)},
-        }
-    return found
 
 
 def format_table(table, paper):
@@ -351,157 +289,3 @@ def write_table(settings, paper_rows, baselines=None):
     files.write_text(out / "table.md", text + "\n")
     files.write_json(out / "table.json", table)
     return text
-
-
-def folds_asked(training, report):
-    """Lists the settings by which `audio-tf baseline` has the decoders' folds.
-
-    Args:
-        training: `EmotionSettings`.
-        report: dict, the report of a finished row, which has the folds.
-
-    Returns:
-        List of dicts, one a fold; empty where the reader of the corpus takes
-        no such splits.
-    """
-    found, takes = [], CORPORA[training.dataset].takes
-    for name, fold in report["folds"].items():
-        # None where the best epoch is that of the test, as the paper has it.
-        validated = fold["validation"] != fold["tested"]
-        validation = [fold["validation"]] if validated else []
-        if training.protocol == "splits":
-            # As the decoders have it, where the test is held back.
-            found.append({"split": "test" if validated else "val"})
-        elif "test_speakers" in takes:
-            own = {"test_speakers": [name], "split": "test"}
-            found.append({**own, "val_speakers": validation})
-        elif "folds" in takes:
-            every = sum(training.folds().values(), [])
-            splits = {"test": [int(name)], "val": [*map(int, validation)]}
-            held = sum(splits.values(), [])
-            splits["train"] = [each for each in every if each not in held]
-            own = {f"{split}_folds": each for split, each in splits.items()}
-            found.append({**own, "split": "test"})
-    return found
-
-
-def run_baseline(settings, report):
-    """Runs `audio-tf baseline` on each fold, unless that is done.
-
-    Args:
-        settings: `EmotionTableSettings`.
-        report: dict, the report of a finished row, which has the folds.
-
-    Returns:
-        Dict as `baseline_facts` returns it; empty where the corpus has no
-        baseline.
-    """
-    training = settings.training()
-    if training.embeddings is not None:
-        print("no baseline: arrays have no audio")
-        return {}
-    of_the_corpus = [each.name for each in dataclasses.fields(DataSettings)]
-    flags = {
-        "dataset": training.dataset,
-        **training.those_given(of_the_corpus),
-    }
-    asked = folds_asked(training, report)
-    if not asked:
-        print(f"no baseline: {training.dataset} has no such folds")
-        return {}
-    found = []
-    folder = pathlib.Path(settings.out, "baseline")
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, own in enumerate(asked):
-        file = folder / f"fold_{number}.json"
-        rows.run_baseline(file, settings.seeds, **flags, **own)
-        found.append(json.loads(file.read_text()))
-    return baseline_facts(found)
-
-
-def reproduce_emotion(settings):
-    """Runs all rows of Table 2, 3 or 4, and ends with 1 if one has failed.
-
-    Args:
-        settings: `EmotionTableSettings`.
-    """
-    settings.begin()
-    failures, text = rows.Failures(), ""
-    for name in MODULES:
-        if name not in settings.rows:
-            continue
-        for seed in settings.seeds:
-            out = pathlib.Path(settings.out, name, f"seed_{seed}")
-            with failures.kept():
-                settings.train(out, seed, module=name)
-            text = write_table(settings, MODULES)
-    done = [
-        read_report(each.parent)
-        for each in sorted(pathlib.Path(settings.out).glob("*/*/emotion.json"))
-        if finished(each.parent)
-    ]
-    if settings.baseline_rows and done:
-        with failures.kept():
-            text = write_table(
-                settings, MODULES, run_baseline(settings, done[0])
-            )
-    print(f"\nmeasured; beside it the paper's {settings.paper}")
-    print(text)
-    failures.end()
-
-
-def select(settings):
-    """Selects layers by the mean of Importance Factors.
-
-    Args:
-        settings: `LayersTableSettings`.
-
-    Returns:
-        Dict of `high` and `low`, lists of the numbers of layers.
-
-    Raises:
-        ValueError: if a file is none of `audio-tf emotion`, files are of
-            different layers or sizes, or there are too few layers.
-    """
-    import numpy as np
-
-    from audio_tf import analysis
-    from audio_tf.runs.fold_decoders import read_importance
-
-    maps, first = [], None
-    for path in settings.importance:
-        found, layers = read_importance(path)
-        maps.append(found)
-        same = {"layers": layers, "dim": found.shape[1]}
-        first = first or same
-        if same != first:
-            raise ValueError(
-                f"{path} is of other layers than {settings.importance[0]}. "
-                f"Received: {same}, then {first}"
-            )
-    found = analysis.select_layers(np.mean(maps, axis=0), settings.count)
-    return {
-        name: [layers[place] for place in places]
-        for name, places in found.items()
-    }
-
-
-def reproduce_layers(settings):
-    """Runs both rows of Table 6 or 7, and ends with 1 if one has failed.
-
-    Args:
-        settings: `LayersTableSettings`.
-    """
-    selected = select(settings)
-    settings.begin(selected=selected)
-    failures, text = rows.Failures(), ""
-    for name, layers in selected.items():
-        print(f"{name} Importance Factor: layers {layers}")
-        for seed in settings.seeds:
-            out = pathlib.Path(settings.out, name, f"seed_{seed}")
-            with failures.kept():
-                settings.train(out, seed, layers=layers)
-            text = write_table(settings, SELECTIONS)
-    print(f"\nmeasured; beside it the paper's {settings.paper}")
-    print(text)
-    failures.end()

@@ -12,14 +12,21 @@ from scripts import in_this_process
 if keras.backend.backend() != "tensorflow":
     pytest.skip("audio is read through tf.data", allow_module_level=True)
 
-from audio_tf.runs import baseline, emotion_tables, folds, provenance, rows
+from audio_tf.runs import (
+    baseline,
+    emotion_rows,
+    emotion_table,
+    folds,
+    provenance,
+    rows,
+)
 from audio_tf.runs.baseline import BaselineSettings
 from audio_tf.runs.flags import add_flags
 
 
 def test_the_papers_tables_are_whole():
     """Sums of the columns of Tables 2, 3 and 4, by hand."""
-    columns = [*zip(*emotion_tables.MODULES.values(), strict=True)][1:]
+    columns = [*zip(*emotion_rows.MODULES.values(), strict=True)][1:]
     sums = [sum(each or 0 for each in column) for column in columns]
     assert sums == pytest.approx([4.537, 5.239, 6.616])
 
@@ -53,22 +60,20 @@ def write(folder, content):
 
 
 def test_a_table_has_seeds_baselines_and_the_papers_values(tmp_path):
-    settings = emotion_tables.EmotionTableSettings(
+    settings = emotion_table.EmotionTableSettings(
         embeddings="x.npz", out=str(tmp_path), paper="ag_news"
     )
     write(tmp_path / "gqgaam" / "seed_0", report((0.5, 0.4)))
     write(tmp_path / "gqgaam" / "seed_2", report((0.7, 0.8)))
     # One fold is wanted still.
     write(tmp_path / "mha" / "seed_0", report((0.1, 0.1), wanted=["c"]))
-    baselines = emotion_tables.baseline_facts(
+    baselines = emotion_table.baseline_facts(
         [
             {"figures": {"forest": {"accuracy": {"values": values}}}}
             for values in ([0.2, 0.4], [0.4, 0.8])
         ]
     )
-    text = emotion_tables.write_table(
-        settings, emotion_tables.MODULES, baselines
-    )
+    text = emotion_rows.write_table(settings, emotion_rows.MODULES, baselines)
     lines = text.splitlines()
     assert len(lines) == 4 and len({line.count("|") for line in lines}) == 1
     assert "| 16,384 | 0.6000 +- 0.1000 | 0.6000 +- 0.2000 | 2 |" in lines[2]
@@ -78,17 +83,15 @@ def test_a_table_has_seeds_baselines_and_the_papers_values(tmp_path):
     assert (tmp_path / "table.md").read_text() == text + "\n"
     # One seed has no spread, nor has the regression, which draws nothing.
     write(tmp_path / "mha" / "seed_1", report((0.1, 0.1)))
-    baselines = emotion_tables.baseline_facts(
+    baselines = emotion_table.baseline_facts(
         [{"figures": {"logistic": {"accuracy": {"values": [0.6]}}}}]
     )
-    text = emotion_tables.write_table(
-        settings, emotion_tables.MODULES, baselines
-    )
+    text = emotion_rows.write_table(settings, emotion_rows.MODULES, baselines)
     assert "| 0.1000 | 0.1000 | 1 |" in text
     assert "| 0.6000 | - | 1 | - |" in text
     write(tmp_path / "sga" / "seed_0", report((0.5, 0.4), corpus={"all": 1}))
     with pytest.raises(ValueError, match="is not that of the rows before"):
-        emotion_tables.write_table(settings, emotion_tables.MODULES)
+        emotion_rows.write_table(settings, emotion_rows.MODULES)
 
 
 def test_rows_are_of_the_corpus_as_it_is_now(tmp_path):
@@ -106,7 +109,7 @@ def test_rows_are_of_the_corpus_as_it_is_now(tmp_path):
     config.write_text(f"def get_config(): return {content}\n")
 
     def begin(folder):
-        settings = emotion_tables.EmotionTableSettings(
+        settings = emotion_table.EmotionTableSettings(
             emotion_config=str(config),
             model="preset",
             data_dir=str(folder / "list.csv"),
@@ -140,7 +143,7 @@ def test_rows_are_of_the_encoder_as_it_is_now(weights, tmp_path):
     (preset / weights).write_bytes(b"one")
 
     def begin():
-        emotion_tables.EmotionTableSettings(
+        emotion_table.EmotionTableSettings(
             emotion_config=str(config),
             model=str(preset),
             data_dir=str(tmp_path / "list.csv"),
@@ -176,7 +179,7 @@ def test_rows_are_of_the_embeddings_as_they_are_now(tmp_path):
         )
 
     def begin():
-        settings = emotion_tables.EmotionTableSettings(
+        settings = emotion_table.EmotionTableSettings(
             emotion_config=str(config),
             embeddings=str(path),
             out=str(tmp_path / "out"),
@@ -203,7 +206,7 @@ def test_a_row_goes_on_to_what_it_writes_behind_its_folds(
     """As where the table was stopped between the last fold and that."""
     config, ran = tmp_path / "emotion.py", []
     config.write_text(f"def get_config(): return {{'presets': {presets}}}\n")
-    settings = emotion_tables.EmotionTableSettings(
+    settings = emotion_table.EmotionTableSettings(
         emotion_config=str(config), model="preset", data_dir=str(tmp_path)
     )
     monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
@@ -259,14 +262,14 @@ def asked(monkeypatch):
 
 def test_the_baseline_has_the_folds_of_the_decoders(tmp_path, asked):
     def mean(*seeds):
-        settings = emotion_tables.EmotionTableSettings(
+        settings = emotion_table.EmotionTableSettings(
             model="preset",
             data_dir="there",
             out=str(tmp_path),
             seeds=list(seeds),
         )
         done = report((0, 0), ("03", "08"))
-        found = emotion_tables.run_baseline(settings, done)
+        found = emotion_table.run_baseline(settings, done)
         return found["forest"]["mean"]["accuracy"]
 
     assert mean(0) == 0.5
@@ -288,7 +291,7 @@ def test_the_baseline_leaves_out_sessions_as_the_decoders_do(
     config = tmp_path / "config.py"
     values = {"dataset": "iemocap", "validate_on": validate_on}
     config.write_text(f"def get_config():\n    return {values!r}\n")
-    settings = emotion_tables.EmotionTableSettings(
+    settings = emotion_table.EmotionTableSettings(
         emotion_config=str(config),
         model="preset",
         data_dir="there",
@@ -303,7 +306,7 @@ def test_the_baseline_leaves_out_sessions_as_the_decoders_do(
             else (("2", "2"), ("5", "5"))
         )
     }
-    found = emotion_tables.run_baseline(settings, {"folds": done})
+    found = emotion_table.run_baseline(settings, {"folds": done})
     assert found["forest"]["mean"] == {"accuracy": 0.6}
     folds = [each.folds() for each in asked]
     assert (
@@ -323,34 +326,6 @@ def test_the_baseline_leaves_out_sessions_as_the_decoders_do(
     assert all(each.split_facts()["official"] for each in asked)
 
 
-def test_importance_of_something_else_is_refused_by_its_file(tmp_path):
-    good = {"importance": np.ones((3, 5)), "layers": np.array([1, 2, 3])}
-    for name, arrays in {
-        "good": good,
-        "other": {"embeddings": good["importance"]},
-        "wide": {**good, "importance": np.ones((3, 7))},
-        "higher": {**good, "layers": np.array([2, 3, 5])},
-        "short": {**good, "layers": np.array([1, 2])},
-        "none": {**good, "importance": np.full((3, 5), np.nan)},
-    }.items():
-        np.savez(tmp_path / f"{name}.npz", **arrays)
-    (tmp_path / "text.npz").write_text("hello")
-    for name, message in {
-        "other": "must be an importance.npz .* Received: .'embeddings'",
-        "wide": "is of other layers than .*'dim': 7}, then .*'dim': 5}",
-        "higher": r"is of other layers than .*\[2, 3, 5\].*then",
-        "short": r"shape=\(3, 5\) and shape=\(2,\)",
-        "none": "must be finite floats",
-        "text": "must be a .npz",
-    }.items():
-        settings = emotion_tables.LayersTableSettings(
-            embeddings="x.npz",
-            importance=[str(tmp_path / f"{n}.npz") for n in ("good", name)],
-        )
-        with pytest.raises(ValueError, match=f"{name}.npz.*{message}"):
-            emotion_tables.select(settings)
-
-
 def test_the_baseline_reads_the_clips_as_the_decoders_do(tmp_path, asked):
     """By every setting of the corpus: another seed draws other splits."""
     config = tmp_path / "config.py"
@@ -359,13 +334,13 @@ def test_the_baseline_reads_the_clips_as_the_decoders_do(tmp_path, asked):
         **{"corpus_seed": 5, "strict": True},
     }
     config.write_text(f"def get_config():\n    return {values!r}\n")
-    settings = emotion_tables.EmotionTableSettings(
+    settings = emotion_table.EmotionTableSettings(
         emotion_config=str(config),
         model="preset",
         data_dir="there",
         out=str(tmp_path),
     )
-    found = emotion_tables.run_baseline(settings, report((0, 0), ("test",)))
+    found = emotion_table.run_baseline(settings, report((0, 0), ("test",)))
     assert list(found) == ["forest"]
     (of_splits,) = asked
     assert (of_splits.dataset, of_splits.corpus_seed) == ("folders", 5)

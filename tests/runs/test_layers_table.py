@@ -1,0 +1,38 @@
+"""The table of decoders of the layers of high and low Importance Factor."""
+
+import keras
+import numpy as np
+import pytest
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("audio is read through tf.data", allow_module_level=True)
+
+from audio_tf.runs import layers_table
+
+
+def test_importance_of_something_else_is_refused_by_its_file(tmp_path):
+    good = {"importance": np.ones((3, 5)), "layers": np.array([1, 2, 3])}
+    for name, arrays in {
+        "good": good,
+        "other": {"embeddings": good["importance"]},
+        "wide": {**good, "importance": np.ones((3, 7))},
+        "higher": {**good, "layers": np.array([2, 3, 5])},
+        "short": {**good, "layers": np.array([1, 2])},
+        "none": {**good, "importance": np.full((3, 5), np.nan)},
+    }.items():
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+    (tmp_path / "text.npz").write_text("hello")
+    for name, message in {
+        "other": "must be an importance.npz .* Received: .'embeddings'",
+        "wide": "is of other layers than .*'dim': 7}, then .*'dim': 5}",
+        "higher": r"is of other layers than .*\[2, 3, 5\].*then",
+        "short": r"shape=\(3, 5\) and shape=\(2,\)",
+        "none": "must be finite floats",
+        "text": "must be a .npz",
+    }.items():
+        settings = layers_table.LayersTableSettings(
+            embeddings="x.npz",
+            importance=[str(tmp_path / f"{n}.npz") for n in ("good", name)],
+        )
+        with pytest.raises(ValueError, match=f"{name}.npz.*{message}"):
+            layers_table.select(settings)
