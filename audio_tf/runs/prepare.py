@@ -303,7 +303,7 @@ def main(argv=None, prog="audio-tf prepare"):
             COMMANDS[argv[0]],
             __doc__,
             argv[1:],
-            prog,
+            f"{prog} {argv[0]}",
         )
         return
     parser = console.Parser(

@@ -381,17 +381,18 @@ assert not {*heavy[:2]} & {*sys.modules}
 @pytest.mark.parametrize("name", cli.RUNS)
 def test_runs_are_commands(name, capsys):
     table = {"reproduce": ["ssl"], "prepare": ["train"]}.get(name, [])
+    command = " ".join(["audio-tf", name, *table])
     with pytest.raises(SystemExit) as exit:
         cli.main([name, *table, "--help"])
     assert exit.value.code == 0
     output = capsys.readouterr()
-    assert output.out.startswith(f"usage: audio-tf {name}") and not output.err
+    assert output.out.startswith(f"usage: {command} [-h]") and not output.err
     assert "--config CONFIG" in output.out and "--debug" in output.out
     with pytest.raises(SystemExit) as exit:
         cli.main([name, *table, "--ot", "x"])
     assert exit.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"audio-tf {name}: there is no flag --ot; did you")
+    assert line.startswith(f"{command}: there is no flag --ot; did you")
 
 
 def test_debug_shows_where_an_error_comes_from(clip, capsys):
