@@ -609,10 +609,9 @@ def test_settings_that_clash_are_found_before_a_model_is_loaded(
 
 def test_a_worker_knows_the_classes_of_a_user(tmp_path, monkeypatch):
     """A worker is another process than the one that has executed configs."""
-    known = dict(attention.ATTENTIONS)
-    monkeypatch.setattr(attention, "ATTENTIONS", known)
+    known = attention.ATTENTIONS
     monkeypatch.setattr(configs, "executed", {})
-    known["near"] = attention.FullAttention
+    monkeypatch.setitem(known, "near", attention.FullAttention)
     backbone = tiny.backbone(attention="near")
     model = AudioClassifier(backbone, labels=["a", "b"], chunk_s=0.5)
     folder = tmp_path / "nameless"  # Loaded as it is.

@@ -43,6 +43,7 @@ from keras import ops
 from audio_tf import attention, models
 from audio_tf.layers import TransformerBlock
 from audio_tf.ops import masks
+from audio_tf.ops.checks import check_sizes
 
 CONTRACT = []
 
@@ -779,7 +780,7 @@ class WindowAttention(attention.SelfAttention):
 
     def __init__(self, num_heads, key_dim, radius=2, **kwargs):
         super().__init__(num_heads, key_dim, **kwargs)
-        attention.check_sizes(radius=radius)
+        check_sizes(radius=radius)
         self.radius = radius
 
     @classmethod
