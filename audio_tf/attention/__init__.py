@@ -12,11 +12,13 @@ from audio_tf.attention.blocks import (
     one_for_all,
     untracked,
 )
+from audio_tf.attention.dense_synthesizer import DenseSynthesizerAttention
 from audio_tf.attention.dot_product import (
     FullAttention,
     GroupedQueryAttention,
     SharedQKAttention,
 )
+from audio_tf.attention.folding import fold
 from audio_tf.attention.gaussian import (
     BiSkewedGaussianAttention,
     GaussianAttention,
@@ -44,16 +46,12 @@ from audio_tf.attention.mechanisms import (
     name_of,
     parts_of,
 )
+from audio_tf.attention.random_synthesizer import RandomSynthesizerAttention
 from audio_tf.attention.relative import GatedRelativeAttention
 from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.attention.sparse import (
     FixedSparseAttention,
     StridedSparseAttention,
-)
-from audio_tf.attention.synthesizer import (
-    DenseSynthesizerAttention,
-    RandomSynthesizerAttention,
-    fold,
 )
 
 __all__ = [

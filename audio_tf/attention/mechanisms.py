@@ -4,6 +4,7 @@ import keras
 
 from audio_tf import configs
 from audio_tf.attention.base import Attention
+from audio_tf.attention.dense_synthesizer import DenseSynthesizerAttention
 from audio_tf.attention.dot_product import (
     FullAttention,
     GroupedQueryAttention,
@@ -25,14 +26,11 @@ from audio_tf.attention.hashing import (
     XBOXQNFAttention,
 )
 from audio_tf.attention.local_synthesizer import LocalDenseSynthesizerAttention
+from audio_tf.attention.random_synthesizer import RandomSynthesizerAttention
 from audio_tf.attention.relative import GatedRelativeAttention
 from audio_tf.attention.sparse import (
     FixedSparseAttention,
     StridedSparseAttention,
-)
-from audio_tf.attention.synthesizer import (
-    DenseSynthesizerAttention,
-    RandomSynthesizerAttention,
 )
 from audio_tf.ops.checks import (
     check_sizes,

@@ -1,4 +1,4 @@
-"""Synthesizers: attention weights that no query and key are compared for."""
+"""The random Synthesizer: attention weights that are a parameter."""
 
 import itertools
 
@@ -9,132 +9,17 @@ from keras import ops
 from audio_tf import compat
 from audio_tf.attention import functional
 from audio_tf.attention import patterns as crafted
-from audio_tf.attention.base import Attention
+from audio_tf.attention.one_map import delay, end_of, mix_real, shared_product
 from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_choice, check_flags, check_sizes
-from audio_tf.ops.weights import another, declare_parts
+from audio_tf.ops.weights import declare_parts
 
 # Beside a table in a file: it has weights. Blocks and models do not say in
 # their configurations that they were folded, and are built for logits.
 FOLDED = "folded"
 # Its logarithm is finite in float32.
 LEAST_WEIGHT = 1e-37
-
-
-@keras.saving.register_keras_serializable("audio_tf")
-class DenseSynthesizerAttention(SelfAttention):
-    """Each frame tells its attention weights by itself.
-
-    `A = softmax(W2 relu(W1 X + b1) + b2)`, `W1: F -> N`, `W2: N -> time`:
-    equation 16 of "Input-independent Attention Weights Are Expressive Enough"
-    (arXiv 2006.05174), after "Synthesizer" (arXiv 2005.00743). Values and
-    output projection stay. The papers write no softmax; the Synthesizer's
-    code has it, and so has this.
-
-    Args:
-        num_heads: int, the number of heads.
-        key_dim: int, the size of each head's value.
-        max_length: int, the longest input in frames.
-        intermediate_dim: int, the size `N`.
-        per_head: bool. If False, one map serves all heads, "SYN. (Dense)"; if
-            True each head has `W1` and `W2` of its own, "SYN. (Dense+M)".
-        **kwargs: further arguments of `SelfAttention`.
-
-    Call arguments and errors are those of `SelfAttention`.
-
-    Examples:
-        >>> import numpy as np
-        >>> from audio_tf import attention
-        >>> layer = attention.DenseSynthesizerAttention(
-        ...     num_heads=2, key_dim=8, max_length=12
-        ... )
-        >>> tuple(layer(np.zeros((1, 12, 16), "float32")).shape)
-        (1, 12, 16)
-    """
-
-    complexity = "O(L^2 D)"
-
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        max_length=1000,
-        intermediate_dim=16,
-        per_head=False,
-        **kwargs,
-    ):
-        super().__init__(num_heads, key_dim, **kwargs)
-        check_sizes(max_length=max_length, intermediate_dim=intermediate_dim)
-        check_flags(per_head=per_head)
-        self.max_length = max_length
-        self.intermediate_dim = intermediate_dim
-        self.per_head = per_head
-
-    @classmethod
-    def sizes_for(cls, length):
-        return {"max_length": length}
-
-    @property
-    def paper_sizes(self):
-        return {"intermediate_dim": self.intermediate_dim}
-
-    @property
-    def value_heads(self):
-        return self.num_heads if self.per_head else 1
-
-    def build_projections(self, input_shape):
-        maps = self.value_heads
-        self.hidden_dense = self.dense(
-            maps * self.intermediate_dim, "hidden", input_shape, "relu"
-        )
-        self.length_kernel = self.add_weight(
-            shape=(maps, self.intermediate_dim, self.max_length),
-            initializer=another(self.kernel_initializer),
-            name="length_kernel",
-        )
-        if self.use_bias:
-            self.length_bias = self.add_weight(
-                shape=(maps, self.max_length),
-                initializer="zeros",
-                name="length_bias",
-            )
-
-    def project(self, inputs):
-        """Projects to hidden units `(B, M, T, N)` and a kernel `(M, N, T)`."""
-        hidden = functional.split_heads(
-            self.hidden_dense(inputs), self.value_heads
-        )
-        length = ops.shape(inputs)[1]
-        kernel = blocks.narrow(self.length_kernel, 2, 0, length)
-        if self.use_bias:
-            # As one more row of the product: the map is not passed twice.
-            bias = blocks.narrow(self.length_bias, 1, 0, length)
-            bias = ops.expand_dims(bias, 1)
-            kernel = ops.concatenate([kernel, bias], axis=1)
-            hidden = ops.pad(
-                hidden, [[0, 0], [0, 0], [0, 0], [0, 1]], constant_values=1.0
-            )
-        return hidden, kernel
-
-    def scores(self, query, key):
-        return functional.product_per_head(query, key)  # (B, M, T, T)
-
-    def mechanism_cost(self, length, dim):
-        maps = self.value_heads
-        inner = self.intermediate_dim + self.use_bias
-        units = self.num_heads * self.key_dim
-        products = length * dim * maps * self.intermediate_dim
-        products += length**2 * (maps * inner + units)
-        return products, maps * length**2
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_length": self.max_length,
-            "intermediate_dim": self.intermediate_dim,
-            "per_head": self.per_head,
-        }
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -383,96 +268,3 @@ class RandomSynthesizerAttention(SelfAttention):
             ),
             "folded": self.folded,
         }
-
-
-def shared_product(weights, value):
-    """Multiplies one map for all clips, `(H, T, T)`, by `(B, H, T, V)`.
-
-    The clips lie side by side in one product per head.
-    """
-    batch, heads, length, dim = ops.shape(value)
-    value = ops.transpose(value, (1, 2, 0, 3))  # (H, T, B, V)
-    value = ops.reshape(value, (heads, length, batch * dim))
-    mixed = ops.matmul(weights, value)
-    mixed = ops.reshape(mixed, (heads, length, batch, dim))
-    return ops.transpose(mixed, (2, 0, 1, 3))  # (B, H, T, V)
-
-
-def mix_real(weights, dropped, value, real):
-    """Weights the real values, each row scaled to their share of it.
-
-    Args:
-        weights: floating tensor `(H, T, T)`.
-        dropped: the same after dropout.
-        value: floating tensor `(B, H, T, V)`.
-        real: boolean `(B, 1 or H, T, 1)`, or `None` if all are.
-
-    Returns:
-        `(B, H, T, V)` in the dtype of `value`.
-    """
-    dtype = value.dtype
-    value = ops.cast(value, weights.dtype)
-    ones = ops.ones_like(value[..., :1])
-    if real is not None:
-        value, ones = ops.where(real, value, 0.0), ops.where(real, ones, 0.0)
-    if dropped is weights:
-        # The rows' sums as one more column.
-        both = shared_product(weights, ops.concatenate([value, ones], axis=-1))
-        dim = ops.shape(value)[3]
-        mixed = blocks.narrow(both, 3, 0, dim)
-        total = blocks.narrow(both, 3, dim, 1)
-    else:
-        mixed = shared_product(ops.cast(dropped, weights.dtype), value)
-        total = shared_product(weights, ones)
-    seen = total > 0.0
-    mixed = ops.where(seen, mixed / ops.where(seen, total, 1.0), 0.0)
-    return ops.cast(mixed, dtype)
-
-
-def end_of(mask):
-    """Frames up to and with the last real one, `(B, T)` to `(B,)`."""
-    length = ops.shape(mask)[1]
-    ends = ops.where(mask, ops.arange(1, length + 1, dtype="int32"), 0)
-    # With its axis kept, it is one of an empty batch on Torch, too.
-    return ops.squeeze(ops.max(ends, axis=1, keepdims=True, initial=0), 1)
-
-
-def delay(x, frames):
-    """Moves `(B, H, T, V)` by `frames`, `(B, H)`, and fills with zeros."""
-    length = ops.shape(x)[2]
-    source = ops.arange(length, dtype="int32") - ops.expand_dims(frames, 2)
-    inside = ops.expand_dims((source >= 0) & (source < length), 3)
-    moved = blocks.gather(x, ops.clip(source, 0, length - 1))
-    return ops.where(inside, moved, ops.zeros((), x.dtype))
-
-
-def fold(model):
-    """Folds every attention of a trained model that can be, see its `fold`.
-
-    Args:
-        model: a built `keras.Model` or layer; changed in place.
-
-    Returns:
-        The number of layers folded.
-
-    Examples:
-        >>> from audio_tf import attention, models
-        >>> backbone = models.AudioTransformerBackbone(
-        ...     num_layers=2, attention="random_synthesizer"
-        ... )
-        >>> attention.fold(backbone)
-        2
-    """
-    folded = 0
-    parts = [model, *compat.layers_within(model)]
-    for layer in parts:
-        if isinstance(layer, Attention) and layer.foldable > layer.folded:
-            layer.fold()
-            folded += 1
-    for part in parts:
-        if folded and isinstance(part, keras.Model):
-            # They were compiled with the old tables.
-            part.train_function = None
-            part.test_function = None
-            part.predict_function = None
-    return folded
