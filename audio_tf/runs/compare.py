@@ -244,6 +244,66 @@ def kept_rows(settings, table):
     return [row for row in found if row not in table]
 
 
+def of_row(row, settings):
+    """Returns a dict of the settings of the training that a row has its own.
+
+    Args:
+        row: `Row`.
+        settings: `CompareSettings`.
+    """
+    own = {"attention": row.attention}
+    training = settings.training()
+    if CAUSALITIES[row.causal]:
+        # `--causal` would refuse a front end that looks ahead.
+        own["model_kwargs"] = {**training.model_kwargs, "causal": None}
+    elif "causal" in model_takes(training):
+        own["causal"] = False
+    if row.attention in settings.kwargs_by_attention:
+        own["attention_kwargs"] = settings.kwargs_by_attention[row.attention]
+    return own
+
+
+def buildable(table, settings):
+    """Selects the rows whose models can be built, and says which cannot be.
+
+    That would be found when the row begins, hours later. Models of which a
+    training was begun are known to be.
+
+    Args:
+        table: list of `Row`.
+        settings: `CompareSettings`.
+
+    Returns:
+        List of `Row`.
+
+    Raises:
+        ValueError: if it is that of the baseline, or one whose arguments
+            `kwargs_by_attention` says.
+    """
+    from audio_tf.models import AudioBackbone
+
+    training, found = settings.training(), []
+    for row in table:
+        own = of_row(row, settings)
+        try:
+            if not rows.runs_in(row.folder):
+                each = training.replace(**own)
+                AudioBackbone.from_preset(
+                    each.model, load_weights=False, **each.model_options()
+                )
+        except (TypeError, ValueError) as error:
+            if "attention_kwargs" in own:
+                raise ValueError(
+                    f"--kwargs-by-attention: {row.attention}: {error}"
+                ) from error
+            if row.attention == BASELINE:
+                raise ValueError(f"{settings.train_config}: {error}") from error
+            print(f"{row.attention} has no row, as it cannot be built: {error}")
+            continue
+        found.append(row)
+    return found
+
+
 def train(row, seed, settings):
     """Trains the model of a row with a seed, unless that is done.
 
@@ -255,19 +315,10 @@ def train(row, seed, settings):
     out = row.run_folder(seed)
     if row.finished(seed):
         return
-    own = {"attention": row.attention, "seed": seed}
-    training = settings.training()
-    if CAUSALITIES[row.causal]:
-        # `--causal` would refuse a front end that looks ahead.
-        own["model_kwargs"] = {**training.model_kwargs, "causal": None}
-    elif "causal" in model_takes(training):
-        own["causal"] = False
-    if row.attention in settings.kwargs_by_attention:
-        own["attention_kwargs"] = settings.kwargs_by_attention[row.attention]
     rows.run(
         "train",
         *("--config", settings.train_config),
-        *rows.as_flags(own),
+        *rows.as_flags({**of_row(row, settings), "seed": seed}),
         *rows.as_flags(settings.those_given(("data_dir", "cache_dir"))),
         *("--out", out, *rows.resumed(out)),
     )
@@ -420,9 +471,10 @@ def begin(settings):
 def compare(settings):
     """Runs all rows, and ends with 1 if one has failed."""
     check_folder("out", settings.out, settings.training().data_dir)
+    table = buildable(table_rows(settings), settings)
     begin(settings)
     out = pathlib.Path(settings.out)
-    table, measured, failures = table_rows(settings), {}, rows.Failures()
+    measured, failures = {}, rows.Failures()
     kept = kept_rows(settings, table)
     if settings.baseline_rows:
         with failures.kept():

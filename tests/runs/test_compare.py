@@ -5,6 +5,7 @@ import json
 import pathlib
 import resource
 import shutil
+import subprocess
 import types
 
 import keras
@@ -154,12 +155,21 @@ def test_a_table_is_trained_measured_drawn_and_goes_on(
     arguments = ["compare", "--train-config", config.path, "--out", out]
     arguments += ["--attentions", "xbox", "full", "--seeds", 3]
     arguments += ["--turns", 1, "--kwargs-by-attention"]
-    with pytest.raises(SystemExit) as stopped:
-        main(*arguments, '{"xbox": {"num_candidates": -2}}')
+    run = rows.run
+
+    def killed(command, *flags):
+        """Trains `full`, and not what runs out of memory."""
+        if "xbox" not in flags:
+            return run(command, *flags)
+        words = [*rows.AUDIO_TF, command, *map(str, flags)]
+        raise subprocess.CalledProcessError(9, words)
+
+    with monkeypatch.context() as patched, pytest.raises(SystemExit) as stopped:
+        patched.setattr(rows, "run", killed)
+        main(*arguments, '{"xbox": {"num_candidates": 3}}')
     assert stopped.value.code == 1
-    said = capfd.readouterr()
-    failed = said.out.partition("1 runs failed:\n")[2]
-    assert "--attention xbox" in failed and "=-2" in said.err
+    failed = capfd.readouterr().out.partition("1 runs failed:\n")[2]
+    assert "--attention xbox" in failed
     names = [row["attention"] for row in board(out)]
     assert names == ["full", "baseline: forest", "baseline: logistic"]
 
@@ -444,6 +454,38 @@ def test_what_cannot_be_causal_has_no_row(config, tmp_path, capsys):
 
     assert sorted(settings.names()) == sorted([*ATTENTIONS, *MIXTURES])
     assert settings.names()[0] == "full"
+
+
+def test_what_cannot_be_built_is_known_before_a_row_begins(
+    config, tmp_path, capsys
+):
+    """A model of one block has no two attentions in turn."""
+
+    def asked(**changes):
+        settings = compare.CompareSettings(
+            train_config=config.path,
+            attentions=["full", "hybrid_local", "xbox"],
+            out=tmp_path / "out",
+            **changes,
+        )
+        table = compare.buildable(compare.table_rows(settings), settings)
+        return [row.attention for row in table]
+
+    assert asked() == ["full", "xbox"]
+    said = capsys.readouterr().out
+    assert said.startswith("hybrid_local has no row") and "blocks, 1" in said
+    for name, options, problem in (
+        ("hybrid_local", {"context_size": 3}, "must not have more parts"),
+        ("xbox", {"num_candidates": 0}, "num_candidates"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"^--kwargs-by-attention: {name}: .*{problem}"
+        ):
+            asked(kwargs_by_attention={name: options})
+    config(model_kwargs={"num_layers": 0})
+    with pytest.raises(ValueError, match="^.*config.py: .*num_layers"):
+        asked()
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("causal", ["no", "yes"])
