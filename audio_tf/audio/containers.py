@@ -31,6 +31,10 @@ WIDE_SIZES = 12
 # A file has two to ten chunks; millions of empty ones would take minutes.
 MAX_CHUNKS = 256
 
+# How files begin whose ID3 tags, if any, libsndfile is not to see: of a WAV or
+# an AIFF it would take the end away, and an Ogg it would refuse.
+TAGLESS = (*CONTAINERS, b"OggS", b"fLaC")
+
 # Each byte with its bits turned around.
 TURNED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
@@ -45,8 +49,9 @@ def inspect(file):
     It reads as much of a cut WAV, AIFF or Ogg as is there, the beginning of
     one so long that its sizes have begun again at 0, the first of several
     recordings that were joined as one Ogg, an Ogg without its pages that are
-    damaged, nothing of a WAV whose writer left the size of the data at 0, and
-    of an MP3 what `mpeg` tells.
+    damaged, nothing of a WAV whose writer left the size of the data at 0, of a
+    WAV or AIFF behind ID3 tags as much less as these are long, and of an MP3
+    what `mpeg` tells.
 
     Args:
         file: the file, open for reading bytes.
@@ -59,6 +64,12 @@ def inspect(file):
         ContainerError: if it is longer than its header can say, or an Ogg of
             several recordings or with a damaged page.
     """
+    rest = behind_tags(file)
+    if rest is not None:
+        complete, mended = inspect(rest)
+        rest.seek(0)
+        return complete, mended or rest
+    file.seek(0)
     magic = file.read(4)
     if magic == b"OggS":
         if ogg_begins_again(file):
@@ -91,6 +102,23 @@ def inspect(file):
         content[start - 4 : start] = b"\xff" * 4
         return True, io.BytesIO(content)
     return promised <= there or promised in STREAMING_SIZES, None
+
+
+def behind_tags(file):
+    """Returns what a file has behind ID3 tags, unless that is an MP3.
+
+    Args:
+        file: the file, open for reading bytes.
+
+    Returns:
+        `io.BytesIO`, or `None` of an MP3, and if there are no tags.
+    """
+    start = mpeg.skip_tags(file)
+    file.seek(start)
+    magic = file.read(4)
+    if not start or magic not in TAGLESS:
+        return None
+    return io.BytesIO(magic + file.read())
 
 
 def ogg_begins_again(file):

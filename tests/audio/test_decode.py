@@ -190,6 +190,25 @@ def test_truncated_wav_with_tags(tmp_path, num_tags):
     assert_refused(path, f"cut off after {COUNT - 500} samples")
 
 
+# Taggers of MP3 put them before files of any kind.
+ID3 = b"ID3\x03\0\0\0\0\1\x7f" + bytes(255)
+
+
+@pytest.mark.parametrize("kind", ["WAV", "RF64", "AIFF", "FLAC", "OGG"])
+@pytest.mark.parametrize("tags", [ID3, 2 * ID3])
+def test_tags_before_a_file_that_has_none(tmp_path, kind, tags):
+    path = write(tmp_path / "a", noise(9_001), 16_000, format=kind)
+    content = path.read_bytes()
+    expected, _ = decode.read_audio(path)
+    for given in (None, tags + content):
+        path.write_bytes(tags + content)
+        found, rate_hz = decode.read_audio(path, given)
+        np.testing.assert_array_equal(found, expected)
+        assert len(found) == 9_001 and rate_hz == 16_000
+    cut(path, -len(content) // 2)
+    assert_refused(path, "cut off|not readable as audio")
+
+
 def test_truncated_ogg(tmp_path):
     path = write(tmp_path / "a.ogg", noise(90_001), rate_hz=44_100)
     assert len(decode.read_audio(path)[0]) == 90_001
