@@ -186,7 +186,12 @@ def manifest(path, column):
 
 
 def check_column(path, column, columns):
-    """Raises a `ValueError` unless a manifest has a column."""
+    """Raises a `ValueError` unless a manifest has a column, once."""
+    if list(columns).count(column) > 1:
+        raise ValueError(
+            f"{path}: the column {column!r} must be there once. "
+            f"Received: {list(columns)}"
+        )
     if column not in columns:
         raise ValueError(
             f"{path}: no column {column!r}{closest(column, columns)}; "
@@ -201,19 +206,44 @@ def read_csv(path, column):
         text = io.TextIOWrapper(
             file, "utf-8-sig", errors="surrogateescape", newline=""
         )
-        rows = csv.DictReader(text)
+        # Not strictly, a quote that is never closed takes in the rows below it.
+        rows = csv.DictReader(text, strict=True)
+        begun = 0
         try:
             names = rows.fieldnames or []
             check_not_utf16(path, "".join(names))
             for name in names:
                 check_utf8(f"{path}, row {rows.line_num}", name)
             check_column(path, column, names)
+            begun = rows.line_num
             for row in rows:
+                check_fields(f"{path}, row {rows.line_num}", names, row)
                 yield rows.line_num, row[column]
+                begun = rows.line_num
         except csv.Error as error:
             raise ValueError(
-                f"{path}, row {rows.line_num}: not CSV ({error})"
+                f"{path}, row {begun + 1}: not CSV ({error}); a quote must be "
+                "closed, and one within a quoted field be doubled"
             ) from error
+
+
+def check_fields(where, names, row):
+    """Raises a `ValueError` unless a row has a field for each column.
+
+    Args:
+        where: str, the manifest and the row, for messages.
+        names: list of str, the columns.
+        row: dict by column, as `csv.DictReader` makes it.
+    """
+    # Of fields beyond the last column the name is `None`, and of columns
+    # behind the last field the value.
+    many, few = None in row, None in row.values()
+    if many or few:
+        fields = [each for each in row.values() if each is not None]
+        raise ValueError(
+            f"{where}: too {'many' if many else 'few'} fields; one that holds "
+            f"commas must be quoted. Received: {fields} for {names}"
+        )
 
 
 def read_parquet(path, column):

@@ -93,6 +93,31 @@ def test_a_manifest(sounds):
         names([path], sounds)
 
 
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        # As names of all files below it in one, which is not there.
+        ('file\na.wav\n"b.wav\nc.wav\nd.wav\n', "row 3: not CSV .*a quote"),
+        ("file,nr\na.wav,1\nb,c.wav,2\n", "row 3: too many fields.*commas"),
+        ("file,nr\na.wav,1\nb.wav\n", "row 3: too few fields"),
+        ("file,nr,file\na.wav,1,b.wav\n", "'file' must be there once"),
+    ],
+)
+def test_rows_of_a_manifest_that_do_not_fit(tmp_path, text, reason):
+    path = tmp_path / "list.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"list.csv.*{reason}"):
+        names([path], tmp_path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_manifest_of_another_system(tmp_path, end):
+    rows = ["\ufefffile,nr", '"a ""b"", c.wav",1', "", "d\"e%s.wav,2", ""]
+    path = tmp_path / "list.csv"
+    path.write_bytes(end.join(rows).encode())
+    assert names([path], tmp_path) == ['a "b", c.wav', 'd"e%s.wav']
+
+
 def test_shards_of_few_clips_and_of_many():
     # Each clip is in one, in order, and none is empty.
     for sizes in ([1] * 7, [None] * 9_000, [2**30] * 5, [2**21, 2**22] * 99):
