@@ -15,7 +15,9 @@ from audio_tf.audio.audio_files import (
     all_matching,
     audio_in,
     audio_matching,
+    is_given_folder,
     is_pattern,
+    warn_of_others,
 )
 from audio_tf.corpora.lists import check_not_utf16, check_utf8
 from audio_tf.ops.checks import closest
@@ -87,15 +89,14 @@ def is_manifest(path):
 def expanded(source):
     """Replaces a folder or a pattern by its files, with size and version."""
     if not places.is_remote(source):
-        if os.path.isdir(source):
+        if is_given_folder(source):
             below = all_below(source)
             warn_of_archives(source, below)
             paths = audio_in(source, below)
         elif is_pattern(source):
             below = all_matching(source)
-            if not pathlib.PurePath(source).suffix:
-                warn_of_archives(source, below)
             paths = audio_matching(source, below)
+            warn_of_archives(source, set(below).difference(paths))
         else:
             paths = [source]
         for path in paths:
@@ -103,15 +104,15 @@ def expanded(source):
         return
     own = pathlib.PurePath(source).suffix.lower()
     wanted = {*AUDIO_SUFFIXES, own} - {""}
-    there = places.match(source)
-    if not own:
-        warn_of_archives(source, [each[0] for each in there])
-    found = [
-        each
-        for each in there
-        if each[0] == source
-        or pathlib.PurePath(each[0]).suffix.lower() in wanted
-    ]
+    found, left = [], []
+    for each in places.match(source):
+        path = pathlib.PurePosixPath(each[0])
+        if each[0] == source or path.suffix.lower() in wanted:
+            found.append(each)
+        else:
+            left.append(path)
+    warn_of_archives(source, left)
+    warn_of_others(source, left)
     if not found:
         raise FileNotFoundError(f"{source}: no audio file matches")
     yield from found

@@ -103,10 +103,12 @@ class Listing(typing.NamedTuple):
     Attributes:
         shards: list of `Shard`.
         failed: list of pairs of a name and why it cannot be scored.
+        others: dict, see `members.Listed`.
     """
 
     shards: list
     failed: list
+    others: dict = {}
 
 
 def list_path(out, part):
@@ -145,7 +147,7 @@ def cut(sizes, packed=False):
     return [*spans, (begin, len(sizes))] if sizes else []
 
 
-def write_list(out, part, clips, failed=(), packed=False):
+def write_list(out, part, clips, failed=(), packed=False, others={}):
     """Writes the list of a part's clips, whole or not at all.
 
     Args:
@@ -154,6 +156,7 @@ def write_list(out, part, clips, failed=(), packed=False):
         clips: list of `Clip`, all of one `base`.
         failed: list of pairs of a name and why it cannot be scored.
         packed: bool, see `cut`.
+        others: dict, see `Listing`.
     """
     import pyarrow
     import pyarrow.parquet
@@ -173,7 +176,8 @@ def write_list(out, part, clips, failed=(), packed=False):
         sum(clip.size or 0 for clip in clips[begin:end]) for begin, end in spans
     ]
     base = clips[0].base if clips else ""
-    note = json.dumps({"sizes": sizes, "failed": list(failed), "base": base})
+    note = {"sizes": sizes, "failed": list(failed), "base": base}
+    note = json.dumps({**note, "others": others})
     schema = schema.with_metadata({"audio_tf": note})
     file = io.BytesIO()
     with pyarrow.parquet.ParquetWriter(file, schema) as writer:
@@ -213,7 +217,9 @@ def read_list(out, part):
             )
             for number, size in enumerate(note["sizes"])
         ]
-    return Listing(shards, [tuple(each) for each in note["failed"]])
+    failed = [tuple(each) for each in note["failed"]]
+    # Lists of before do not say what is passed over.
+    return Listing(shards, failed, note.get("others", {}))
 
 
 def largest_first(found):
@@ -275,7 +281,7 @@ def list_archive(out, part):
         `Listing`.
     """
     where = absolute(part.archive, part.base)
-    found, fault = members.list_members(where)
+    found, fault, others = members.list_members(where)
     clips, failed = [], []
     for each in found:
         clip = Clip(
@@ -293,5 +299,5 @@ def list_archive(out, part):
     if fault is not None:
         failed.append((Clip(part.archive).name, fault))
     packed = members.is_packed(part.archive)
-    write_list(out, part.name, clips, failed, packed)
+    write_list(out, part.name, clips, failed, packed, others)
     return read_list(out, part.name)

@@ -5,6 +5,7 @@ the others alone.
 """
 
 import bz2
+import collections
 import contextlib
 import gzip
 import lzma
@@ -19,6 +20,7 @@ from audio_tf.audio.audio_files import (
     AUDIO_SUFFIXES,
     BESIDE_OF_MACOS,
     OF_MACOS,
+    count_others,
 )
 
 # How the content of a file is unpacked, by the bytes that it begins with.
@@ -65,6 +67,22 @@ class Member(typing.NamedTuple):
     fault: str | None
 
 
+class Listed(typing.NamedTuple):
+    """The audio in an archive, and what is not scored.
+
+    Attributes:
+        members: list of `Member`, in their order in the archive.
+        fault: str, why there may be more, as the archive is cut off, damaged
+            or without any; `None` if all is well.
+        others: dict of int by suffix, how many members are passed over that
+            are audio of other formats, or archives.
+    """
+
+    members: list
+    fault: str | None
+    others: dict
+
+
 def is_archive(path):
     """Returns whether a path is named as an archive is."""
     return str(path).lower().endswith(SUFFIXES)
@@ -82,9 +100,7 @@ def list_members(path):
         path: str.
 
     Returns:
-        Pair of a list of `Member`, in their order in the archive, and why
-        there may be more, as the archive is cut off, damaged or without any;
-        `None` if all is well.
+        `Listed`.
     """
     members, fault = [], None
     try:
@@ -105,7 +121,7 @@ def list_members(path):
     ]
     if fault is None and not kept:
         fault = f"no audio among its {len(members)} members"
-    return refuse_twins(kept), fault
+    return Listed(refuse_twins(kept), fault, others_among(members))
 
 
 def is_zip(path):
@@ -114,15 +130,36 @@ def is_zip(path):
 
 
 def is_audio(name):
-    """Returns whether a member is named as audio is.
+    """Returns whether a member is named as audio is, of what is looked for."""
+    suffix = pathlib.PurePosixPath(name).suffix.lower()
+    return suffix in AUDIO_SUFFIXES and not is_of_macos(name)
 
-    macOS leaves a file of attributes beside each file that it packs: in a zip
-    in a folder of their own, in a tar under its name behind `._`.
+
+def is_of_macos(name):
+    """Returns whether a member is one of attributes that macOS has added.
+
+    It leaves one beside each file that it packs: in a zip in a folder of
+    their own, in a tar under its name behind `._`.
     """
     path = pathlib.PurePosixPath(name)
     beside = path.name.startswith(BESIDE_OF_MACOS)
-    attributes = OF_MACOS in path.parts[:1] or beside
-    return path.suffix.lower() in AUDIO_SUFFIXES and not attributes
+    return OF_MACOS in path.parts[:1] or beside
+
+
+def others_among(members):
+    """Counts members that somebody may take for scored; see `Listed`."""
+    names = [
+        each.name
+        for each in members
+        if each.fault is None and not is_of_macos(each.name)
+    ]
+    within = [
+        next(suffix for suffix in SUFFIXES if name.lower().endswith(suffix))
+        for name in names
+        if is_archive(name)
+    ]
+    counted = count_others(map(pathlib.PurePosixPath, names))
+    return {**counted, **collections.Counter(sorted(within))}
 
 
 def refuse_twins(members):

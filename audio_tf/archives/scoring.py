@@ -9,6 +9,7 @@ import tqdm
 from audio_tf import files, pipelines
 from audio_tf.ahead import map_ahead
 from audio_tf.archives import listing, places, planning, settling, tables
+from audio_tf.audio.audio_files import tell_of_others
 from audio_tf.ops.checks import check_positive, check_sizes
 
 LOG = "run.log"
@@ -220,9 +221,17 @@ def read_ended(plan):
 
 
 def finish(plan, counted, forgotten):
-    """Writes the list of what failed, and returns the `Result`."""
+    """Writes the list of what failed, and returns the `Result`.
+
+    A warning for each archive counts what is passed over in it.
+    """
     # A process that outlived its run may have written what is out of date.
     plan.clear()
+    listings = plan.listings()
+    for part in plan.parts:
+        # Workers have listed them, whose warnings nobody sees.
+        if listings[part.name] is not None:
+            tell_of_others(part.archive, listings[part.name].others)
     ended = read_ended(plan)
     pairs = sorted(pair for found in ended.failed.values() for pair in found)
     tables.write_failed(plan.out, pairs)

@@ -138,24 +138,47 @@ def warn_of_others(folder, found):
     """Gives a warning that counts audio passed over for its suffix.
 
     Args:
-        folder: path of the folder, for the message.
-        found: list of `pathlib.Path`, all files in it.
+        folder: path of the folder or a pattern, for the message.
+        found: iterable of paths as `pathlib` has them, of all that it stands
+            for.
+    """
+    tell_of_others(folder, count_others(found))
+
+
+def count_others(found):
+    """Counts audio of other suffixes than those that are looked for.
+
+    Args:
+        found: iterable of paths as `pathlib` has them.
+
+    Returns:
+        Dict of int by suffix, sorted.
     """
     others = collections.Counter(
         suffix
         for suffix in (file.suffix.lower() for file in found)
         if suffix in OTHER_SUFFIXES
     )
+    return dict(sorted(others.items()))
+
+
+def tell_of_others(where, others):
+    """Gives a warning of files that are passed over, if there are any.
+
+    Args:
+        where: path of what they are in, for the message.
+        others: dict of int by suffix, how many there are.
+    """
     if others:
         counted = ", ".join(
-            f"{count} {suffix}" for suffix, count in sorted(others.items())
+            f"{count} {suffix}" for suffix, count in others.items()
         )
         warnings.warn(
-            f"{folder}: files of other suffixes than "
+            f"{where}: files of other suffixes than "
             f"{', '.join(sorted(AUDIO_SUFFIXES))} are passed over. "
             f"Received: {counted}",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
 
 
@@ -164,17 +187,30 @@ def is_folder(path):
     return os.path.isdir(path) or packed.below(path) is not None
 
 
+def is_given_folder(path):
+    """Returns whether a path that somebody gives is of a folder, packed or not.
+
+    A damaged archive is none: whoever reads what is in it says why.
+    """
+    if os.path.lexists(path):
+        return os.path.isdir(path)
+    try:
+        return is_folder(path)
+    except packed.PackError:
+        return False
+
+
 def list_files(paths):
     """Replaces folders and patterns among some paths by the files they mean.
 
     A path is a pattern if it has `*`, `?` or `[` in it and nothing has that
     very name. `**` stands for any folders. Of the files that match, those of
     other suffixes than audio are passed over, unless the pattern ends with
-    their suffix.
+    their suffix; a warning counts those of audio in other formats.
 
     Args:
-        paths: paths of files, which need not be there, and of folders, and
-            patterns.
+        paths: paths of files, which need not be there, of folders, which may
+            be packed, see `packed`, and patterns.
 
     Returns:
         List of paths, in the order of what they are found by; those of one
@@ -194,7 +230,7 @@ def list_files(paths):
     """
     files = []
     for path in paths:
-        if os.path.isdir(path):
+        if is_given_folder(path):
             files += audio_in(path, all_below(path))
         elif is_pattern(path):
             files += audio_matching(path, all_matching(path))
@@ -230,9 +266,7 @@ def all_matching(pattern):
         pathlib.Path, glob.glob(os.fspath(pattern), recursive=True)
     ):
         if match.is_dir():
-            below = all_below(match)
-            warn_of_others(match, below)
-            found.update(below)
+            found.update(all_below(match))
         else:
             found.add(match)
     return sorted(found)
@@ -241,9 +275,11 @@ def all_matching(pattern):
 def audio_matching(pattern, found):
     """Lists the audio among the files that a pattern stands for.
 
+    A warning counts audio of other suffixes, as of a folder.
+
     Args:
         pattern: path, whose suffix is audio's, too, if it has one.
-        found: list of `pathlib.Path`.
+        found: list of paths as `pathlib` has them.
 
     Raises:
         FileNotFoundError: if there is none.
@@ -251,6 +287,9 @@ def audio_matching(pattern, found):
     own = pathlib.PurePath(pattern).suffix.lower()
     suffixes = {*AUDIO_SUFFIXES, own} - {""}
     matching = [file for file in found if file.suffix.lower() in suffixes]
+    warn_of_others(
+        pattern, [file for file in found if file.suffix.lower() not in suffixes]
+    )
     if not matching:
         raise FileNotFoundError(f"{pattern}: no audio file matches")
     return matching

@@ -31,8 +31,13 @@ PASSED_OVER = "archives are passed over.*Received: 2$"
 def test_archives_in_a_folder_are_told(sounds, recwarn):
     with pytest.warns(RuntimeWarning, match=PASSED_OVER):
         assert names([sounds], sounds) == ["a.wav", "d/b.ogg"]
-    with pytest.warns(RuntimeWarning, match=PASSED_OVER):
-        assert names([sounds / "**"], sounds) == ["a.wav", "d/b.ogg"]
+    for pattern, found in (
+        ("**", ["a.wav", "d/b.ogg"]),
+        ("*.*", ["a.wav"]),
+        ("**/*.*", ["a.wav", "d/b.ogg"]),
+    ):
+        with pytest.warns(RuntimeWarning, match=PASSED_OVER):
+            assert names([sounds / pattern], sounds) == found
     recwarn.clear()
     assert names([sounds / "*.wav"], sounds) == ["a.wav"]
     assert names([sounds / "d", sounds / "*.tar"], sounds) == [
@@ -40,6 +45,18 @@ def test_archives_in_a_folder_are_told(sounds, recwarn):
         "e.tar",
     ]
     assert not recwarn.list
+
+
+def test_what_a_store_has_beside_sounds_is_told(monkeypatch, recwarn):
+    there = ["a.wav", "b.m4a", "d/c.M4A", "e.tar"]
+    there = [(f"gs://b/v1.2/{name}", 1, "1") for name in there]
+    monkeypatch.setattr(places, "match", lambda source: there)
+    for source in ("gs://b/v1.2", "gs://b/v1.2/**", "gs://b/v1.2/*.*"):
+        assert names([source], "gs://b/v1.2") == ["a.wav"]
+        archives, others = (str(each.message) for each in recwarn.list)
+        assert archives.endswith("Received: 1") and "archives" in archives
+        assert others.startswith(source) and others.endswith("2 .m4a")
+        recwarn.clear()
 
 
 @pytest.mark.filterwarnings("ignore:.*archives are passed over")
@@ -112,7 +129,7 @@ def test_rows_of_a_manifest_that_do_not_fit(tmp_path, text, reason):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_manifest_of_another_system(tmp_path, end):
-    rows = ["\ufefffile,nr", '"a ""b"", c.wav",1', "", "d\"e%s.wav,2", ""]
+    rows = ["\ufefffile,nr", '"a ""b"", c.wav",1', "", 'd"e%s.wav,2', ""]
     path = tmp_path / "list.csv"
     path.write_bytes(end.join(rows).encode())
     assert names([path], tmp_path) == ['a "b", c.wav', 'd"e%s.wav']

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from audio_tf.archives import members
+from audio_tf.archives import lists, members, planning, scoring
 
 CONTENTS = {
     "d/a.wav": b"a" * 4_001,
@@ -53,7 +53,7 @@ def read(path, found):
 def test_the_audio_in_an_archive(tmp_path, suffix):
     path = write(tmp_path / f"sounds.{suffix}", CONTENTS.items())
     assert members.is_archive(path)
-    found, fault = members.list_members(path)
+    found, fault, _ = members.list_members(path)
     assert fault is None
     assert [each.name for each in found] == AUDIO
     # A worker may have those from the middle on.
@@ -70,7 +70,7 @@ def test_the_audio_in_an_archive(tmp_path, suffix):
 def test_a_name_that_leads_out_of_the_archive(tmp_path, suffix, name):
     contents = [(name, b"evil"), ("good.wav", b"good")]
     path = write(tmp_path / f"a.{suffix}", contents)
-    (bad, good), fault = members.list_members(path)
+    (bad, good), fault, _ = members.list_members(path)
     assert bad.name.replace("\\", "/") == name.replace("\\", "/")
     assert "leads out" in bad.fault
     assert (good.name, good.fault, fault) == ("good.wav", None, None)
@@ -81,7 +81,7 @@ def test_a_name_that_leads_out_of_the_archive(tmp_path, suffix, name):
 def test_a_name_that_occurs_twice_is_nobodys(tmp_path, suffix):
     contents = [("a.wav", b"1"), ("b.wav", b"2"), ("a.wav", b"3")]
     path = write(tmp_path / f"a.{suffix}", contents)
-    found, _ = members.list_members(path)
+    found, _, _ = members.list_members(path)
     assert [(each.name, each.fault is None) for each in found] == [
         ("a.wav", False),
         ("b.wav", True),
@@ -94,7 +94,7 @@ def test_a_link_is_no_file(tmp_path):
         entry = tarfile.TarInfo("a.wav")
         entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(entry)
-    ((member,), fault) = members.list_members(str(path))
+    ((member,), fault, _) = members.list_members(str(path))
     assert "a link or a device" in member.fault and fault is None
 
 
@@ -107,7 +107,7 @@ def test_an_archive_that_is_cut_off(tmp_path, rng, suffix, size):
     content = open(write(path, contents), "rb").read()
     size = round(size * len(content)) if isinstance(size, float) else size
     path.write_bytes(content[:size])
-    found, fault = members.list_members(str(path))
+    found, fault, _ = members.list_members(str(path))
     assert "cut off or damaged" in fault
     # The last of them may be cut off, too.
     for each in found[:-1]:
@@ -123,7 +123,7 @@ def test_a_tar_that_is_cut_off_between_two_members(tmp_path):
     path = tmp_path / "a.tar"
     write(path, [(f"{n}.wav", bytes([n]) * 1_024) for n in range(1, 4)])
     path.write_bytes(path.read_bytes()[: 2 * 1_536])
-    found, fault = members.list_members(str(path))
+    found, fault, _ = members.list_members(str(path))
     assert [each.name for each in found] == ["1.wav", "2.wav"]
     assert fault == "cut off or damaged (it has no end), after 2.wav"
 
@@ -133,12 +133,31 @@ def test_an_archive_that_is_not_there_is_not_damaged(tmp_path):
         assert members.list_members(str(tmp_path / name)) == (
             [],
             "no such file",
+            {},
         )
 
 
 def test_an_archive_without_audio_says_so(tmp_path):
     path = write(tmp_path / "a.zip", [("readme.txt", b"hello")])
-    assert members.list_members(path) == ([], "no audio among its 1 members")
+    fault = "no audio among its 1 members"
+    assert members.list_members(path) == ([], fault, {})
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_is_passed_over_in_an_archive_is_told(tmp_path, suffix):
+    pytest.importorskip("pyarrow")
+    names = ["a.wav", "b.m4a", "d/c.M4A", "d/e.opus", "in.zip", "f.tar.gz"]
+    names += ["notes.txt", "__MACOSX/._b.m4a", "d/._c.m4a", "../g.m4a"]
+    contents = [(name, b"some") for name in names]
+    path = write(tmp_path / f"sounds.{suffix}", contents)
+    others = {".m4a": 2, ".opus": 1, ".tar.gz": 1, ".zip": 1}
+    assert members.list_members(path).others == others
+    out = str(tmp_path / "scores")
+    plan = planning.Plan(out)
+    lists.list_archive(out, plan.add(path))
+    told = "2 .m4a, 1 .opus, 1 .tar.gz, 1 .zip"
+    with pytest.warns(RuntimeWarning, match=f"sounds.{suffix}: .*{told}$"):
+        scoring.finish(plan, {}, [])
 
 
 def test_a_zip_that_is_damaged_within(tmp_path):
@@ -146,7 +165,7 @@ def test_a_zip_that_is_damaged_within(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.wav", b"sound" * 100)
     path.write_bytes(path.read_bytes().replace(b"soundsound", b"noisenoise"))
-    found, fault = members.list_members(str(path))
+    found, fault, _ = members.list_members(str(path))
     assert fault is None
     with pytest.raises(ValueError, match="damaged in its archive .*CRC"):
         read(str(path), found)
@@ -155,7 +174,7 @@ def test_a_zip_that_is_damaged_within(tmp_path):
 def test_a_member_larger_than_memory_should_hold(tmp_path, monkeypatch):
     monkeypatch.setattr(members.places, "IN_MEMORY", 1_000)
     path = write(tmp_path / "a.tar.gz", CONTENTS.items())
-    found, _ = members.list_members(path)
+    found, _, _ = members.list_members(path)
     reader = members.Reader(path)
     fetched = reader.fetch(found[0].name, found[0].place, found[0].size)
     assert fetched.content is None
@@ -176,7 +195,7 @@ def test_a_large_member_that_is_damaged_leaves_no_temporary_file(
     monkeypatch.setattr(members.places, "IN_MEMORY", 1_000)
     path = tmp_path / f"a.{suffix}"
     write(path, [("a.wav", rng.bytes(100_000))])
-    (found,), _ = members.list_members(str(path))
+    (found,), _, _ = members.list_members(str(path))
     content = bytearray(path.read_bytes())
     if suffix == "zip":
         # The checksum alone tells, behind the last byte.
@@ -192,7 +211,7 @@ def test_a_large_member_that_is_damaged_leaves_no_temporary_file(
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_packed_tar_stays_open_for_the_next_shard(tmp_path, suffix):
     path = write(tmp_path / f"sounds.{suffix}", CONTENTS.items())
-    found, _ = members.list_members(path)
+    found, _, _ = members.list_members(path)
     first = members.take(path)
     assert members.take(path) is not first, "one that is in use"
     first.fetch(found[0].name, found[0].place, found[0].size)
@@ -212,7 +231,7 @@ def test_an_archive_that_has_changed_is_opened_anew(tmp_path):
     members.leave(before)
     changed = {"d/a.wav": b"other" * 5_000}
     write(tmp_path / "sounds.tar.gz", changed.items())
-    (found,), _ = members.list_members(path)
+    (found,), _, _ = members.list_members(path)
     after = members.take(path)
     assert after is not before
     assert (

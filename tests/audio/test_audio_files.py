@@ -3,9 +3,12 @@
 import os
 import pathlib
 
+import numpy as np
 import pytest
+from zip_parts import write_parts
 
 from audio_tf import corpora
+from audio_tf.archives import listing
 
 FILES = [
     "a.wav",
@@ -58,6 +61,43 @@ def test_a_pattern_that_matches_nothing_is_named(pattern, sounds):
     with pytest.raises(FileNotFoundError) as raised:
         corpora.list_files(["a.wav", pattern])
     assert str(raised.value) == f"{pattern}: no audio file matches"
+
+
+@pytest.mark.parametrize("pattern", ["*", "*.*", "deep/**", "**"])
+def test_audio_that_a_pattern_passes_over_is_told_once(
+    pattern, sounds, recwarn
+):
+    for name in ("h.m4a", "deep/e.m4a", "deep/f.M4A", "deep/er/g.wma"):
+        pathlib.Path(name).touch()
+    corpora.list_files([pattern])
+    (warning,) = recwarn.list
+    told = {"*": "3 .m4a, 1 .wma", "*.*": "1 .m4a", "**": "3 .m4a, 1 .wma"}
+    told = told.get(pattern, "2 .m4a, 1 .wma")
+    assert str(warning.message).startswith(f"{pattern}: files of other")
+    assert str(warning.message).endswith(f"Received: {told}")
+    recwarn.clear()
+    assert corpora.list_files(["deep/*.m4a"])  # What it asks for is taken.
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("size", [700, 10**6])
+def test_an_archive_is_a_folder_by_its_name(tmp_path, monkeypatch, size):
+    monkeypatch.chdir(tmp_path)
+    names = ["clips/a.wav", "clips/d/b.ogg", "clips/notes.txt"]
+    write_parts(tmp_path, "clips", size, {name: noise() for name in names})
+    expected = [pathlib.Path(name) for name in names[:2]]
+    assert corpora.list_files(["clips"]) == expected
+    assert corpora.list_files(["clips/d"]) == expected[1:]
+    found = list(listing.find(["clips", "clips/a.wav"]))
+    assert [each.path for each in found] == names[:2]
+    assert all(each.version for each in found)
+    # Of a damaged one whoever reads it says why.
+    pathlib.Path("clips.zip").write_bytes(b"PK")
+    assert corpora.list_files(["clips"]) == ["clips"]
+
+
+def noise():
+    return np.random.default_rng(0).bytes(400)
 
 
 def found_below(folder):
