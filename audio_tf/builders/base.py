@@ -55,7 +55,8 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
         skip_bad: bool, whether clips that are missing or cannot be read are
             left out, else the first is an error.
         shard_bytes: int, bytes of a file of records, about.
-        workers: int, threads that decode; `None` for one a core.
+        workers: int, threads that decode; `None` for one a core, and with
+            `beam_options`.
         progress: bool, whether to show progress bars.
         beam_options: list of str, flags of Apache Beam that is to write the
             files; `None` to write them here.
@@ -97,6 +98,13 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
         self.partial = partial
         self.skip_bad = skip_bad
         self.shard_bytes = shard_bytes
+        if workers is not None and beam_options is not None:
+            raise ValueError(
+                "`workers` are threads of this process, which decodes nothing "
+                "where Apache Beam writes the files; `beam_options` say how "
+                f"many it has. Received: workers={workers}, "
+                f"beam_options={beam_options}"
+            )
         self.workers = workers or os.cpu_count()
         self.progress = progress
         self.beam_options = beam_options

@@ -76,6 +76,12 @@ def add(parser):
 def run(arguments):
     """Builds the corpus and returns the exit status."""
     absl.logging.set_verbosity(absl.logging.ERROR)
+    flags.need(
+        "--workers",
+        arguments.workers,
+        "threads of this process, without --beam",
+        arguments.beam is None,
+    )
     with console.quiet_tensorflow():
         builder_class = builders.find(arguments.name.partition("/")[0])
         builder = make_builder(builder_class, arguments)

@@ -6,7 +6,7 @@ import sys
 import pytest
 from releases import write_fsdd
 
-from audio_tf import builders
+from audio_tf import builders, cli
 
 pytest.importorskip("tensorflow_datasets", reason="NO BUILDER IS TESTED")
 
@@ -37,6 +37,18 @@ def test_beam_writes_the_same_files(tmp_path):
     theirs.download_and_prepare()
     assert contents(theirs.data_dir) == contents(ours.data_dir)
     assert len(list(pathlib.Path(ours.data_dir).glob("*tfrecord*"))) > 3
+
+
+def test_threads_of_this_process_are_none_of_beam(tmp_path, capsys):
+    source = write_fsdd(tmp_path / "fsdd")
+    with pytest.raises(ValueError, match="`workers` are threads.*workers=3"):
+        make(source, tmp_path / "to", beam_options=[], workers=3)
+    flags = ["build", "fsdd", "--source", source, "--data-dir", tmp_path / "to"]
+    flags = [*map(str, flags), "--partial", "--beam", "", "--workers", "3"]
+    assert cli.main(flags) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--workers means nothing without threads of" in line
+    assert not (tmp_path / "to").exists()
 
 
 def test_without_beam_it_says_what_to_install(tmp_path, monkeypatch):
