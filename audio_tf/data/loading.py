@@ -102,7 +102,7 @@ def load(
         data_dir: folder of the corpus whose layout `name_or_folder` names; if
             `None`, TFDS' own: `$TFDS_DATA_DIR`, or `~/tensorflow_datasets`.
         sample_rate_hz: int, the rate of the waveforms, or `None` for the rate
-            of the corpus' first clip.
+            of the corpus' first clip, the same for all its splits.
         cache_dir: folder of the `AudioCache`, or `None` for the default.
         strict: bool. If True, a bad file or a clip that lacks what the task
             asks for is an error; else it is left out, and a warning counts
@@ -169,7 +169,7 @@ def load(
         )
     clips = prepare(
         corpus,
-        first_rate(corpus) if sample_rate_hz is None else sample_rate_hz,
+        first_rate(splits) if sample_rate_hz is None else sample_rate_hz,
         cache_dir,
         strict=strict,
         progress=progress,
@@ -326,16 +326,27 @@ def find_lacking(corpus, chosen):
     ]
 
 
-def first_rate(corpus):
-    """Returns the rate of the first clip that can be read, in Hz."""
+def first_rate(splits):
+    """Returns the rate of the first clip that can be read, in Hz.
+
+    It is that of the corpus and not of a split: what is trained at one rate
+    and tested at another one has no figure.
+
+    Args:
+        splits: dict of `Corpus` by split.
+
+    Raises:
+        ValueError: if there is no such clip.
+    """
     reasons = {}
-    for file in corpus.files:
-        try:
-            return read_audio(file)[1]
-        except AudioError as error:
-            reasons[str(file)] = error.reason
+    for corpus in splits.values():
+        for file in corpus.files:
+            try:
+                return read_audio(file)[1]
+            except AudioError as error:
+                reasons[str(file)] = error.reason
     raise ValueError(
-        f"None of {len(corpus)} files is usable. {describe_failures(reasons)}"
+        f"None of {len(reasons)} files is usable. {describe_failures(reasons)}"
     )
 
 

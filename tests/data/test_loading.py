@@ -83,6 +83,22 @@ def test_a_csv_file_is_its_own_layout(load, tmp_path):
         load(path, task="speaker")
 
 
+def test_all_splits_of_a_corpus_have_one_rate(load, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "filename,labels,split\na.wav,dog,test\n"
+        "no.wav,dog,train\nb.wav,dog,train\n"
+    )
+    write_audio(tmp_path / "a.wav", 600, 8_000)
+    write_audio(tmp_path / "b.wav", 300, 4_000)
+    [(waveform, _)] = load(path, split="test")
+    assert len(waveform) == 300
+    with pytest.warns(RuntimeWarning, match="1 of 2 clips"):
+        elements, clips = load(path, with_info=True)
+    assert [len(waveform) for waveform, _ in elements] == [300]
+    assert clips.sample_rate_hz == 4_000
+
+
 @pytest.mark.parametrize("rate_hz", [0, -5, "a", 8_000.5])
 def test_a_rate_that_is_none_is_refused(load, tmp_path, rate_hz):
     write_fsdd(tmp_path / "fsdd")
