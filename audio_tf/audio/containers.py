@@ -1,7 +1,10 @@
-"""Faults of WAV, AIFF, Ogg and MP3 files that libsndfile passes over."""
+"""Faults of files that libsndfile passes over, by what is in their headers."""
 
+import functools
 import io
+import math
 import os
+import re
 import zlib
 
 from audio_tf.audio import mpeg
@@ -46,7 +49,8 @@ class ContainerError(ValueError):
 def inspect(file):
     """Looks for faults that libsndfile passes over in some kinds of files.
 
-    It reads as much of a cut WAV, AIFF or Ogg as is there, the beginning of
+    It reads as much of a cut WAV, AIFF, Ogg, AU, Wave64 or NIST SPHERE, which
+    TIMIT's files called `.WAV` are, as is there, the beginning of
     one so long that its sizes have begun again at 0, the first of several
     recordings that were joined as one Ogg, an Ogg without its pages that are
     damaged, nothing of a WAV whose writer left the size of the data at 0, of a
@@ -84,6 +88,10 @@ def inspect(file):
     if mpeg.begins(magic):
         content = mpeg.mend(file)
         return True, content and io.BytesIO(content)
+    if magic in ENDS:
+        file.seek(0)
+        end = ENDS[magic](file.read(HEAD_BYTES))
+        return end is None or end <= file.seek(0, os.SEEK_END), None
     if magic not in CONTAINERS:
         return True, None
     samples = find_samples(file, *CONTAINERS[magic])
@@ -102,6 +110,49 @@ def inspect(file):
         content[start - 4 : start] = b"\xff" * 4
         return True, io.BytesIO(content)
     return promised <= there or promised in STREAMING_SIZES, None
+
+
+def end_of_au(head, order="big"):
+    """Returns where the samples of an AU file end, `None` if it was streamed.
+
+    Args:
+        head: bytes, the first of the file.
+        order: str, the order of bytes in its numbers.
+    """
+    start, size = (
+        int.from_bytes(head[place : place + 4], order) for place in (4, 8)
+    )
+    return None if size == 0xFFFFFFFF else start + size
+
+
+def end_of_wave64(head):
+    """Returns where a Wave64 file ends, `None` if it was streamed."""
+    size = int.from_bytes(head[16:24], "little")
+    return None if size >= 2**62 else size
+
+
+def end_of_nist(head):
+    """Returns where the samples of a NIST SPHERE file end, `None` if unsaid."""
+    fields = dict(re.findall(rb"^(\w+) -i (\d+)\s*$", head, re.MULTILINE))
+    counts = [
+        fields.get(name)
+        for name in (b"sample_count", b"sample_n_bytes", b"channel_count")
+    ]
+    start = head[8:16].strip()
+    if None in counts or not start.isdigit():
+        return None
+    return int(start) + math.prod(map(int, counts))
+
+
+# Functions of the first bytes of a file to the byte that its samples end at,
+# by the first four.
+HEAD_BYTES = 1024
+ENDS = {
+    b".snd": end_of_au,
+    b"dns.": functools.partial(end_of_au, order="little"),
+    b"riff": end_of_wave64,
+    b"NIST": end_of_nist,
+}
 
 
 def behind_tags(file):

@@ -159,6 +159,41 @@ def test_more_than_a_header_can_say_is_not_read_in_part(tmp_path, suffix):
     assert_refused(path, "longer than the header of its format can say")
 
 
+@pytest.mark.parametrize(
+    "kind, subtype, endian, width",
+    [
+        ("AU", "PCM_16", "BIG", 2),
+        ("AU", "ULAW", "LITTLE", 1),
+        ("W64", "PCM_24", None, 3),
+        ("NIST", "PCM_16", "LITTLE", 2),
+        ("NIST", "PCM_16", "BIG", 2),
+    ],
+)
+def test_truncated_files_of_other_headers(
+    tmp_path, kind, subtype, endian, width
+):
+    audio = noise(COUNT, 2)
+    path = write(
+        tmp_path / "a", audio, format=kind, subtype=subtype, endian=endian
+    )
+    assert len(decode.read_audio(path)[0]) == COUNT
+    cut(path, -2)
+    assert_refused(path, f"cut off after {COUNT - 1} samples")
+    cut(path, 2 - 2 * width * 503)
+    assert_refused(path, f"cut off after {COUNT - 503} samples")
+
+
+@pytest.mark.parametrize("kind, place, size", [("AU", 8, 4), ("W64", 16, 8)])
+def test_streamed_files_of_other_headers_are_read_whole(
+    tmp_path, kind, place, size
+):
+    path = write(tmp_path / "a", format=kind, subtype="PCM_16")
+    content = bytearray(path.read_bytes())
+    content[place : place + size] = b"\xff" * size
+    path.write_bytes(content)
+    assert len(decode.read_audio(path)[0]) == COUNT
+
+
 def test_streamed_aiff_is_read_whole(tmp_path):
     path = write(tmp_path / "a.aiff", format="AIFF", subtype="PCM_16")
     content = bytearray(path.read_bytes())
