@@ -11,6 +11,7 @@ import json
 import numpy as np
 
 from audio_tf.archives import places
+from audio_tf.audio.chunking import Cutting
 
 RUN, REFUSAL = "run.json", "refusal.json"
 # Samples of noise that tell one model from another of the same name.
@@ -94,9 +95,13 @@ def settle(out, settings, classifier):
     audio = np.resize(noise, round((classifier.chunk_s or 1) * 16_000))
     audio = audio[: classifier.max_samples].astype("float32")[None]
     probe = np.asarray(classifier.score_batch(audio))[0].tolist()
+    cutting = {
+        "sample_rate_hz": classifier.sample_rate_hz,
+        **Cutting.of(classifier)._asdict(),
+    }
     there = read(out)
     if there is None:
-        text = {**settings._asdict(), "probe": probe}
+        text = {**settings._asdict(), "probe": probe, "cutting": cutting}
         path = places.join(out, RUN)
         places.write(path, json.dumps(text, indent=1).encode())
         return settings
@@ -105,6 +110,13 @@ def settle(out, settings, classifier):
         raise ValueError(
             f"{out} has scores of another model, {there['model']}, or of "
             f"other weights. Received: {settings.model}"
+        )
+    # Folders of before do not say it. The probe is one chunk, and cannot.
+    if there.get("cutting", cutting) != cutting:
+        raise ValueError(
+            f"{out} has scores of clips that were cut into chunks otherwise, "
+            f"{there['cutting']} in samples. Received: {settings.model}, "
+            f"which cuts them by {cutting}"
         )
     return settings
 

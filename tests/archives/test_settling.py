@@ -21,7 +21,10 @@ class Model:
     labels: tuple = LABELS
     num_classes: int = 2
     embeds: bool = True
+    sample_rate_hz: int = 16_000
     chunk_s: float = 0.5
+    chunk_hop_s: float | None = None
+    silence_db: float | None = None
     max_samples: int | None = None
 
     def score_batch(self, inputs):
@@ -60,6 +63,21 @@ def test_a_folder_has_scores_of_one_model_and_of_one_kind(tmp_path):
         settle(tmp_path, top=2)
     with pytest.raises(ValueError, match=r"labels=\['dog'"):
         settle(tmp_path, Model(labels=["cat", "rain"]))
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"chunk_hop_s": 0.25}, {"silence_db": -60.0}]
+)
+def test_a_folder_has_scores_of_clips_that_are_cut_alike(tmp_path, attributes):
+    settle(tmp_path)
+    settle(tmp_path, Model(chunk_hop_s=0.5))  # Side by side, too.
+    with pytest.raises(ValueError, match="cut into chunks otherwise"):
+        settle(tmp_path, Model(**attributes))
+    path = tmp_path / "run.json"
+    kept = json.loads(path.read_text())
+    del kept["cutting"]  # As one of before.
+    path.write_text(json.dumps(kept))
+    assert settle(tmp_path, Model(**attributes)).labels == list(LABELS)
 
 
 @pytest.mark.parametrize(
