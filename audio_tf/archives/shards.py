@@ -123,6 +123,12 @@ def fetch_members(archive, clips):
         reason = f"its archive is not readable ({places.first_line(error)})"
         yield from ((clip, None, reason) for clip in clips)
         return
+    if changed(reader, clips[0]):
+        reader.close()
+        reason = "its archive has changed since its members were listed; run "
+        reason += "the command again, with it among the sources"
+        yield from ((clip, None, reason) for clip in clips)
+        return
     done = damaged = False
     try:
         for clip in clips:
@@ -138,6 +144,20 @@ def fetch_members(archive, clips):
             members.leave(reader)
         else:
             reader.close()
+
+
+def changed(reader, clip):
+    """Returns whether an archive is not the one that a clip was listed of.
+
+    Where clips are of one length, a member of a tar would be another one.
+
+    Args:
+        reader: `members.Reader`.
+        clip: `lists.Clip`.
+    """
+    _, version = reader.version
+    # Of files behind `gs://` and the like nothing is known.
+    return None not in (version, clip.version) and version != clip.version
 
 
 def pieces_of(clip, fetched, reason, sample_rate_hz, window_s):

@@ -2,13 +2,21 @@
 
 import contextlib
 import io
+import os
 import tarfile
 import tempfile
 import zipfile
 
 import pytest
 
-from audio_tf.archives import lists, members, planning, scoring
+from audio_tf.archives import (
+    lists,
+    members,
+    places,
+    planning,
+    scoring,
+    shards,
+)
 
 CONTENTS = {
     "d/a.wav": b"a" * 4_001,
@@ -223,6 +231,28 @@ def test_a_packed_tar_stays_open_for_the_next_shard(tmp_path, suffix):
         fetched = then.fetch(each.name, each.place, each.size)
         assert fetched.content == CONTENTS[each.name]
     members.leave(then)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_members_of_a_changed_archive_are_not_taken_for_others(
+    tmp_path, suffix
+):
+    """Its list may be of a run that was stopped, and sizes be the same."""
+    pytest.importorskip("pyarrow")
+    contents = [("a.wav", b"a" * 999), ("b.wav", b"b" * 999)]
+    path = write(tmp_path / f"sounds.{suffix}", contents)
+    out = str(tmp_path / "scores")
+    plan = planning.Plan(out)
+    part = plan.add(path, places.version_of(path)[1])
+    lists.list_archive(out, part)
+    clips = lists.read_clips(out, f"{part.name}-00000")
+    for clip, fetched, reason in shards.fetch(clips):
+        assert fetched.content == dict(contents)[clip.member]
+        assert reason is None
+    write(tmp_path / f"sounds.{suffix}", contents[::-1])
+    os.utime(path, (0, 0))
+    for _, fetched, reason in shards.fetch(clips):
+        assert fetched is None and "its archive has changed" in reason
 
 
 def test_an_archive_that_has_changed_is_opened_anew(tmp_path):
