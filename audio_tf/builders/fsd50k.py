@@ -6,10 +6,10 @@ from audio_tf.builders.base import AudioBuilder
 from audio_tf.builders.release import Release, make_clips
 from audio_tf.corpora.fsd50k import (
     CLIPS_INFO,
-    has_clips_info,
     read_clips_info,
     read_fsd50k,
 )
+from audio_tf.corpora.lists import is_there
 
 TRUTH = [
     f"FSD50K.ground_truth/{name}.csv" for name in ("vocabulary", "dev", "eval")
@@ -66,9 +66,7 @@ class Fsd50k(AudioBuilder):
             info |= read_clips_info(path)
         vocabulary = corpora["train"].vocabulary
         there = [
-            name
-            for name in CLIPS_INFO.values()
-            if has_clips_info(self.source / name)
+            name for name in CLIPS_INFO.values() if is_there(self.source / name)
         ]
         return Release(
             self.source,

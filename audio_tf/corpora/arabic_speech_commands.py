@@ -3,7 +3,7 @@
 import pathlib
 
 from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits
-from audio_tf.corpora.lists import audio_path, read_rows
+from audio_tf.corpora.lists import audio_path, is_there, read_rows
 from audio_tf.ops.checks import closest
 
 
@@ -39,7 +39,7 @@ def read_arabic_speech_commands(data_dir):
     rows = {}
     for split in SPLITS:
         path = data_dir / f"{split}.csv"
-        optional = split == "test" and not path.exists()
+        optional = split == "test" and not is_there(path)
         rows[split] = [] if optional else read_rows(path, ["file", "class"])
     words = sorted({row["class"] for _, row in rows["train"]})
     corpora = {}

@@ -82,7 +82,7 @@ def read_folders(data_dir, seed=0):
         data_dir,
         {
             split: read_class_folders(data_dir / split, vocabulary)
-            if (data_dir / split).is_dir()
+            if split in depths or (data_dir / split).is_dir()
             else Corpus([], [], vocabulary)
             for split in SPLITS
         },

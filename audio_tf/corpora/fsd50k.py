@@ -6,7 +6,7 @@ import pathlib
 from audio_tf.audio import packed
 from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits
 from audio_tf.corpora.labels import read_vocabulary, split_labels
-from audio_tf.corpora.lists import audio_path, read_rows
+from audio_tf.corpora.lists import audio_path, is_there, read_rows
 from audio_tf.ops.checks import closest
 
 CLIPS_INFO = {
@@ -101,11 +101,6 @@ def uploader(info, file):
     return info[file.stem]["uploader"] if file.stem in info else None
 
 
-def has_clips_info(path):
-    """Returns whether there is a file of metadata, packed or not."""
-    return path.is_file() or packed.find(path) is not None
-
-
 def read_clips_info(path):
     """Reads who uploaded each clip to Freesound, and under which licence.
 
@@ -118,7 +113,7 @@ def read_clips_info(path):
     Raises:
         ValueError: if it is not as released.
     """
-    if not has_clips_info(path):
+    if not is_there(path):
         return {}
     try:
         clips = json.loads(packed.read_bytes(path))

@@ -88,6 +88,18 @@ def check_utf8(where, text):
         )
 
 
+def is_there(path):
+    """Returns whether there is a list, which may be in the release's archive.
+
+    Args:
+        path: `pathlib.Path` of the file.
+
+    Raises:
+        ValueError: if it might be in an archive that is damaged.
+    """
+    return path.is_file() or packed.find(path) is not None
+
+
 def read_list(path):
     """Returns the bytes of a list, which may be in the release's archive.
 

@@ -1,6 +1,7 @@
 """Arabic Speech Commands by its official lists."""
 
 import csv
+import zipfile
 
 import pytest
 from corpus_files import names, write_csv
@@ -40,6 +41,17 @@ def test_arabic_speech_commands_as_released(tmp_path):
     assert splits["val"].targets().tolist() == [[0, 1]]
     assert names(splits["test"]) == ["00000007_NO_02.wav"]
     assert splits["test"].targets().tolist() == [[1, 0]]
+
+
+def test_a_test_list_that_is_packed_is_not_missing(tmp_path):
+    folder = tmp_path / "to"
+    folder.mkdir()
+    write_lists(folder)
+    with zipfile.ZipFile(tmp_path / "arabic.zip", "w") as archive:
+        for path in folder.iterdir():
+            archive.write(path, f"arabic/{path.name}")
+    splits = corpora.read_arabic_speech_commands(tmp_path / "arabic")
+    assert [len(corpus) for corpus in splits.values()] == [3, 1, 1]
 
 
 def test_the_test_list_alone_may_be_missing(tmp_path):

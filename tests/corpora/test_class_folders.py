@@ -1,5 +1,7 @@
 """Folders of classes, with and without folders of splits."""
 
+import zipfile
+
 import pytest
 from corpus_files import names, touch
 
@@ -62,6 +64,17 @@ def test_folders_with_train_alone(tmp_path):
         "test": 0,
     }
     assert splits["test"].vocabulary == ["dog", "rain"]
+
+
+def test_splits_that_are_packed(tmp_path):
+    names = ["train/dog/a.wav", "train/rain/b.wav", "test/rain/c.wav"]
+    with zipfile.ZipFile(tmp_path / "sounds.zip", "w") as archive:
+        for name in names:
+            archive.writestr(f"sounds/{name}", b"some")
+    splits = corpora.read_folders(tmp_path / "sounds")
+    assert [len(each) for each in splits.values()] == [2, 0, 1]
+    assert splits["test"].files == [tmp_path / "sounds" / names[2]]
+    assert splits["test"].labels == [["rain"]]
 
 
 def test_folders_without_splits(tmp_path):
