@@ -5,7 +5,6 @@ import io
 import os
 import pathlib
 import typing
-import warnings
 
 from audio_tf.archives import members, places
 from audio_tf.audio import packed
@@ -17,6 +16,7 @@ from audio_tf.audio.audio_files import (
     audio_matching,
     is_given_folder,
     is_pattern,
+    warn_of_archives,
     warn_of_others,
 )
 from audio_tf.corpora.lists import check_not_utf16, check_utf8
@@ -24,6 +24,7 @@ from audio_tf.ops.checks import closest
 from audio_tf.terminal import printable
 
 MANIFESTS = (".csv", ".parquet")
+UNLESS = ", unless they or a pattern of their suffix, as '*.tar', are given"
 
 
 class Found(typing.NamedTuple):
@@ -91,12 +92,12 @@ def expanded(source):
     if not places.is_remote(source):
         if is_given_folder(source):
             below = all_below(source)
-            warn_of_archives(source, below)
+            warn_of_archives(source, below, UNLESS)
             paths = audio_in(source, below)
         elif is_pattern(source):
             below = all_matching(source)
             paths = audio_matching(source, below)
-            warn_of_archives(source, set(below).difference(paths))
+            warn_of_archives(source, set(below).difference(paths), UNLESS)
         else:
             paths = [source]
         for path in paths:
@@ -111,28 +112,11 @@ def expanded(source):
             found.append(each)
         else:
             left.append(path)
-    warn_of_archives(source, left)
+    warn_of_archives(source, left, UNLESS)
     warn_of_others(source, left)
     if not found:
         raise FileNotFoundError(f"{source}: no audio file matches")
     yield from found
-
-
-def warn_of_archives(source, files):
-    """Gives a warning that counts the archives among files, if there are any.
-
-    Args:
-        source: str, the folder or pattern that passes them over.
-        files: iterable of the paths of the files that it stands for.
-    """
-    count = sum(members.is_archive(file) for file in files)
-    if count:
-        warnings.warn(
-            f"{source}: archives are passed over, unless they or a pattern of "
-            f"their suffix, as '*.tar', are given. Received: {count}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
 
 
 def local_version(path):

@@ -20,21 +20,13 @@ from audio_tf.audio.audio_files import (
     AUDIO_SUFFIXES,
     BESIDE_OF_MACOS,
     OF_MACOS,
+    archive_suffix,
     count_others,
+    is_archive,
 )
 
 # How the content of a file is unpacked, by the bytes that it begins with.
 PACKERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
-TAR_SUFFIXES = (
-    ".tar",
-    ".tar.gz",
-    ".tgz",
-    ".tar.bz2",
-    ".tbz2",
-    ".tar.xz",
-    ".txz",
-)
-SUFFIXES = (".zip", *TAR_SUFFIXES)
 
 # What the libraries raise for archives that are damaged.
 DAMAGED = (
@@ -81,11 +73,6 @@ class Listed(typing.NamedTuple):
     members: list
     fault: str | None
     others: dict
-
-
-def is_archive(path):
-    """Returns whether a path is named as an archive is."""
-    return str(path).lower().endswith(SUFFIXES)
 
 
 def is_packed(path):
@@ -153,11 +140,7 @@ def others_among(members):
         for each in members
         if each.fault is None and not is_of_macos(each.name)
     ]
-    within = [
-        next(suffix for suffix in SUFFIXES if name.lower().endswith(suffix))
-        for name in names
-        if is_archive(name)
-    ]
+    within = [archive_suffix(name) for name in names if is_archive(name)]
     counted = count_others(map(pathlib.PurePosixPath, names))
     return {**counted, **collections.Counter(sorted(within))}
 

@@ -25,14 +25,20 @@ OTHER_SUFFIXES = {
     *(".m4a", ".m4b", ".mka", ".mp2", ".oga", ".opus", ".ra", ".rf64"),
     *(".snd", ".sph", ".spx", ".w64", ".wma", ".wv"),
 }
+# How archives are called. A class that is packed would be missing, too.
+ARCHIVE_SUFFIXES = (
+    *(".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2"),
+    *(".tar.xz", ".txz"),
+)
 
 
 def audio_below(data_dir):
     """Lists the audio files in a folder and in all folders below it.
 
-    Files of other suffixes are passed over, and a warning counts those of
-    audio in other formats, such as `.m4a`; a file of such a suffix that holds
-    no audio is found when it is decoded.
+    Files of other suffixes are passed over. Warnings count those of audio in
+    other formats, such as `.m4a`, and archives but for those beside a folder
+    of their name, which are unpacked. A file of a suffix of audio that holds
+    none is found when it is decoded.
 
     Args:
         data_dir: path of the folder; links to folders in it are followed.
@@ -52,7 +58,9 @@ def audio_below(data_dir):
         >>> [file.as_posix() for file in corpora.audio_below("sounds")]
         ['sounds/dog/a.wav']
     """
-    return audio_among(data_dir, all_below(data_dir))
+    found = all_below(data_dir)
+    warn_of_archives(data_dir, found)
+    return audio_among(data_dir, found)
 
 
 def all_below(folder):
@@ -182,6 +190,40 @@ def tell_of_others(where, others):
         )
 
 
+def archive_suffix(path):
+    """Returns what a path ends with if it is named as an archive, or `None`."""
+    name = str(path).lower()
+    return next(filter(name.endswith, ARCHIVE_SUFFIXES), None)
+
+
+def is_archive(path):
+    """Returns whether a path is named as an archive is."""
+    return archive_suffix(path) is not None
+
+
+def warn_of_archives(where, found, unless=""):
+    """Gives a warning that counts archives that are passed over, if any are.
+
+    Those beside a folder of their name are unpacked, and do not count.
+
+    Args:
+        where: path of the folder or pattern that passes them over.
+        found: iterable of the paths of the files that it stands for.
+        unless: str, what would take them, for the message.
+    """
+    count = sum(
+        not os.path.isdir(str(file)[: -len(archive_suffix(file))])
+        for file in found
+        if is_archive(file)
+    )
+    if count:
+        warnings.warn(
+            f"{where}: archives are passed over{unless}. Received: {count}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
 def is_folder(path):
     """Returns whether there is a folder, or audio packed as if in one."""
     return os.path.isdir(path) or packed.below(path) is not None
@@ -206,7 +248,7 @@ def list_files(paths):
     A path is a pattern if it has `*`, `?` or `[` in it and nothing has that
     very name. `**` stands for any folders. Of the files that match, those of
     other suffixes than audio are passed over, unless the pattern ends with
-    their suffix; a warning counts those of audio in other formats.
+    their suffix; warnings count those of audio in other formats, and archives.
 
     Args:
         paths: paths of files, which need not be there, of folders, which may
@@ -231,9 +273,14 @@ def list_files(paths):
     files = []
     for path in paths:
         if is_given_folder(path):
-            files += audio_in(path, all_below(path))
+            found = all_below(path)
+            warn_of_archives(path, found)
+            files += audio_in(path, found)
         elif is_pattern(path):
-            files += audio_matching(path, all_matching(path))
+            found = all_matching(path)
+            matching = audio_matching(path, found)
+            warn_of_archives(path, set(found).difference(matching))
+            files += matching
         else:
             files.append(path)
     return files

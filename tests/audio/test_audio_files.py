@@ -96,6 +96,26 @@ def test_an_archive_is_a_folder_by_its_name(tmp_path, monkeypatch, size):
     assert corpora.list_files(["clips"]) == ["clips"]
 
 
+def test_a_class_that_is_packed_is_told(tmp_path, recwarn):
+    for name in ("dog/a.wav", "rain.zip", "dog.tar.gz", "in/cat.TGZ"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    # That of the dog is unpacked.
+    for read in (
+        corpora.audio_below,
+        lambda folder: corpora.list_files([folder]),
+        lambda folder: corpora.list_files([folder / "**"]),
+    ):
+        assert read(tmp_path) == [tmp_path / "dog/a.wav"]
+        (warning,) = recwarn.list
+        assert str(warning.message).startswith(f"{tmp_path}")
+        assert "archives are passed over. Received: 2" in str(warning.message)
+        recwarn.clear()
+    assert corpora.list_files([tmp_path / "*.zip"]) == [tmp_path / "rain.zip"]
+    assert not recwarn.list
+
+
 def noise():
     return np.random.default_rng(0).bytes(400)
 
