@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 
+from audio_tf import console
 from audio_tf.audio.decode import AudioError, read_audio
 from audio_tf.audio.sources import Source
 from audio_tf.ops.answers import refusal
@@ -196,6 +197,44 @@ class Models:
             np.asarray(frames, np.float64),
             classifier.label_names,
         )
+
+    def answers(self, names, clip):
+        """Asks several models, each of which may fail alone.
+
+        Args:
+            names: list of str, the models.
+            clip: `Clip`.
+
+        Returns:
+            Dict of `Answer` by name; that of a model that cannot be loaded
+            has the error.
+        """
+        found = {}
+        for name in names:
+            try:
+                found[name] = self.answer(name, clip)
+            except (OSError, ValueError) as error:
+                reason = console.one_line(error)
+                found[name] = Answer(refusal(clip.name, reason))
+        return found
+
+    def reasons(self, names, clip):
+        """Asks several models what their answers rest on, as `answers` does.
+
+        Args:
+            names: list of str, the models.
+            clip: `Clip`.
+
+        Returns:
+            Dict of what `explain` returns by name.
+        """
+        found = {}
+        for name in names:
+            try:
+                found[name] = self.explain(name, clip)
+            except (OSError, ValueError) as error:
+                found[name] = refusal(clip.name, console.one_line(error))
+        return found
 
     def explain(self, name, clip):
         """Weighs every patch of a clip by what it says for its best label.

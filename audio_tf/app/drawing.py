@@ -265,7 +265,7 @@ def card(clip, answer, title, purpose=""):
         purpose: str, what it is for.
     """
     if answer.error is not None:
-        return problem(clip.name, answer.error)
+        return refused(clip, answer.error, title)
     best = dict(list(answer.found["scores"].items())[:LANES])
     return (
         f'<section class="atf-card" aria-label="{safe(title)}">'
@@ -274,8 +274,24 @@ def card(clip, answer, title, purpose=""):
     )
 
 
+def refused(clip, reason, title):
+    """Draws why one model, of several perhaps, has no answer.
+
+    Args:
+        clip: `answering.Clip`.
+        reason: str.
+        title: str, the model.
+    """
+    return (
+        f'<section class="atf-card" aria-label="{safe(title)}">'
+        f"<h2>{safe(title)}</h2>{problem(clip.name, reason)}</section>"
+    )
+
+
 def whole(clip, answers, texts, purposes={}):
     """Draws a clip, what each model says of it, and texts to copy.
+
+    A model that refuses the clip leaves the answer of the other one alone.
 
     Args:
         clip: `answering.Clip` without an error.
@@ -293,11 +309,12 @@ def whole(clip, answers, texts, purposes={}):
         f"<pre><code>{safe_lines(text)}</code></pre></figure>"
         for title, text in texts.items()
     ]
-    first = next(iter(answers.values()))
-    if first.error is not None:
-        return problem(clip.name, first.error)
+    scored = [each for each in answers.values() if each.error is None]
+    beside = f'<div class="atf-cards">{"".join(cards)}</div>'
+    if not scored:
+        return beside
     return (
-        f'{heard(clip, first)}<div class="atf-cards">{"".join(cards)}</div>'
+        f"{heard(clip, scored[0])}{beside}"
         f'<details class="atf-texts"><summary>JSON and curl</summary>'
         f"{''.join(copied)}</details>"
     )
@@ -317,7 +334,7 @@ def explained(clip, found, title):
         title: str, the model.
     """
     if "error" in found:
-        return problem(clip.name, found["error"])
+        return refused(clip, found["error"], title)
     weights = found["weights"].T[::-1]  # The highest band first.
     most = max(float(np.abs(weights).max()), 1e-12)
     pixels = pictures.veil(np.abs(weights) / most, RAISES)

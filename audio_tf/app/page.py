@@ -5,7 +5,6 @@ import pathlib
 
 import gradio as gr
 
-from audio_tf import console
 from audio_tf.app import answering, drawing, samples, texts
 
 TITLE = "audio_tf"
@@ -76,18 +75,12 @@ def build(models, address, uploads):
 
         def show(clip, left, right):
             """Returns the answers, and no reasons, which were of others."""
-            try:
-                return say(models, address, clip, asked(left, right)), ""
-            except (OSError, ValueError) as error:
-                return drawing.problem(left, console.one_line(error)), ""
+            return say(models, address, clip, asked(left, right)), ""
 
         def explain(clip, left, right):
             if clip is None:
                 return WAITING
-            try:
-                return reasons(models, clip, asked(left, right))
-            except (OSError, ValueError) as error:
-                return drawing.problem(left, console.one_line(error))
+            return reasons(models, clip, asked(left, right))
 
         def take(name, file, left, right):
             clip = read_upload(uploads, file, name)
@@ -170,7 +163,7 @@ def say(models, address, clip, names):
         return WAITING
     if clip.error is not None:
         return drawing.problem(clip.name, clip.error)
-    answers = {name: models.answer(name, clip) for name in names}
+    answers = models.answers(names, clip)
     lines = [texts.as_json(answer.found) for answer in answers.values()]
     commands = [texts.command(address, clip.name, name) for name in names]
     return drawing.whole(
@@ -193,7 +186,7 @@ def reasons(models, clip, names):
         names: list of str, the models that are asked.
     """
     cards = [
-        drawing.explained(clip, models.explain(name, clip), name)
-        for name in names
+        drawing.explained(clip, found, name)
+        for name, found in models.reasons(names, clip).items()
     ]
     return f'<div class="atf-cards">{"".join(cards)}</div>'

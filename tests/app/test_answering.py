@@ -89,6 +89,22 @@ def test_reasons_are_those_of_explain(models, rng, tmp_path, monkeypatch):
     assert models.explain("one", bad)["error"] == "empty file"
 
 
+def test_a_model_that_fails_leaves_the_other_alone(models, rng):
+    def load(name):
+        if name == "gone":
+            raise FileNotFoundError("no config.json in it")
+        return models.classifier("one")
+
+    both = answering.Models(["gone", "one"], load)
+    clip = answering.read_clip("clip.wav", wav(rng.uniform(-0.5, 0.5, 2_001)))
+    found = both.answers(both.names, clip)
+    assert found["gone"].error == "no config.json in it"
+    assert found["one"].found == models.answer("one", clip).found
+    found = both.reasons(both.names, clip)
+    assert found["gone"]["error"] == "no config.json in it"
+    assert found["one"]["weights"].size
+
+
 def test_a_model_that_is_not_offered_is_not_loaded():
     asked = []
     models = answering.Models(["one"], asked.append)

@@ -67,6 +67,21 @@ def test_names_are_text_and_nothing_else(clip, answer):
     assert problem.text == f"{shown}: {shown}" and problem.tags == ["p"]
 
 
+@pytest.mark.parametrize("order", [["short", "long"], ["long", "short"]])
+def test_a_model_that_refuses_a_clip_stands_beside_the_other(
+    clip, answer, order
+):
+    refused = answering.Answer({"file": clip.name, "error": "longer than 2 s"})
+    answers = {"short": refused, "long": answer}
+    answers = {name: answers[name] for name in order}
+    read = Reader(drawing.whole(clip, answers, {"a": "b"}))
+    assert "longer than 2 s" in read.text and "0.750" in read.text
+    assert read.tags.count("h2") == 2 and "audio" in read.tags
+    alone = Reader(drawing.whole(clip, {"short": refused}, {"a": "b"}))
+    assert "longer than 2 s" in alone.text and "short" in alone.text
+    assert "audio" not in alone.tags
+
+
 def test_nothing_drawn_names_another_host(clip, answer):
     read = Reader(drawing.whole(clip, {"model": answer}, {"a": "b"}))
     sources = [value for name, value in read.attributes if name == "src"]
