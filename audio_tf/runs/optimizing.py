@@ -3,6 +3,7 @@
 import keras
 
 from audio_tf import optimizers
+from audio_tf.models.distillation import activation_of
 from audio_tf.runs import callbacks
 
 # Decay is for products: the scale of a norm has no reason to go to zero.
@@ -68,11 +69,14 @@ def compile(classifier, settings, steps_per_epoch, one_label):
         classifier: `AudioClassifier`.
         settings: `TrainSettings`.
         steps_per_epoch: int, batches of an epoch.
-        one_label: bool, whether each clip of the corpus has one label.
+        one_label: bool, whether each clip that is trained on has one label.
     """
+    # The head's, which is made for all clips that are listed: where those of
+    # several labels are bad files, others of one label each are left.
+    shares = activation_of(classifier) == "softmax"
     classifier.compile(
         make_optimizer(settings, steps_per_epoch, head_paths(classifier)),
-        settings.loss_function(one_label),
+        settings.loss_function(shares),
         metrics=callbacks.training_metrics(one_label, classifier.num_classes),
         jit_compile=settings.compiles(),
     )

@@ -23,7 +23,7 @@ import tensorflow as tf
 import tiny
 from scripts import TRAINING, end_at, kill_at
 
-from audio_tf import data, layers, models
+from audio_tf import data, layers, metrics, models
 from audio_tf.corpora import Corpus, read_fsd50k
 from audio_tf.data.shares import WHOLE
 from audio_tf.export.classifiers import read_provenance
@@ -283,6 +283,38 @@ def test_every_mixing_is_of_the_models_rate_and_trains_its_weights(
         assert training.optimizer is classifier.optimizer
         assert training.loss == "huber"
     assert training.mixing.sample_rate_hz == 8_000
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_loss_is_that_of_the_head_whatever_bad_files_leave(
+    several, corpus, tmp_path
+):
+    """The only clip of several labels may be no sound at all."""
+    own = tmp_path / "own"
+    shutil.copytree(corpus.parent, own)
+    if several:
+        text = (own / "list.csv").read_text()
+        text = text.replace("bad.wav,low", 'bad.wav,"low,high"')
+        (own / "list.csv").write_text(text)
+    settings = train.TrainSettings(
+        dataset="csv",
+        data_dir=str(own / "list.csv"),
+        cache_dir=str(tmp_path / "cache"),
+        model="audio_transformer_small",
+        model_kwargs=json.loads(TINY),
+        chunk_s=0.1,
+    )
+    corpora = settings.load()
+    classifier = train_model.build(settings, corpora["train"])
+    chunks, _ = train_data.load_chunks(settings, corpora, classifier)
+    targets = train.known_targets(settings, chunks)
+    one_label = metrics.one_label_each(targets)
+    assert one_label
+    train.compile(classifier, settings, 1, one_label)
+    softmax = classifier.activation is keras.activations.softmax
+    assert softmax == (not several)
+    kind = "Categorical" if softmax else "Binary"
+    assert type(classifier.loss).__name__ == f"{kind}Crossentropy"
 
 
 def test_a_head_may_learn_faster_than_its_backbone(corpus, tmp_path):
