@@ -360,7 +360,7 @@ def run(settings, out):
             files.write_json(path, {**summed_up(done), **origin})
         if settings.presets and not (folder / "preset").is_dir():
             fold_decoders.write_preset(
-                name, embedded, settings, encoder, folder, origin
+                name, fold, embedded, settings, encoder, folder, origin
             )
     with_map = [
         fold_decoders.fold_folder(out, name).name

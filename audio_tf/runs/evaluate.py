@@ -19,8 +19,9 @@ from audio_tf import data, files
 from audio_tf.corpora import CORPORA, leaks, load_corpus
 from audio_tf.corpora.corpus import file_identity
 from audio_tf.export import load_classifier
-from audio_tf.export.classifiers import read_provenance
+from audio_tf.export.classifiers import built_on, read_provenance
 from audio_tf.runs import heard, provenance, results, showing
+from audio_tf.runs.beside import BESIDE
 from audio_tf.runs.corpus_settings import DataSettings, ReportSettings
 from audio_tf.runs.flags import check_folder, run_by_flags
 from audio_tf.runs.leakage import MODEL, TRAIN
@@ -165,7 +166,8 @@ def trained_on(settings, origin):
     ours = ("data_dir", "cache_dir", "vocabulary")
     known = {field.name for field in dataclasses.fields(DataSettings)}
     known = known.intersection(origin["given"]).difference(ours)
-    given = {name: said[name] for name in known}
+    # Commands differ in the corpus that is read where none is named.
+    given = {name: said[name] for name in {"dataset", *known}}
     if "corpus_seed" not in said and "seed" in CORPORA[settings.dataset].takes:
         # One seed drew the splits, too, before they had their own.
         given["corpus_seed"] = said["seed"]
@@ -212,6 +214,17 @@ def heard_by_name(corpus, files, complete, marks=None):
     return found if found or complete else None
 
 
+def heard_beside(origin):
+    """Returns whether a model has learned from more than the corpus it names.
+
+    Args:
+        origin: dict, the `provenance.json` of the model.
+    """
+    said = origin.get("settings", {})
+    beside = any(said.get(name) for name in ("teachers", *BESIDE))
+    return beside or bool(said and built_on(origin))
+
+
 def decode_unheard(settings, preset, corpora, split, sample_rate_hz):
     """Decodes a split, and refuses what the model that scores it has heard.
 
@@ -250,14 +263,16 @@ def decode_unheard(settings, preset, corpora, split, sample_rate_hz):
         return decode(TRAIN) if len(corpora.get(TRAIN, ())) else None
 
     clips = decode(split)
+    # What was beside a corpus is not in its list.
+    unknown = named is None or heard_beside(origin)
     if marks is None:
-        return clips, found, None if named is None else len(named)
+        return clips, found, None if unknown else len(named)
     known = set(named or [])
     again = [file for file in heard.find(marks, clips) if file not in known]
     found += leakage.of_split(preset, split, clips, again, training)
     count = len(known) + len(again)
     decoder = origin.get("settings", {}).get("decoder", settings.decoder)
-    if not count and named is None and decoder != settings.decoder:
+    if not count and unknown and decoder != settings.decoder:
         # The samples of another decoder have other marks.
         count = None
     return clips, found, count

@@ -18,7 +18,7 @@ from audio_tf.models import (
 )
 from audio_tf.models.gaussian_adaptive_decoder import make_loss, make_optimizer
 from audio_tf.ops.clip_scores import clip_scores
-from audio_tf.runs import showing
+from audio_tf.runs import heard, showing
 from audio_tf.runs.folds import stored_arrays
 
 
@@ -148,12 +148,13 @@ def train_fold(name, fold, embedded, settings, folder):
     }
 
 
-def write_preset(name, embedded, settings, encoder, folder, origin):
+def write_preset(name, fold, embedded, settings, encoder, folder, origin):
     """Writes a fold's model, from waveform to scores, as a preset.
 
     Args:
         name: str, the fold.
-        embedded: `folds.Embedded`.
+        fold: `folds.Fold`, whose clips of training the preset has marks of.
+        embedded: `folds.Embedded` of audio.
         settings: `EmotionSettings`.
         encoder: `AudioBackbone`.
         folder: `pathlib.Path` of the fold, which has the decoder.
@@ -174,6 +175,9 @@ def write_preset(name, embedded, settings, encoder, folder, origin):
     with files.whole_folder(folder / "preset") as new:
         model.save_to_preset(str(new))
         files.write_json(new / "provenance.json", {**origin, "fold": name})
+        marks = embedded.marks[fold.rows["train"]]
+        # What the encoder has learned from, this model has, too.
+        heard.write(new, [], [settings.model], marks)
 
 
 def read_importance(path):

@@ -57,6 +57,7 @@ class Embedded:
         vocabulary: list of str, the classes.
         layers: list of int, the numbers of the layers in the encoder.
         corpus: `Corpus` of the clips, `None` where arrays are all there is.
+        marks: uint64 `(clips,)`, those of `Clips`, `None` without any audio.
     """
 
     x: np.ndarray
@@ -67,6 +68,7 @@ class Embedded:
     vocabulary: list
     layers: list
     corpus: Corpus | None = None
+    marks: np.ndarray | None = None
 
     def units(self, rows):
         """Returns what is drawn anew for the interval of a figure of clips.
@@ -396,6 +398,7 @@ def embed_corpus(settings, out, check):
         np.repeat(np.arange(len(clips)), cached.lengths),
         layers,
     )
+    found = dataclasses.replace(found, marks=clips.marks)
     return found, encoder, record, shared, clips.failures
 
 

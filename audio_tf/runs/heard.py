@@ -20,7 +20,8 @@ def write(folder, heard, presets=(), before=None):
         heard: list of `Clips` of samples.
         presets: list of presets, as `read` takes them, that training has
             learned from, whose marks are kept: its teachers.
-        before: array that `began_with` has returned, or `None`.
+        before: array of further marks, such as `began_with` has returned, or
+            `None`.
     """
     marks = [clips.marks for clips in heard]
     for each in (before, *map(read, presets)):

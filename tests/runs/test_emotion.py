@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import pathlib
+import shutil
 
 import keras
 import numpy as np
@@ -20,7 +21,7 @@ from audio_tf.analysis import layer_embeddings
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
 from audio_tf.corpora import Corpus, leaks
 from audio_tf.data.feature_cache import cache_of
-from audio_tf.runs import emotion, fold_decoders, folds
+from audio_tf.runs import emotion, evaluate, fold_decoders, folds, heard
 
 CHUNK_S = 0.2
 TINY = ("--filters", 2, "--epochs", 2, "--chunk-s", CHUNK_S)
@@ -343,7 +344,10 @@ def test_a_run_from_audio_to_presets(
     corpus, preset, tmp_path, main, monkeypatch, capsys, eager_models
 ):
     out = tmp_path / "run"
-    arguments = ["emotion", "--model", preset, "--data-dir", corpus, *TINY]
+    # The encoder has learned from a clip of elsewhere.
+    encoder = shutil.copytree(preset, tmp_path / "encoder")
+    np.save(encoder / heard.FILE, np.array([7], "uint64"))
+    arguments = ["emotion", "--model", encoder, "--data-dir", corpus, *TINY]
     run = [*arguments, "--out", out]
     main(*run, "--presets", "--leave-out", "03", "16")
     report = json.loads((out / "emotion.json").read_text())
@@ -384,6 +388,23 @@ def test_a_run_from_audio_to_presets(
         scores.mean(axis=0),
         atol=1e-5,
     )
+
+    # It is not scored on the speaker that it has learned from.
+    trained = str(out / "fold_03" / "preset")
+    place = {"dataset": "emodb", "data_dir": str(corpus), "model": trained}
+    learned, told = heard.read(trained), tmp_path / "told.json"
+    assert len(learned) == 5 and 7 in learned
+    for tested, val in (("03", "16"), ("08", "03"), ("16", "08")):
+        speakers = {"test_speakers": [tested], "val_speakers": [val]}
+        asked = evaluate.EvaluateSettings(
+            **place, **speakers, report=str(told)
+        )
+        if tested != "16":
+            evaluate.run(asked)
+            assert json.loads(told.read_text())["clips_trained_on"] == 0
+            continue
+        with pytest.raises(ValueError, match="4 of test, such as .*16a01Na"):
+            evaluate.run(asked)
 
     # What is done is not done again, and embeddings are not computed twice.
     monkeypatch.setattr(LayerEmbeddings, "__call__", None)

@@ -189,6 +189,43 @@ def test_what_a_model_without_marks_has_heard_is_known_by_name(
         np.save(preset / heard.FILE, np.array([7], "uint64"))
 
 
+def test_of_what_was_beside_a_corpus_its_list_tells_nothing(official, tmp_path):
+    """No clip by name is none at all only where nothing else was heard."""
+    settings = DataSettings(**official)
+    corpora = settings.load()
+    record = provenance.corpus_record(
+        {"train": corpora["train"]}, settings.file_root()
+    )
+    preset = tmp_path / "preset"
+    preset.mkdir()
+
+    def counted(**more):
+        origin = {
+            "settings": {**official, **more.pop("settings", {})},
+            # Of a command that reads this corpus where none is named.
+            "given": [],
+            "corpus": provenance.corpus_facts(record),
+            **more,
+        }
+        (preset / "provenance.json").write_text(json.dumps(origin))
+        asked = str(preset), corpora, "val", RATE_HZ
+        return evaluate.decode_unheard(settings, *asked)[2]
+
+    earlier = {"preset": "p", "dataset": "csv", "command": "audio-tf train"}
+    more = [
+        {"settings": {"teachers": ["gone"]}},
+        *({"settings": {name: ["audio"]}} for name in BESIDE),
+        {"built_on": [earlier]},
+    ]
+    assert counted() == 0
+    for each in more:
+        assert counted(**each) is None
+    # Marks are of all that was heard.
+    np.save(preset / heard.FILE, np.array([7], "uint64"))
+    for each in more:
+        assert counted(**each) == 0
+
+
 def test_names_of_another_corpus_are_not_what_a_teacher_has_heard(
     official, tmp_path
 ):
