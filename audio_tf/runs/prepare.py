@@ -260,26 +260,28 @@ def fill_features(command, settings, samples, layers, folder, options):
         options: list of str, Beam's flags.
     """
     limit, shard_bytes = map(settings.bytes_of, ("limit", "shard_size"))
-    content, every, tasks = json.dumps(settings.to_json()), [], []
+    content, every = json.dumps(settings.to_json()), []
     stores, wanted = [], []
     # With the folder of the samples, which tells the rate and the decoder.
     samples_folder = data.AudioCache(
         folder, settings.rate_hz(), settings.decoder
     ).directory.name
-    for number, layer in enumerate(layers):
+    for layer in layers:
         store = feature_cache.cache_of(layer, settings.rate_hz(), folder)
         folders.describe(store.directory, feature_cache.summary(layer))
         items = preparing.feature_items(samples, store, layer, settings.keeps)
         sets = store.directory / samples_folder / shards.PREPARED
-        planned = preparing.plan(sets, items, shard_bytes)
-        tasks += [
-            tuple(FeatureTask(fields_of(each), command, content, number))
-            for each in fitting(planned, folder, limit)
-            if each.note() is None
-        ]
-        every.append(planned)
+        every.append(preparing.plan(sets, items, shard_bytes))
         stores.append(sets)
         wanted.append({name for name, _, _ in items})
+    # There is room for what all layers have together.
+    kept = fitting(sum(every, []), folder, limit)
+    tasks = [
+        tuple(FeatureTask(fields_of(each), command, content, number))
+        for number, planned in enumerate(every)
+        for each in planned
+        if each in kept and each.note() is None
+    ]
     fill("features", write_feature_shard, tasks, every, options)
     for layer, sets, names in zip(layers, stores, wanted, strict=True):
         there = names & {*shards.read_index(sets)[0]}

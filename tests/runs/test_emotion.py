@@ -396,9 +396,7 @@ def test_a_run_from_audio_to_presets(
     assert len(learned) == 5 and 7 in learned
     for tested, val in (("03", "16"), ("08", "03"), ("16", "08")):
         speakers = {"test_speakers": [tested], "val_speakers": [val]}
-        asked = evaluate.EvaluateSettings(
-            **place, **speakers, report=str(told)
-        )
+        asked = evaluate.EvaluateSettings(**place, **speakers, report=str(told))
         if tested != "16":
             evaluate.run(asked)
             assert json.loads(told.read_text())["clips_trained_on"] == 0

@@ -157,6 +157,27 @@ def test_a_limit_leaves_the_rest_to_the_training(
     assert len(list((tmp_path / "cache").rglob(shards.WHOLE))) == 1
 
 
+def test_a_limit_is_of_the_features_of_all_layers(corpus, here, tmp_path):
+    """Samples may be there, of which no features were wanted then."""
+    cache = tmp_path / "cache"
+    given = {**PRETRAIN, "data_dir": corpus, "cache_dir": cache}
+    given |= {"target": "spectrogram", "features": "paper"}
+    del given["feature_cache"], given["features_options"]
+
+    def size():
+        return sum(path.stat().st_size for path in cache.rglob("*.tfrecord"))
+
+    run("pretrain", *flags(given))
+    samples = size()
+    features = [*flags(given), "--feature-cache", "--shard-size=20kB"]
+    room = 200_000
+    run("pretrain", *features, f"--limit={samples + room}")
+    limited = size() - samples
+    assert room / 2 < limited <= room
+    run("pretrain", *features)
+    assert size() - samples > 2 * room
+
+
 def test_a_worker_that_fails_costs_its_shard_alone(
     corpus, here, tmp_path, capsys, monkeypatch
 ):
