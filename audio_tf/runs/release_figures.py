@@ -16,6 +16,14 @@ from audio_tf.runs.flags import saved_run
 from audio_tf.runs.settings import flag
 from audio_tf.runs.train_settings import ASIDE, TrainSettings
 
+# Settings of `audio-tf probe` that figures beside each other have in common:
+# which utterances are left out, of which the corpus says nothing, and how a
+# probe is made and trained.
+OF_PROBES = (
+    *("min_s", "max_s"),
+    *("hidden_dim", "hidden_dropout"),
+    *("epochs", "batch_size", "learning_rate"),
+)
 # How far the preset's figures may be from those that the run has left.
 TOLERANCE = 1e-4
 
@@ -343,8 +351,8 @@ def of_encoder(settings, encoder):
 
     Raises:
         ValueError: if no probes are given, they are those of another encoder,
-            or those of the baseline are of an encoder, too, or have other
-            tasks or other utterances.
+            or those of the baseline are of an encoder, too, have other tasks
+            or other utterances, or were trained otherwise.
     """
     if settings.probes is None:
         raise ValueError(
@@ -376,6 +384,13 @@ def of_encoder(settings, encoder):
             f"Received: tasks {list(plain['tasks'])}, not "
             f"{list(ours['tasks'])}, or another corpus"
         )
+    for name in OF_PROBES:
+        one, other = (each["settings"].get(name) for each in (ours, plain))
+        if one != other:
+            raise ValueError(
+                "--baseline must have probes of the same utterances, trained "
+                f"alike. Received: {flag(name)} {other}, not {one}"
+            )
     table = []
     for task, report in ours["tasks"].items():
         count = report["utterances"]["test"]

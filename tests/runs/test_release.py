@@ -540,7 +540,7 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
     encoder = tiny.backbone()
     weights = weights_sha256(encoder.weights)
 
-    def write(name, shares, weights=None, layer=None):
+    def write(name, shares, weights=None, layer=None, max_s=37.5):
         tasks = {
             task: {
                 "test_accuracy": share,
@@ -552,7 +552,7 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
         content = {
             "tasks": tasks,
             "corpus": {"test": 1},
-            "settings": {"layer": layer},
+            "settings": {"layer": layer, "max_s": max_s, "hidden_dim": 768},
             "model": weights and {"weights_sha256": weights},
         }
         (tmp_path / name).write_text(json.dumps(content))
@@ -581,10 +581,16 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
     other = write("other.json", {"phoneme": 0.8})
     another = write("another.json", {"speaker": 0.9}, "0" * 64)
     mels = write("mels.json", {"speaker": 0.2}, weights, "features")
+    longer = write("longer.json", {"speaker": 0.5, "phoneme": 0.9}, max_s=40.0)
     text = str(tmp_path / "text.json")
     pathlib.Path(text).write_text("no JSON")
     for changes, message in (
         ({"baseline": other, "probes": ours}, "same tasks"),
+        # The corpus is the same, whatever is left out of it.
+        (
+            {"baseline": longer, "probes": ours},
+            "same utterances.*--max-s 40.0, not 37.5",
+        ),
         ({"baseline": plain}, "--probes is needed"),
         # Of another encoder, of none, or of the features of the right one.
         ({"baseline": plain, "probes": another}, "--probes must be of the enc"),
