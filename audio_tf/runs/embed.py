@@ -118,8 +118,17 @@ class EmbedSettings(Settings):
 
         Returns:
             `Examples`.
+
+        Raises:
+            ValueError: if val is there, and is to be drawn.
         """
         found = layouts.load(EXAMPLES, self.dataset, self.data_dir, {})
+        if "val_share" in self.given and "val" in found.splits:
+            raise ValueError(
+                "--val-share draws from train where there is no split 'val'. "
+                f"Received: --val-share {self.val_share}, "
+                f"{found.splits.count('val')} examples in 'val'"
+            )
         return with_validation(found, self.val_share, self.seed)
 
 

@@ -19,12 +19,19 @@ def load_splits(settings):
         Dict of `SpeechCorpus` by the names in `SPLITS`.
 
     Raises:
-        ValueError: if a split is not there and none of train is to be it.
+        ValueError: if a split is not there and none of train is to be it, or
+            it is there and some of train is to be it.
     """
     corpora = settings.load()
     for split in ("test", "val"):
         share = getattr(settings, f"{split}_share")
         if split in corpora and len(corpora[split]):
+            if share and f"{split}_share" in settings.given:
+                raise ValueError(
+                    f"--{split}-share draws from train where there is no split "
+                    f"{split!r}. Received: --{split}-share {share}, "
+                    f"{len(corpora[split])} utterances in {split!r}"
+                )
             continue
         held = []
         if share:

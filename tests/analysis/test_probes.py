@@ -20,7 +20,8 @@ from audio_tf.analysis import probes
 from audio_tf.corpora import SpeechCorpus, read_speech_folder
 from audio_tf.data import PADDING_LABEL, cache
 from audio_tf.layers import SpeechFeatures
-from audio_tf.runs import heard
+from audio_tf.runs import heard, probe
+from audio_tf.runs.probe_splits import load_splits
 
 pytestmark = pytest.mark.costly
 
@@ -54,6 +55,23 @@ def utterances(folder, features, kind, speakers=None, labels=None):
         corpus, entries, lengths, 16_000, {}, none, none, dim, frames
     )
     return data.Utterances(clips, kind)
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_a_split_that_is_there_is_not_drawn(split, tmp_path, monkeypatch):
+    lists = {}
+    for name in ("train", "val", "test"):
+        found = utterances(tmp_path / name, [np.zeros((2, 3))] * 8, "speaker")
+        lists[name] = found.clips.corpus
+    asked = probe.ProbeSettings(data_dir=str(tmp_path))
+    monkeypatch.setattr(probe.ProbeSettings, "load", lambda self: dict(lists))
+    assert load_splits(asked) == lists
+    with pytest.raises(
+        ValueError, match=f"--{split}-share draws.*8 utterances"
+    ):
+        load_splits(asked.replace(**{f"{split}_share": 0.25}))
+    # To draw none of train is what is done.
+    assert load_splits(asked.replace(**{f"{split}_share": 0.0})) == lists
 
 
 def ragged(rng, count, low=2, high=23):

@@ -289,3 +289,22 @@ def test_what_does_not_fit_is_refused(bert, vit, news, tmp_path):
     assert with_validation(found, 0.0, 0).splits == ["train", "val", "train"]
     with pytest.raises(ValueError, match="0.1 of 1 'x'"):
         with_validation(found, 0.1, 0)
+
+
+def test_a_validation_that_is_there_is_not_drawn(tmp_path):
+    table = tmp_path / "table.csv"
+    rows = "".join(
+        f"{number},{'xy'[number % 2]},train\n" for number in range(8)
+    )
+    table.write_text(f"text,label,split\n{rows}")
+    asked = embed.EmbedSettings(
+        encoder="e", dataset="text_csv", data_dir=str(table)
+    )
+    drawn = asked.replace(val_share=0.25)
+    assert drawn.load().splits.count("val") == 2
+    table.write_text(f"text,label,split\n{rows}a,x,val\nb,y,val\n")
+    assert asked.load().splits.count("train") == 8
+    for share in (0.25, 0.0):
+        message = f"--val-share draws.*--val-share {share}, 2 examples in 'val'"
+        with pytest.raises(ValueError, match=message):
+            asked.replace(val_share=share).load()
