@@ -314,14 +314,39 @@ def run_by_flags(
         with console.errors_in_one_line(argv, prog=prog, flags=flags):
             run(settings)
         return
-    settings, _ = parse(settings_class, description, argv, True, free, prog)
+    settings, goes_on = parse(
+        settings_class, description, argv, True, free, prog
+    )
     out = pathlib.Path(settings.out)
     with console.errors_in_one_line(argv, prog=prog, flags=flags):
         with held(out) if settings.writes else contextlib.nullcontext():
+            if settings.writes and not goes_on:
+                check_new(out, kept)
             with console.errors_in_one_line(
                 argv, lambda: kept(out), prog, flags
             ):
                 run(settings, out)
+
+
+def check_new(out, kept):
+    """Checks that a new run would not go on with what another has left.
+
+    Without the settings of that one, such as once they were removed to begin
+    anew, its weights would be taken for those of the new settings.
+
+    Args:
+        out: `pathlib.Path` of the folder.
+        kept: as `run_by_flags` takes it.
+
+    Raises:
+        ValueError: if something is left.
+    """
+    if kept(out):
+        raise ValueError(
+            "--out must be a folder without what another run has left behind, "
+            "which a new one would go on with. "
+            f"Received: {out}, of a run whose config.json is gone"
+        )
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ from audio_tf.export import classifiers
 from audio_tf.version import __version__
 
 NAMES_SHOWN = 3
+CONFIG = "config.json"
 MISSING = "missing"
 
 
@@ -100,7 +101,7 @@ def first_command(out):
     Args:
         out: the folder; without `config.json`, this process' command counts.
     """
-    path = pathlib.Path(out, "config.json")
+    path = pathlib.Path(out, CONFIG)
     if not path.is_file():
         return command_line()
     return json.loads(path.read_text()).get("command", command_line())
@@ -115,7 +116,7 @@ def built_on(settings, out):
         settings: `audio_tf.runs.settings.Settings` of a training.
         out: folder of the run; it may not be there yet.
     """
-    path = pathlib.Path(out, "config.json")
+    path = pathlib.Path(out, CONFIG)
     begun = json.loads(path.read_text()) if path.is_file() else {}
     return classifiers.built_on({**settings.to_json(), **begun})
 
@@ -335,6 +336,18 @@ def counted(names):
     return f"{len(names)} files ({shown(names)})"
 
 
+def has_begun(out):
+    """Returns whether a folder has a run, and the list of its corpus.
+
+    A start that was killed before there was a run may have left that alone.
+
+    Args:
+        out: folder, which may not be there.
+    """
+    written = (pathlib.Path(out, name) for name in ("corpus.json", CONFIG))
+    return all(path.is_file() for path in written)
+
+
 def check_corpus(out, record, later=None):
     """Raises a `ValueError` if a run would go on with another corpus.
 
@@ -344,7 +357,7 @@ def check_corpus(out, record, later=None):
         later: str, a split that the run may have left out so far, or `None`.
     """
     path = pathlib.Path(out, "corpus.json")
-    if not path.is_file():
+    if not has_begun(out):
         return
     before = json.loads(path.read_text())
     if later is not None and later not in before["splits"]:
@@ -373,7 +386,7 @@ def in_first_order(out, corpora, root, others=()):
         Dict of `Corpus` by split; files that the run does not know come last.
     """
     path = pathlib.Path(out, "corpus.json")
-    if not path.is_file():
+    if not has_begun(out):
         return corpora
     known, found = json.loads(path.read_text())["splits"], {}
     for split, corpus in corpora.items():
@@ -417,7 +430,7 @@ def begin_run(out, settings, record, **facts):
     files.write_json(out / "corpus.json", record)
     facts = {**settings.to_json(), "command": first_command(out), **facts}
     # Last: what has it is a run.
-    files.write_json(out / "config.json", facts)
+    files.write_json(out / CONFIG, facts)
 
 
 def column_order(labels, vocabulary, num_classes):

@@ -93,6 +93,13 @@ def test_a_run_goes_on_with_its_clips_in_their_first_order(tmp_path):
         ]
 
     assert begin(first, [0, 1, 2]) == names
+    # A start that was killed as it wrote the last of its files is no run.
+    (out / "config.json").unlink()
+    turned = [names[each] for each in (2, 1, 0)]
+    assert begin(first, [2, 1, 0]) == turned
+    (out / "config.json").unlink()
+    provenance.check_corpus(out, {"splits": {}})
+    assert begin(first, [0, 1, 2]) == names
     assert begin(first, [2, 0, 1]) == names
     assert begin(first, [1, 2, 0]) == names
     # What it does not know is refused later; the folder may have moved.

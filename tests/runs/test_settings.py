@@ -549,7 +549,7 @@ def test_one_process_alone_is_at_work_on_a_run(tmp_path, capsys):
             ["--out", str(out)],
             "work",
             free=(),
-            kept=lambda _: "some epochs",
+            kept=lambda _: "some epochs" if begun else "",
         )
 
     def meanwhile(_, folder):
@@ -563,6 +563,14 @@ def test_one_process_alone_is_at_work_on_a_run(tmp_path, capsys):
     assert f"work: {out}: another process is at work on this run" in error
     assert "some epochs" not in error
     assert not out.parent.exists()
+    # Of a run that has lost its settings, nothing is gone on with.
+    with pytest.raises(SystemExit):
+        start(None)
+    error = capsys.readouterr().err
+    assert "--out must be a folder without what another run" in error
+    assert f"{out}, of a run whose config.json is gone" in error
+    assert not out.parent.exists()
+    begun.clear()
     start(lambda _, folder: (folder / "history.csv").touch())
     assert [each.name for each in out.iterdir()] == ["history.csv"]
 
