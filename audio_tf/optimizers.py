@@ -78,7 +78,10 @@ def norm(x, axis=None):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class Lamb(
-    compat.OwnWeightDecay, compat.UnbiasedAverage, keras.optimizers.Optimizer
+    compat.OwnWeightDecay,
+    compat.StateInFloat32,
+    compat.UnbiasedAverage,
+    keras.optimizers.Optimizer,
 ):
     """The optimizer LAMB: Adam whose step is scaled by each tensor's norm.
 
@@ -111,10 +114,11 @@ class Lamb(
 
     `PRETRAINING` has the two settings of the papers.
 
-    The step is computed in float32. Keras itself provides the learning rate,
-    clipping and accumulation of gradients: a schedule is given the number of
-    batches, not of updates (`WarmupLinearDecay`). With `use_ema`, the average
-    of the weights has no bias towards those of the first step
+    The step is computed in float32, in which moments and averages are kept
+    whatever the precision of the weights is. Keras itself provides the learning
+    rate, clipping and accumulation of gradients: a schedule is given the number
+    of batches, not of updates (`WarmupLinearDecay`). With `use_ema`, the
+    average of the weights has no bias towards those of the first step
     (`audio_tf.compat.UnbiasedAverage`).
 
     Args:

@@ -492,6 +492,57 @@ def test_norms_of_float16_weights_are_of_float32():
     np.testing.assert_allclose(ops.convert_to_numpy(variable), 0.75, 1e-3)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_moments_and_averages_of_half_weights_are_of_float32(dtype, rng):
+    """The squares of these gradients are 0 in float16, and a thousandth of
+    them, or of a distance, moves nothing in bfloat16."""
+    steps, momentum = 300, 0.999
+    gradients = rng.normal(1e-4, 2e-5, (steps, 5)).astype("float32")
+    variable = keras.Variable(np.full(5, 0.5), dtype=dtype, name="kernel")
+    optimizer = create(
+        "adamw",
+        1e-3,
+        weight_decay=None,
+        use_ema=True,
+        ema_momentum=momentum,
+    )
+    m, v, average, total = 0.0, 0.0, 0.0, 0.0
+    for step, gradient in enumerate(gradients, start=1):
+        gradient = ops.cast(ops.convert_to_tensor(gradient), dtype)
+        optimizer.apply([gradient], [variable])
+        taken = float64(gradient)
+        m = 0.9 * m + 0.1 * taken
+        v = 0.999 * v + 0.001 * taken**2
+        average = momentum * average + float64(variable)
+        total = momentum * total + 1.0
+    (velocity,), (mean,) = (
+        optimizer.velocities,
+        optimizer._model_variables_moving_average,
+    )
+    np.testing.assert_allclose(float64(optimizer.momentums[0]), m, 1e-4)
+    np.testing.assert_allclose(float64(velocity), v, 1e-4)
+    np.testing.assert_allclose(float64(mean), average / total, 1e-4)
+    # Adam's steps are of about the rate, whatever the gradient is.
+    assert np.all(np.abs(float64(variable) - 0.5) < 2 * steps * 1e-3)
+    optimizer.finalize_variable_values([variable])
+    np.testing.assert_allclose(float64(variable), average / total, 1e-2)
+
+
+def float64(x):
+    return np.float64(ops.convert_to_numpy(ops.cast(x, "float32")))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gradients_of_half_weights_are_accumulated(dtype):
+    variable = keras.Variable(np.full(3, 0.5), dtype=dtype, name="kernel")
+    optimizer = create("adamw", 0.25, gradient_accumulation_steps=2)
+    for _ in range(2):
+        gradient = ops.cast(ops.convert_to_tensor(np.ones(3)), dtype)
+        optimizer.apply([gradient], [variable])
+    np.testing.assert_allclose(float64(optimizer.momentums[0]), 0.1, 1e-2)
+    assert np.all(float64(variable) < 0.5)
+
+
 def test_rows_taken_twice_have_the_gradient_of_both(rng):
     tokens = np.array([[1, 1, 4], [4, 1, 2]])
     model = keras.Sequential([keras.layers.Embedding(7, 5)])

@@ -26,6 +26,7 @@ from audio_tf.compat.models import (
 )
 from audio_tf.compat.optimizers import (
     OwnWeightDecay,
+    StateInFloat32,
     UnbiasedAverage,
     unshare,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "OwnWeightDecay",
     "QuietQuantization",
     "TracedAnew",
+    "StateInFloat32",
     "UnbiasedAverage",
     "compiled_metrics",
     "flatten_metrics",

@@ -1,9 +1,11 @@
-"""Optimizers: weight decay, and averages of weights."""
+"""Optimizers: weight decay, precision, and averages of weights."""
 
 import math
 
 from keras import ops
+from keras.backend import standardize_dtype
 
+HALVES = ("float16", "bfloat16")
 # Of averages of weights: 1 itself would be 0 / 0.
 LARGEST_MOMENTUM = 1.0 - 1e-12
 
@@ -24,6 +26,43 @@ class OwnWeightDecay:
     def index_of(self, variable):
         """Returns the place of a variable among those of the optimizer."""
         return self._get_variable_index(variable)
+
+
+class StateInFloat32:
+    """Mixin of an optimizer whose state is in float32 whatever its weights are.
+
+    Keras gives it the precision of the weights. In float16 the squares of
+    small gradients are 0, by whose root a step is divided; in bfloat16 neither
+    they nor the average of many steps move any more.
+    """
+
+    def add_variable(self, shape, *args, dtype=None, name=None, **kwargs):
+        # Those are added to gradients as they come.
+        of_gradients = (name or "").endswith("gradient_accumulator")
+        if str(dtype) in HALVES and not of_gradients:
+            dtype = "float32"
+        return super().add_variable(
+            shape, *args, dtype=dtype, name=name, **kwargs
+        )
+
+    def _overwrite_model_variables_with_average_value(
+        self, trainable_variables
+    ):
+        # TensorFlow assigns no average to a variable of another precision.
+        if not any(
+            standardize_dtype(each.dtype) in HALVES
+            for each in trainable_variables
+        ):
+            super()._overwrite_model_variables_with_average_value(
+                trainable_variables
+            )
+            return
+        averages = self._model_variables_moving_average
+        for variable, average in zip(
+            trainable_variables, averages, strict=True
+        ):
+            if average is not None:
+                variable.assign(ops.cast(average, variable.dtype))
 
 
 class UnbiasedAverage:

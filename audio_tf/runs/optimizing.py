@@ -6,6 +6,9 @@ from audio_tf import optimizers
 from audio_tf.models.distillation import activation_of
 from audio_tf.runs import callbacks
 
+# Policies whose weights are of that precision, and not their computations
+# alone.
+HALVES = ("float16", "bfloat16")
 # Decay is for products: the scale of a norm has no reason to go to zero.
 NO_DECAY = ("bias", "gamma", "beta", "log_", "slope", "logit_")
 
@@ -47,8 +50,10 @@ def make_optimizer(settings, steps_per_epoch, head=()):
         options["use_ema"] = True
         options["ema_momentum"] = 1.0 - 1.0 / max(1.0, reach)
     one_rate = settings.head_rate == 1.0
-    # The average of Keras' own begins at the first step's weights.
-    if one_rate and not (settings.weight_decay or settings.average_share):
+    # The average of Keras' own begins at the first step's weights, and its
+    # moments have the precision of the weights.
+    more = settings.weight_decay or settings.average_share
+    if one_rate and settings.precision not in HALVES and not more:
         return keras.optimizers.Adam(learning_rate, **options)
     return optimizers.create(
         "adamw",

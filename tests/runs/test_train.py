@@ -23,7 +23,7 @@ import tensorflow as tf
 import tiny
 from scripts import TRAINING, end_at, kill_at
 
-from audio_tf import data, layers, metrics, models
+from audio_tf import data, layers, metrics, models, optimizers
 from audio_tf.corpora import Corpus, read_fsd50k
 from audio_tf.data.shares import WHOLE
 from audio_tf.export.classifiers import read_provenance
@@ -328,6 +328,11 @@ def test_a_head_may_learn_faster_than_its_backbone(corpus, tmp_path):
     assert classifier.optimizer.weight_decay == 0.0
     train.compile(classifier, settings.replace(head_rate=1.0), 1, True)
     assert type(classifier.optimizer) is keras.optimizers.Adam
+    # But for weights in half, of whose precision its moments would be.
+    half = settings.replace(head_rate=1.0, precision="float16")
+    optimizer = optimizing.make_optimizer(half, 1)
+    assert type(optimizer) is optimizers.Lamb
+    assert optimizer.weight_decay == 0.0 and not optimizer.use_ema
     with pytest.raises(ValueError, match="--head-rate.*--trainable all alone"):
         settings.replace(trainable="head")
 
