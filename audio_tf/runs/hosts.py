@@ -257,7 +257,8 @@ def facts(settings, record, out, free):
 
     Args:
         settings: `HostSettings`.
-        record: the `corpus_record`, with what was left out.
+        record: the `corpus_record`, with what was left out once that is
+            known.
         out: folder of the run.
         free: names of settings that may differ.
 
@@ -272,7 +273,7 @@ def facts(settings, record, out, free):
             if name not in ("out", *free)
         },
         "corpus": provenance.corpus_facts(record),
-        "files left out": sorted(record["left_out"]),
+        "files left out": sorted(record["left_out"] or ()),
         "epochs done in --out": checkpoints.epochs_done(
             pathlib.Path(out, "last.keras")
         ),
@@ -283,6 +284,8 @@ def facts(settings, record, out, free):
 
 def prepared(prepare, whole, share):
     """Prepares the parts of a whole by all hosts, and then the whole.
+
+    Hosts wait for each other here: they must have been found alike.
 
     Where hosts share a cache, each part is made by one of them; else each
     makes what its own cache lacks.

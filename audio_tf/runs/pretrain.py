@@ -416,6 +416,8 @@ def run_on_devices(settings, out, share):
         console.print_summary(model)
     (corpora, record), root = listed(settings), settings.file_root()
     provenance.check_corpus(out, record)
+    # Before all is decoded, for which they wait for each other.
+    hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     batches, failures = load_batches(
         settings, corpora, model.backbone.max_frames, share
     )

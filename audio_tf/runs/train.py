@@ -298,6 +298,7 @@ def train(settings, out, share):
     root, others = settings.file_root(), beside.roots(corpora)
     # Before all is decoded.
     provenance.check_corpus(out, record, later="test")
+    hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     if (out / "last.keras").is_file():
         classifier = keras.saving.load_model(out / "last.keras")
     else:

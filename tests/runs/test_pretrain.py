@@ -447,3 +447,16 @@ def test_attentions_are_compared_with_equal_causality(
         backbone = trained(out).backbone
         assert backbone.causal is causal
         assert backbone.blocks[0].attention.stride == 9
+
+
+def test_hosts_are_compared_before_they_decode_in_parts(
+    corpus, tmp_path, monkeypatch, refusal
+):
+    def check_alike(facts, share):
+        assert facts["corpus"]["train"]["files"] == 25
+        raise ValueError("hosts differ")
+
+    monkeypatch.setattr(pretrain.hosts, "check_alike", check_alike)
+    monkeypatch.setattr(pretrain, "load_batches", None)
+    run = ["--data-dir", corpus, "--steps", 4, "--out", tmp_path / "run"]
+    assert "hosts differ" in refusal("pretrain", *COMMON, *run)

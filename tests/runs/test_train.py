@@ -317,6 +317,32 @@ def test_the_loss_is_that_of_the_head_whatever_bad_files_leave(
     assert type(classifier.loss).__name__ == f"{kind}Crossentropy"
 
 
+def test_hosts_are_compared_before_they_decode_in_parts(
+    corpus, tmp_path, monkeypatch
+):
+    """Of other splits they would wait for each other in vain, without words."""
+    compared = []
+
+    def check_alike(facts, share):
+        compared.append(facts)
+        raise ValueError("hosts differ")
+
+    monkeypatch.setattr(train.hosts, "check_alike", check_alike)
+    monkeypatch.setattr(train_data, "decode", None)
+    settings = train.TrainSettings(
+        dataset="csv",
+        data_dir=str(corpus),
+        cache_dir=str(tmp_path / "cache"),
+        model_kwargs=json.loads(TINY),
+        model="audio_transformer_small",
+        test=False,
+    )
+    with pytest.raises(ValueError, match="hosts differ"):
+        train.run(settings, tmp_path / "run")
+    assert {*compared[0]["corpus"]} == {"train", "val"}
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_head_may_learn_faster_than_its_backbone(corpus, tmp_path):
     settings, classifier, _ = built(corpus, tmp_path, head_rate=10.0)
     train.compile(classifier, settings, 1, True)
