@@ -317,6 +317,8 @@ def thresholds_for(split, record, origin):
     """
     found = origin.get("thresholds")
     if found is not None:
+        # A vocabulary may have another order than that of the training.
+        record = {**record, "vocabulary": origin["labels"]}
         facts = provenance.corpus_facts(record)[split]
         if facts == origin["corpus"].get("val"):
             print("no F1 at thresholds: they were calibrated on these clips")

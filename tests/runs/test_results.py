@@ -240,10 +240,13 @@ def test_a_test_is_left_out_and_then_scored_at_thresholds(
         assert at["threshold"] == calibrated[label]
     assert told["split"] == "test" and told["corpus"]["test"]["files"] == 5
     # Nobody is told how well thresholds fit the clips they were fitted to.
-    found = evaluate.run(asked.replace(split="val"))
-    assert "at_thresholds" not in found
-    assert found["mAP"] == pytest.approx(val["mAP"])
-    assert "calibrated on these clips" in capsys.readouterr().out
+    vocabulary = tmp_path / "labels.txt"
+    vocabulary.write_text("b\na\n")
+    for more in ({}, {"vocabulary": str(vocabulary)}):
+        found = evaluate.run(asked.replace(split="val", **more))
+        assert "at_thresholds" not in found
+        assert found["mAP"] == pytest.approx(val["mAP"])
+        assert "calibrated on these clips" in capsys.readouterr().out
 
 
 def test_clips_of_some_of_the_labels_are_scored_by_a_vocabulary(tmp_path, rng):
