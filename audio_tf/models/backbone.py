@@ -465,3 +465,17 @@ def freeze_layers(model, trainable):
         model.trainable = False
         for layer in model.layers:
             layer.trainable = False
+
+
+def scale_loss_for(model, policy):
+    """Has `compile` scale the loss of a model that computes in float16.
+
+    Keras asks the model for its policy, not its layers, and small gradients
+    would be lost. Any other policy leaves the model's own.
+
+    Args:
+        model: a functional `keras.Model`; changed in place.
+        policy: `keras.DTypePolicy` of some of its layers.
+    """
+    if policy.name == "mixed_float16":
+        model.dtype_policy = policy

@@ -13,7 +13,11 @@ from audio_tf.layers import (
     StatisticsPooling,
 )
 from audio_tf.models import preset_tasks, presets
-from audio_tf.models.backbone import AudioBackbone, freeze_layers
+from audio_tf.models.backbone import (
+    AudioBackbone,
+    freeze_layers,
+    scale_loss_for,
+)
 from audio_tf.models.classifier_checks import (
     check_backbone,
     check_labels,
@@ -166,6 +170,7 @@ class AudioClassifier(
             name=name,
         )
         freeze_layers(self, trainable)
+        scale_loss_for(self, head_dtype)
         compat.settle_dtypes(self)
 
         # === Config ===

@@ -164,6 +164,26 @@ def test_a_frozen_decoder_drops_nothing_out(rng):
     np.testing.assert_array_equal(numpy(model(x, training=True)), expected)
 
 
+@pytest.mark.parametrize("alone", [True, False])
+def test_half_precision_of_the_layers_alone_scales_the_loss(alone, rng):
+    """The global policy stays as it is; slopes of 1e-8 are none in float16."""
+    model = decoder(head_dtype="mixed_float16")
+    if not alone:
+        encoder = transformer(dtype="mixed_float16")
+        model = models.GaussianAdaptiveTransformer(
+            encoder, num_classes=CLASSES, filters=4, chunk_s=0.25
+        ).decoder
+    model.compile(
+        keras.optimizers.SGD(1e7),
+        lambda y, scores: 1e-7 * ops.mean(ops.square(scores - y), axis=-1),
+        run_eagerly=True,
+    )
+    before = model.get_weights()[-1]
+    x = rng.standard_normal((3, *model.input_shape[1:])).astype("float32")
+    model.train_on_batch(x, np.eye(CLASSES)[[0, 0, 0]])
+    assert np.abs(model.get_weights()[-1] - before).min() > 1e-3
+
+
 def test_what_does_not_decay_does_not_once_it_is_loaded(tmp_path):
     model = tiny.eager(decoder("gaam_v1"))
     optimizer = decoders.make_optimizer(0.1, weight_decay=0.5)

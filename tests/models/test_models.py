@@ -187,6 +187,21 @@ def masked_acoustic_model():
     return models.MaskedAcousticModel(tiny.albert())
 
 
+def test_half_precision_of_the_head_alone_scales_the_loss(rng):
+    """Slopes of 1e-8 are none in float16."""
+    model = classifier(head_dtype="mixed_float16")
+    assert model.backbone.dtype_policy.name == "float32"
+    model.compile(
+        keras.optimizers.SGD(1e7),
+        lambda y, scores: 1e-7 * keras.ops.mean((scores - y) ** 2, axis=-1),
+        run_eagerly=True,
+    )
+    before = model.output_dense.get_weights()[1]
+    model.train_on_batch(waveform(rng), np.eye(3)[[0, 0, 0]])
+    moved = model.output_dense.get_weights()[1] - before
+    assert np.abs(moved).min() > 1e-3
+
+
 @pytest.mark.parametrize("scaled", [False, True])
 def test_what_torch_has_compiled_is_compiled_on_any_backend(scaled):
     """Its optimizers have names that no other backend can import."""
