@@ -53,7 +53,7 @@ def check_probe(name):
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class ProbeModel(model_inputs.InputDoor, keras.Model):
+class ProbeModel(model_inputs.FeatureDoor, keras.Model):
     """A functional model over features, which `create` makes."""
 
     takes = "features"

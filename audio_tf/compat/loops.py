@@ -6,6 +6,7 @@ import warnings
 
 import keras
 from keras import ops
+from keras.src.utils import jax_utils
 
 # What the errors say in which Keras' loops over no batches end.
 OF_NO_BATCH = (
@@ -25,6 +26,13 @@ def in_tf_graph():
     """Returns whether a graph of TensorFlow is traced, on any backend."""
     tf = sys.modules.get("tensorflow")
     return tf is not None and not tf.executing_eagerly()
+
+
+def is_traced(x):
+    """Returns whether a tensor stands for values that are not known yet."""
+    if isinstance(x, keras.KerasTensor) or in_tf_graph():
+        return True
+    return jax_utils.is_in_jax_tracing_scope(x)
 
 
 def refuse_ragged(clips):

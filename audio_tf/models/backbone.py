@@ -5,12 +5,12 @@ import keras_hub
 
 from audio_tf import compat
 from audio_tf.models import preset_backbones, presets
-from audio_tf.models.inputs import InputDoor
+from audio_tf.models.inputs import FeatureDoor
 from audio_tf.ops import checks, masks
 
 
 class AudioBackbone(
-    InputDoor,
+    FeatureDoor,
     compat.OnAnyBackend,
     compat.QuietQuantization,
     keras_hub.models.Backbone,

@@ -139,8 +139,22 @@ def as_lengths(lengths):
 
 def lengths_of_mask(mask):
     """Counts the real frames of a mask `(batch, frames)`, int32 `(batch,)`."""
-    if not is_numpy(mask):
-        return masks.to_lengths(mask)
+    if is_numpy(mask):
+        check_mask(mask)
+        return mask.astype("bool").sum(axis=1, dtype="int32")
+    if not compat.is_traced(mask):
+        check_mask(ops.convert_to_numpy(mask))
+    return masks.to_lengths(mask)
+
+
+def check_mask(mask):
+    """Raises a `ValueError` for padding among the real frames of a mask.
+
+    Models go by lengths alone: as many frames of the beginning would count.
+
+    Args:
+        mask: numpy array `(batch, frames)`.
+    """
     mask = mask.astype("bool")
     if (mask[:, 1:] & ~mask[:, :-1]).any():
         raise ValueError(
@@ -148,7 +162,6 @@ def lengths_of_mask(mask):
             f"a row with {int(mask.sum(axis=1).max())} real frames and "
             "padding among them"
         )
-    return mask.sum(axis=1, dtype="int32")
 
 
 def check_batch(x, lengths):
@@ -252,3 +265,20 @@ class InputDoor:
                 f"for longer ones. Received: an input of {shape[1]} {unit}"
             )
         return inputs
+
+
+class FeatureDoor(InputDoor):
+    """The door of models that may take features, and a mask of their frames."""
+
+    def predict(self, x, *args, **kwargs):
+        """Predicts as `keras.Model.predict` does.
+
+        Raises:
+            ValueError: if `x` has a `frame_mask` whose real frames do not come
+                first, which is not known any more where it is computed.
+        """
+        compat.refuse_ragged(x)
+        mask = x.get("frame_mask") if isinstance(x, dict) else None
+        if mask is not None:
+            lengths_of_mask(as_array(mask))
+        return super().predict(x, *args, **kwargs)

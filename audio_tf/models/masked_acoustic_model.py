@@ -9,7 +9,7 @@ from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
 from audio_tf.models.backbone import freeze_layers
 from audio_tf.models.checked_calls import CheckedCalls
 from audio_tf.models.given_clips import bound
-from audio_tf.models.inputs import InputDoor, check_features, complete
+from audio_tf.models.inputs import FeatureDoor, check_features, complete
 from audio_tf.models.targets import has_values
 from audio_tf.ops import checks
 
@@ -80,7 +80,7 @@ class ReplicaShare(keras.losses.Loss):
 @keras.saving.register_keras_serializable("audio_tf")
 class MaskedAcousticModel(
     CheckedCalls,
-    InputDoor,
+    FeatureDoor,
     compat.OnAnyBackend,
     compat.QuietQuantization,
     keras.Model,

@@ -7,7 +7,7 @@ import numpy as np
 
 from audio_tf import compat
 from audio_tf.models.batch_sources import checked_batches, kind_of
-from audio_tf.models.inputs import AXES
+from audio_tf.models.inputs import AXES, check_mask
 from audio_tf.models.named_files import is_text
 
 # Losses of Keras of which the targets of a clip are shares that add up to 1.
@@ -100,7 +100,7 @@ def check_inputs(inputs, axes=AXES):
     """Checks that samples, or features, are numbers where clips are real.
 
     One NaN makes the loss NaN, and by its gradient every weight. Padding may
-    hold anything.
+    hold anything, and comes behind all that is real.
 
     Args:
         inputs: as a model takes them; of anything else, such as names of
@@ -109,12 +109,17 @@ def check_inputs(inputs, axes=AXES):
             of which the second are the places that an error counts.
 
     Raises:
-        ValueError: if there is NaN or infinity; it names the clip.
+        ValueError: if there is NaN or infinity; it names the clip. If a
+            `frame_mask` has padding among its real frames.
     """
     values, beside = inputs, {}
     if isinstance(inputs, dict):
         beside = inputs
         values = next(filter(has_values, map(inputs.get, axes)), None)
+        mask = inputs.get("frame_mask")
+        mask = as_numbers(mask) if has_values(mask) else None
+        if mask is not None and mask.ndim == 2:
+            check_mask(mask)
     if not has_values(values):
         return
     values = as_numbers(values)

@@ -647,8 +647,14 @@ def test_what_goes_in_is_checked(name, rng):
     if model.takes == "features":
         mask = np.ones(x.shape[:2], bool)
         mask[1, 3] = False
-        with pytest.raises(ValueError, match="must come first"):
-            model({"features": x, "frame_mask": mask})
+        inputs = {"features": x, "frame_mask": mask}
+        tensors = {k: keras.ops.convert_to_tensor(inputs[k]) for k in inputs}
+        for call in (model, model.predict):
+            for each in (inputs, {**inputs, "frame_mask": mask.tolist()}):
+                with pytest.raises(ValueError, match="must come first"):
+                    call(each)
+            with pytest.raises(ValueError, match="must come first"):
+                call(tensors)
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -510,6 +510,26 @@ def test_features_that_are_no_numbers_are_refused():
     assert all(np.isfinite(each).all() for each in model.get_weights())
 
 
+def test_features_with_padding_among_them_are_refused():
+    """A graph counts the frames of a mask, and takes so many of the first."""
+    model = MaskedAcousticModel(tiny.albert())
+    x = np.random.default_rng(5).normal(size=(3, 11, 13)).astype("float32")
+    mask = np.ones((3, 11), bool)
+    mask[1, 3:5] = False
+    inputs = {"features": x, "frame_mask": mask}
+    for given in (
+        lambda: model.fit(inputs),
+        lambda: model.fit(Batches((inputs,))),
+        lambda: model.fit({**inputs, "frame_mask": mask.tolist()}),
+        lambda: model.fit(x, validation_data=(inputs,)),
+        lambda: model.evaluate(inputs),
+        lambda: model.train_on_batch(inputs),
+        lambda: model.predict(inputs),
+    ):
+        with pytest.raises(ValueError, match="must come first.*a row with 11"):
+            given()
+
+
 @pytest.mark.costly
 def test_embeddings_that_are_no_numbers_are_refused():
     model = GaussianAdaptiveDecoder(6, 8, num_classes=3, filters=5)
