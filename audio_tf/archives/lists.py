@@ -108,7 +108,7 @@ class Listing(typing.NamedTuple):
 
     shards: list
     failed: list
-    others: dict = {}
+    others: dict
 
 
 def list_path(out, part):
@@ -147,7 +147,7 @@ def cut(sizes, packed=False):
     return [*spans, (begin, len(sizes))] if sizes else []
 
 
-def write_list(out, part, clips, failed=(), packed=False, others={}):
+def write_list(out, part, clips, failed=(), packed=False, others=None):
     """Writes the list of a part's clips, whole or not at all.
 
     Args:
@@ -156,7 +156,7 @@ def write_list(out, part, clips, failed=(), packed=False, others={}):
         clips: list of `Clip`, all of one `base`.
         failed: list of pairs of a name and why it cannot be scored.
         packed: bool, see `cut`.
-        others: dict, see `Listing`.
+        others: dict, see `Listing`, or `None` for none.
     """
     import pyarrow
     import pyarrow.parquet
@@ -177,7 +177,7 @@ def write_list(out, part, clips, failed=(), packed=False, others={}):
     ]
     base = clips[0].base if clips else ""
     note = {"sizes": sizes, "failed": list(failed), "base": base}
-    note = json.dumps({**note, "others": others})
+    note = json.dumps({**note, "others": others or {}})
     schema = schema.with_metadata({"audio_tf": note})
     file = io.BytesIO()
     with pyarrow.parquet.ParquetWriter(file, schema) as writer:

@@ -125,8 +125,10 @@ def fetch_members(archive, clips):
         return
     if changed(reader, clips[0]):
         reader.close()
-        reason = "its archive has changed since its members were listed; run "
-        reason += "the command again, with it among the sources"
+        reason = (
+            "its archive has changed since its members were listed; run the "
+            "command again, with it among the sources"
+        )
         yield from ((clip, None, reason) for clip in clips)
         return
     done = damaged = False

@@ -26,6 +26,7 @@ from audio_tf.compat.models import (
     TracedAnew,
 )
 from audio_tf.compat.optimizers import (
+    HALVES,
     OwnWeightDecay,
     StateInFloat32,
     UnbiasedAverage,
@@ -56,6 +57,7 @@ from audio_tf.compat.presets import (
 __all__ = [
     "AUDIO_CONVERTER_CONFIG_FILE",
     "CONFIG_FILE",
+    "HALVES",
     "METADATA_FILE",
     "PREPROCESSOR_CONFIG_FILE",
     "SIZE_LOADERS",
@@ -64,8 +66,8 @@ __all__ = [
     "OnAnyBackend",
     "OwnWeightDecay",
     "QuietQuantization",
-    "TracedAnew",
     "StateInFloat32",
+    "TracedAnew",
     "UnbiasedAverage",
     "compiled_metrics",
     "flatten_metrics",

@@ -5,6 +5,8 @@ import math
 from keras import ops
 from keras.backend import standardize_dtype
 
+# Policies whose weights are in half precision, and not their computations
+# alone, and the dtypes of these weights.
 HALVES = ("float16", "bfloat16")
 # Of averages of weights: 1 itself would be 0 / 0.
 LARGEST_MOMENTUM = 1.0 - 1e-12

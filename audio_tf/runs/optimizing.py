@@ -2,13 +2,10 @@
 
 import keras
 
-from audio_tf import optimizers
+from audio_tf import compat, optimizers
 from audio_tf.models.distillation import activation_of
 from audio_tf.runs import callbacks
 
-# Policies whose weights are of that precision, and not their computations
-# alone.
-HALVES = ("float16", "bfloat16")
 # Decay is for products: the scale of a norm has no reason to go to zero.
 NO_DECAY = ("bias", "gamma", "beta", "log_", "slope", "logit_")
 
@@ -53,7 +50,7 @@ def make_optimizer(settings, steps_per_epoch, head=()):
     # The average of Keras' own begins at the first step's weights, and its
     # moments have the precision of the weights.
     more = settings.weight_decay or settings.average_share
-    if one_rate and settings.precision not in HALVES and not more:
+    if one_rate and settings.precision not in compat.HALVES and not more:
         return keras.optimizers.Adam(learning_rate, **options)
     return optimizers.create(
         "adamw",

@@ -82,7 +82,7 @@ def listing(monkeypatch, tmp_path):
         return read_list(out, part.name)
 
     def read_list(out, part):
-        return Listing(shards(part, 1, 1), [])
+        return Listing(shards(part, 1, 1), [], {})
 
     monkeypatch.setattr(lists, "list_archive", list_archive)
     monkeypatch.setattr(lists, "read_list", read_list)
