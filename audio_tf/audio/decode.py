@@ -146,6 +146,9 @@ def open_audio(path, content=None):
         if found.startswith("File does not exist"):
             # What it says of an MP3 file that is there and has no frame.
             found = "No audio found in it."
+        if found.startswith("Internal psf_fseek"):
+            found += " As of a FLAC that was written to a pipe, and does not "
+            found += "say how long it is; `ffmpeg -i` makes one that does"
         raise AudioError(path, f"not readable as audio ({found})") from error
     except containers.ContainerError as error:
         raise AudioError(path, str(error)) from error

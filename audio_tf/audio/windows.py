@@ -63,7 +63,7 @@ def read_windows(path, sample_rate_hz, window_s=None, content=None):
         else:
             found = None
             check_rate(path, file.samplerate)
-            size = round(window_s * sample_rate_hz)
+            size = max(1, round(window_s * sample_rate_hz))
             # Not by the file's promise: its blocks end where its samples do.
             blocks = read_blocks(path, file, complete, math.inf)
             for start, audio in cut_stream(

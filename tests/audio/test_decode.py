@@ -214,6 +214,16 @@ def test_a_text_called_mp3_is_there(tmp_path):
     assert_refused(path, "not readable as audio .No audio found in it")
 
 
+def test_a_flac_of_no_length_is_told_so(tmp_path):
+    """Encoders that write to a pipe cannot go back and say it."""
+    path = write(tmp_path / "a.flac", noise(40_000))
+    content = bytearray(path.read_bytes())
+    content[21] &= 0xF0
+    content[22:26] = bytes(4)
+    path.write_bytes(content)
+    assert_refused(path, "does not say how long it is; `ffmpeg -i`")
+
+
 @pytest.mark.parametrize("num_tags", [3, 211])
 def test_truncated_wav_with_tags(tmp_path, num_tags):
     comment = riff_chunk(b"ICMT", b"recorded in the field")

@@ -44,6 +44,12 @@ def test_a_recording_of_whole_windows_has_no_more(tmp_path, rng):
     assert [window.start_s for window in windows] == [0.0, 1.0, 2.0]
 
 
+def test_a_window_has_a_sample_at_least(tmp_path):
+    path = tmp_path / "long.wav"
+    soundfile.write(path, np.zeros(7), RATE_HZ)
+    assert len(list(read_windows(path, RATE_HZ, 1e-5))) == 7
+
+
 @pytest.mark.parametrize("window_s", [None, 1.0, 5.0])
 def test_a_short_file_is_one_window(tmp_path, rng, window_s):
     path = tmp_path / "short.flac"
