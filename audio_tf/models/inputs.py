@@ -57,7 +57,8 @@ def complete(inputs, takes):
         ValueError: if a dict lacks what the model takes, has both `lengths`
             and `frame_mask` or keys beyond, samples are no floating numbers
             or have other axes or are ragged, lengths no integers or of
-            another batch, or the real frames of a mask do not come first.
+            another batch, or a mask is of other frames or its real ones do
+            not come first.
     """
     compat.refuse_ragged(inputs)
     if not isinstance(inputs, dict):
@@ -85,7 +86,9 @@ def complete(inputs, takes):
             f"Received: shape={tuple(x.shape)}"
         )
     if inputs.get("frame_mask") is not None:
-        lengths = lengths_of_mask(as_array(inputs["frame_mask"]))
+        mask = as_array(inputs["frame_mask"])
+        check_frames(x, mask)
+        lengths = lengths_of_mask(mask)
     elif lengths is not None:
         lengths = as_lengths(as_array(lengths))
     check_batch(x, lengths)
@@ -145,6 +148,18 @@ def lengths_of_mask(mask):
     if not compat.is_traced(mask):
         check_mask(ops.convert_to_numpy(mask))
     return masks.to_lengths(mask)
+
+
+def check_frames(features, mask):
+    """Raises a `ValueError` for a mask of other frames, as far as is known."""
+    frames = {features.shape[1], *tuple(mask.shape)[1:2]} - {None}
+    if len(mask.shape) != 2 or len(frames) > 1:
+        raise ValueError(
+            "A `frame_mask` must be of shape (batch, frames), with the frames "
+            "of `features`, or those beyond would be taken for padding. "
+            f"Received: a mask of shape {tuple(mask.shape)} for features of "
+            f"shape {tuple(features.shape)}"
+        )
 
 
 def check_mask(mask):

@@ -28,12 +28,13 @@ def to_lengths(mask):
     """Counts the real positions of each row, which must come first.
 
     Args:
-        mask: boolean tensor `(batch, time)`.
+        mask: boolean tensor `(batch, time)`; of numbers, all but 0 are True.
 
     Returns:
         Int32 tensor `(batch,)`.
     """
-    return ops.sum(ops.cast(mask, "int32"), axis=1)
+    # A mask of 0 and 255 would be summed to more frames than there are.
+    return ops.sum(ops.cast(ops.cast(mask, "bool"), "int32"), axis=1)
 
 
 def real_lengths(x, lengths=None):
@@ -141,14 +142,15 @@ def factors(x, mask=None):
 
     Args:
         x: floating tensor `(batch, time, dim)`, whose dtype the factors have.
-        mask: boolean `(batch, time)`, or `None` where all frames are real.
+        mask: boolean `(batch, time)`, as `to_lengths` takes it, or `None`
+            where all frames are real.
 
     Returns:
         Tensor `(batch, time, 1)`, 1 where a frame is real and else 0.
     """
     if mask is None:
         return ops.ones_like(x[:, :, :1])
-    return ops.expand_dims(ops.cast(mask, x.dtype), -1)
+    return ops.expand_dims(ops.cast(ops.cast(mask, "bool"), x.dtype), -1)
 
 
 def combine(*masks):

@@ -647,6 +647,9 @@ def test_what_goes_in_is_checked(name, rng):
     if model.takes == "features":
         mask = np.ones(x.shape[:2], bool)
         mask[1, 3] = False
+        for other in (mask[:, :-1], mask[..., None], mask[0]):
+            with pytest.raises(ValueError, match="with the frames of `feat"):
+                model({"features": x, "frame_mask": other})
         inputs = {"features": x, "frame_mask": mask}
         tensors = {k: keras.ops.convert_to_tensor(inputs[k]) for k in inputs}
         for call in (model, model.predict):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from audio_tf import layers
 from audio_tf.ops import masks
 
 NAN = float("nan")
@@ -70,6 +71,22 @@ def test_factors_are_the_mask_as_numbers():
     np.testing.assert_array_equal(found, [[[1.0], [1.0], [0.0]]])
     assert keras.backend.standardize_dtype(found.dtype) == "float16"
     np.testing.assert_array_equal(masks.factors(x), np.ones((1, 3, 1)))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int32", "float32"])
+def test_a_mask_of_numbers_says_what_a_boolean_one_says(kind, rng):
+    """As masks of 0 and 255 are; they had more frames than there were."""
+    real = np.arange(5) < np.array([[5], [2], [0]])
+    numbers = ops.convert_to_tensor(255 * real.astype("int32"), dtype=kind)
+    np.testing.assert_array_equal(masks.to_lengths(numbers), [5, 2, 0])
+    x = rng.standard_normal((3, 5, 2)).astype("float32")
+    expected = real[..., None].astype("float32")
+    np.testing.assert_array_equal(masks.factors(x, numbers), expected)
+    np.testing.assert_allclose(
+        layers.MaskedMean()(x, mask=numbers),
+        np.sum(x * expected, axis=1) / np.array([[5], [2], [1]]),
+        atol=1e-6,
+    )
 
 
 def test_masks_combine():
