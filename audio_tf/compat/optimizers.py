@@ -39,6 +39,15 @@ class StateInFloat32:
     """
 
     def add_variable(self, shape, *args, dtype=None, name=None, **kwargs):
+        """Adds a variable as Keras does, in float32 instead of half.
+
+        Args:
+            shape: tuple of int.
+            *args, dtype, name, **kwargs: as Keras' own method takes them.
+
+        Returns:
+            `keras.Variable`.
+        """
         # Those are added to gradients as they come.
         of_gradients = (name or "").endswith("gradient_accumulator")
         if str(dtype) in HALVES and not of_gradients:
