@@ -294,6 +294,11 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
                     f"{flag(name)} applies to --teachers. "
                     f"Received: {name}={getattr(self, name)!r}, no teachers"
                 )
+        if self.unlabelled and self.teacher_share == 0.0:
+            raise ValueError(
+                "--unlabelled is judged by the teachers, who have no share. "
+                f"Received: teacher_share={self.teacher_share}"
+            )
         for name in ("noise_snr_db", "noise_share"):
             if name in self.given and not self.noise:
                 raise ValueError(

@@ -705,6 +705,9 @@ def test_teachers_are_checked_before_clips_are_decoded(
     assert f"the same weights of {twice[0]} and {twice[1]}" in line
     line = refusal(*training, "--teacher-share", 0.5)
     assert "--teacher-share applies to --teachers" in line
+    taught = [*training, "--teachers", "x", "--teacher-share", 0.0]
+    line = refusal(*taught, "--unlabelled", "y")
+    assert "--unlabelled is judged by the teachers, who have no share" in line
     assert not (tmp_path / "run").exists()
 
 
