@@ -235,6 +235,9 @@ def build(settings):
     with settings.naming_flags():
         features, target = settings.feature_layer(), settings.target_layer()
         backbone = load_backbone(settings, features)
+        # A preset may have been saved at rest.
+        if not backbone.trainable:
+            backbone.trainable = True
         presets.check_found_again(backbone)
         model = models.MaskedAcousticModel(
             backbone,

@@ -117,6 +117,10 @@ def build(settings, corpus):
             },
             **options,
         )
+    # A preset may have been saved at rest; what rests by its class still does.
+    for part in (classifier, classifier.backbone):
+        if not part.trainable:
+            part.trainable = True
     if head_alone:
         classifier.backbone.trainable = False
     settings.pooling = classifier.pooling

@@ -196,6 +196,8 @@ def test_an_encoder_that_was_pretrained_goes_on(corpus, tmp_path):
     rng = np.random.default_rng(7)
     for weight in model.backbone.weights:
         weight.assign(rng.standard_normal(weight.shape))
+    # A script may have saved it as it has probed it, at rest.
+    model.backbone.trainable = False
     models.SpeechEncoder(model.backbone, first.feature_layer()).save_to_preset(
         str(preset)
     )

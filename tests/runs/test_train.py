@@ -1424,6 +1424,28 @@ def test_one_label_alone_is_nothing_to_learn(refusal, tmp_path):
     assert train_model.build(settings, corpus).labels == ["bark"]
 
 
+@pytest.mark.parametrize("rests", ["backbone", "classifier"])
+def test_what_rests_in_a_preset_is_trained_where_it_is_asked_for(
+    rests, tmp_path
+):
+    """Such as one that a script has saved after it has trained a new head."""
+    backbone = tiny.backbone(trainable=rests != "backbone")
+    AudioClassifier(
+        backbone,
+        labels=["low", "high"],
+        chunk_s=0.1,
+        trainable=rests != "classifier",
+    ).save_to_preset(str(tmp_path / "preset"))
+    corpus = Corpus(["a.wav", "b.wav"], [["low"], ["high"]], ["low", "high"])
+    of_backbone = len(tiny.backbone().trainable_weights)
+    for trainable, count in (("all", of_backbone + 2), ("head", 2)):
+        settings = TrainSettings(
+            model=str(tmp_path / "preset"), trainable=trainable
+        )
+        built = train_model.build(settings, corpus)
+        assert len(built.trainable_weights) == count
+
+
 @pytest.mark.parametrize("labels", [["low", "high"], []])
 def test_several_labels_are_not_trained_on_as_shares(labels):
     """Of a clip with two, a softmax reaches none."""
