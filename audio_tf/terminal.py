@@ -1,6 +1,9 @@
 """Text from elsewhere, made fit to be printed."""
 
 NAMES_SHOWN = 5
+# Invisible by themselves, they say how letters of Persian and many a script of
+# India, and parts of one emoji, are joined.
+JOINERS = "\u200c\u200d"
 
 
 def printable(text, limit=None):
@@ -21,7 +24,7 @@ def printable(text, limit=None):
     text = str(text)
     shown = "".join(
         character
-        if character.isprintable()
+        if character.isprintable() or character in JOINERS
         else character.encode("unicode_escape").decode("ascii")
         for character in text[:limit]
     )

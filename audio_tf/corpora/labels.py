@@ -4,9 +4,11 @@ import unicodedata
 
 from audio_tf.corpora.lists import check_utf8, read_fields
 from audio_tf.ops.checks import closest
+from audio_tf.terminal import JOINERS
 
 # What separates labels in other corpora, where commas do here.
 OTHER_SEPARATORS = (";", "|")
+UNJOINED = str.maketrans("", "", JOINERS)
 
 
 def compose_unicode(name):
@@ -28,12 +30,15 @@ def check_vocabulary(where, vocabulary):
     known = {}
     for label in vocabulary:
         check_utf8(where, label)
-        if not label.isprintable() or label != label.strip() or not label:
+        # Without joiners: labels that differ by these alone look alike.
+        plain = label.translate(UNJOINED)
+        bare = label.strip().strip(JOINERS)
+        if not plain.isprintable() or label != bare or not label:
             raise ValueError(
-                f"{where}: a label must be text without spaces around it. "
-                f"Received: {label!r}"
+                f"{where}: a label must be printable text without spaces "
+                f"around it. Received: {label!r}"
             )
-        spelling = compose_unicode(label).casefold()
+        spelling = compose_unicode(plain).casefold()
         if spelling in known:
             raise ValueError(
                 f"{where}: a label occurs twice, or in two spellings. "

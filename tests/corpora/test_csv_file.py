@@ -7,6 +7,7 @@ from corpus_files import WITH_SPLITS, names, write_csv
 
 from audio_tf import corpora
 from audio_tf.corpora import lists
+from audio_tf.terminal import printable
 
 
 def test_csv_with_splits(tmp_path):
@@ -128,7 +129,7 @@ CSV_ERRORS = {
     ),
     "filename,labels,labels\na.wav,dog,cat\n": "each once",
     "filename,labels\n\n,dog\n": "row 3: no name of a file",
-    "filename,labels\na.wav,'dog\0'\n": "must be text",
+    "filename,labels\na.wav,'dog\0'\n": "must be printable text",
     "filename,labels,split\na.wav,dog,trian\n": "did you mean 'train'",
     'filename,labels\na.wav,"dog,,cat"\n': "row 2: labels must not be empty",
     'filename,labels\na.wav,"dog,"\n': "row 2: labels must not be empty",
@@ -183,6 +184,29 @@ def test_vocabulary_that_does_not_fit(tmp_path, words, message):
     path = write_csv(tmp_path, WITH_SPLITS)
     with pytest.raises(ValueError, match=message):
         corpora.read_csv(path, write_csv(tmp_path, words, "words.txt"))
+
+
+# "Is heard" in Persian, and a family as one emoji.
+JOINED = ["می\u200cشود", "\U0001f468\u200d\U0001f469\u200d\U0001f467"]
+
+
+def test_labels_whose_letters_are_joined_by_invisible_ones(tmp_path):
+    text = "filename,labels\n" + "".join(
+        f"{number}.wav,{label}\n" for number, label in enumerate(JOINED)
+    )
+    splits = corpora.read_csv(write_csv(tmp_path, text))
+    assert splits["train"].labels == [[label] for label in JOINED]
+    assert printable(" ".join(JOINED)) == " ".join(JOINED)
+    twin = JOINED[0].replace("\u200c", "")
+    for label, message in (
+        (twin, "in two spellings"),
+        (f"{twin}\u200d", "text without spaces around it"),
+        ("\u202edog", "must be printable text"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            corpora.read_csv(
+                write_csv(tmp_path, f"{text}3.wav,{label}\n", "twins.csv")
+            )
 
 
 def test_csv_with_names_that_are_no_utf_8(tmp_path):

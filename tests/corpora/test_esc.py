@@ -170,7 +170,7 @@ def test_real_esc50(shared_data):
         ("2-110389-A-0.wav,2,9,dog", "a.wav,two,9,dog", "row 4: .*'two'"),
         ("2-110389-A-0.wav,2,9,dog", "a.wav,2,9,Dog", "two categories"),
         ("2-110389-A-0.wav,2,9,dog", "a.wav,2,9,cat,dog", "row 4: too many"),
-        ("5,12,crackling_fire", "5,7,", "must be text"),
+        ("5,12,crackling_fire", "5,7,", "must be printable text"),
         ("fold", "Fold", "did you mean 'Fold'"),
     ],
 )
