@@ -193,17 +193,31 @@ def name_below(root, file, others=()):
         root: the folder.
         file: the file; one that is not below a folder keeps its whole path.
         others: further folders. The path from one of them begins with `..`
-            and its name, so that no file below `root` has it.
+            and its name, so that no file below `root` has it; of two of one
+            name with those of the folders above them, too.
     """
     path = os.path.abspath(file)
-    for folder in map(os.path.abspath, (root, *others)):
+    root, *others = map(os.path.abspath, (root, *others))
+    for folder in (root, *others):
         name = os.path.relpath(path, folder)
         # Not by its first letters: a folder may be called "..old".
         if pathlib.PurePath(name).parts[:1] != (os.pardir,):
-            if folder != os.path.abspath(root):
-                name = os.path.join(os.pardir, os.path.basename(folder), name)
+            if folder != root:
+                name = os.path.join(os.pardir, own_tail(folder, others), name)
             return pathlib.Path(name).as_posix()
     return path
+
+
+def own_tail(folder, folders):
+    """Returns the shortest end of a path that no other of some paths has."""
+    parts = pathlib.PurePath(folder).parts
+    rest = [pathlib.PurePath(each).parts for each in {*folders} - {folder}]
+    count = next(
+        count
+        for count in range(1, len(parts) + 1)
+        if all(each[-count:] != parts[-count:] for each in rest)
+    )
+    return os.path.join(*parts[-count:])
 
 
 def size_of(file):

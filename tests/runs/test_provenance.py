@@ -72,6 +72,23 @@ def test_names_below_a_folder_may_begin_with_dots(tmp_path):
         assert found == name
 
 
+def test_folders_of_one_name_beside_a_corpus_are_told_apart(tmp_path):
+    """A clip that is bad in one of them is not left out in the other."""
+    root = tmp_path / "corpus"
+    one, other = tmp_path / "a" / "sounds", tmp_path / "b" / "sounds"
+    for others, names in (
+        ([one], ["../sounds/1.wav", str(other / "1.wav")]),
+        ([one, other], ["../a/sounds/1.wav", "../b/sounds/1.wav"]),
+        ([other, one], ["../a/sounds/1.wav", "../b/sounds/1.wav"]),
+        ([one, one], ["../sounds/1.wav", str(other / "1.wav")]),
+    ):
+        found = [
+            provenance.name_below(root, folder / "1.wav", others)
+            for folder in (one, other)
+        ]
+        assert found == names
+
+
 def test_a_run_goes_on_with_its_clips_in_their_first_order(tmp_path):
     """Or it would draw others: folders may be named in another order."""
     first, out = tmp_path / "a", tmp_path / "run"
