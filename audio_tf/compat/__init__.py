@@ -7,6 +7,7 @@ from audio_tf.compat.layers import (
     has_flash_attention,
     layers_within,
     replace_weight,
+    scale_loss_for,
     settle_dtypes,
 )
 from audio_tf.compat.loops import (
@@ -89,6 +90,7 @@ __all__ = [
     "register_released",
     "register_sizes",
     "replace_weight",
+    "scale_loss_for",
     "serialized_for_preset",
     "settle_dtypes",
     "unshare",

@@ -26,6 +26,20 @@ def settle_dtypes(model):
             layer._dtype_policy = own
 
 
+def scale_loss_for(model, policy):
+    """Has `compile` scale the loss of a model that computes in float16.
+
+    Keras asks the model for its policy, not its layers, and small gradients
+    would be lost. Any other policy leaves the model's own.
+
+    Args:
+        model: a functional `keras.Model`; changed in place.
+        policy: `keras.DTypePolicy` of some of its layers.
+    """
+    if policy.name == "mixed_float16":
+        model.dtype_policy = policy
+
+
 def replace_weight(layer, weight, make):
     """Replaces a weight of a built layer by another one.
 

@@ -5,6 +5,7 @@ import keras_hub
 
 from audio_tf import compat
 from audio_tf.models import preset_backbones, presets
+from audio_tf.models.freezing import freeze_layers
 from audio_tf.models.inputs import FeatureDoor
 from audio_tf.ops import checks, masks
 
@@ -452,30 +453,3 @@ def embed_frames(frames, mask, layers):
     for layer in layers:
         x = layer(x)
     return x
-
-
-def freeze_layers(model, trainable):
-    """Freezes a functional model if its argument `trainable` is False.
-
-    Keras' own argument is not passed on: True would thaw, on JAX, the parts
-    that were frozen before, and False comes before there are layers to be
-    frozen.
-    """
-    if not trainable:
-        model.trainable = False
-        for layer in model.layers:
-            layer.trainable = False
-
-
-def scale_loss_for(model, policy):
-    """Has `compile` scale the loss of a model that computes in float16.
-
-    Keras asks the model for its policy, not its layers, and small gradients
-    would be lost. Any other policy leaves the model's own.
-
-    Args:
-        model: a functional `keras.Model`; changed in place.
-        policy: `keras.DTypePolicy` of some of its layers.
-    """
-    if policy.name == "mixed_float16":
-        model.dtype_policy = policy

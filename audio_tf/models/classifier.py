@@ -13,17 +13,14 @@ from audio_tf.layers import (
     StatisticsPooling,
 )
 from audio_tf.models import preset_tasks, presets
-from audio_tf.models.backbone import (
-    AudioBackbone,
-    freeze_layers,
-    scale_loss_for,
-)
+from audio_tf.models.backbone import AudioBackbone
 from audio_tf.models.classifier_checks import (
     check_backbone,
     check_labels,
 )
 from audio_tf.models.explaining import Explainer
 from audio_tf.models.file_task import FileTask
+from audio_tf.models.freezing import freeze_layers
 from audio_tf.models.inputs import InputDoor
 from audio_tf.models.targets import check_targets
 from audio_tf.models.timeline import FrameClassifier
@@ -170,7 +167,7 @@ class AudioClassifier(
             name=name,
         )
         freeze_layers(self, trainable)
-        scale_loss_for(self, head_dtype)
+        compat.scale_loss_for(self, head_dtype)
         compat.settle_dtypes(self)
 
         # === Config ===

@@ -11,8 +11,8 @@ import keras
 from keras import ops
 
 from audio_tf import attention, compat, optimizers
-from audio_tf.models.backbone import freeze_layers, scale_loss_for
 from audio_tf.models.checked_calls import CheckedCalls
+from audio_tf.models.freezing import freeze_layers
 from audio_tf.ops import checks
 from audio_tf.ops.layer import Dropout
 
@@ -337,7 +337,7 @@ class GaussianAdaptiveDecoder(
         )(x)
         super().__init__(inputs=inputs, outputs=scores, name=name)
         freeze_layers(self, trainable)
-        scale_loss_for(self, dtype)
+        compat.scale_loss_for(self, dtype)
         compat.settle_dtypes(self)
 
         # === Config ===

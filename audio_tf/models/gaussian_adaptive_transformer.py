@@ -4,9 +4,9 @@ import keras
 import numpy as np
 
 from audio_tf import compat
-from audio_tf.models.backbone import freeze_layers
 from audio_tf.models.classifier import AudioClassifier
 from audio_tf.models.classifier_checks import check_labels
+from audio_tf.models.freezing import freeze_layers
 from audio_tf.models.gaussian_adaptive_decoder import (
     GaussianAdaptiveDecoder,
     make_loss,

@@ -6,8 +6,8 @@ from keras import ops
 from audio_tf import compat
 from audio_tf.layers import activations
 from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
-from audio_tf.models.backbone import freeze_layers
 from audio_tf.models.checked_calls import CheckedCalls
+from audio_tf.models.freezing import freeze_layers
 from audio_tf.models.given_clips import bound
 from audio_tf.models.inputs import FeatureDoor, check_features, complete
 from audio_tf.models.targets import has_values

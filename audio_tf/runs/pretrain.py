@@ -24,7 +24,7 @@ import keras
 from audio_tf import console, files, layers, models, optimizers
 from audio_tf.audio import RESAMPLER
 from audio_tf.data.shares import WHOLE
-from audio_tf.models import preset_backbones, presets
+from audio_tf.models import freezing, preset_backbones, presets
 from audio_tf.runs import (
     callbacks,
     checkpoints,
@@ -236,8 +236,7 @@ def build(settings):
         features, target = settings.feature_layer(), settings.target_layer()
         backbone = load_backbone(settings, features)
         # A preset may have been saved at rest.
-        if not backbone.trainable:
-            backbone.trainable = True
+        freezing.thaw(backbone)
         presets.check_found_again(backbone)
         model = models.MaskedAcousticModel(
             backbone,

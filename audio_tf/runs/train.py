@@ -26,6 +26,7 @@ from audio_tf.audio import RESAMPLER
 from audio_tf.corpora import leaks
 from audio_tf.data.shares import WHOLE
 from audio_tf.export import export
+from audio_tf.models import freezing
 from audio_tf.runs import (
     beside,
     checkpoints,
@@ -255,7 +256,7 @@ def run(settings, out):
     classifier = kept_model(settings, out)
     # A preset that was frozen for this run is not for the next one.
     if settings.trainable == "head":
-        classifier.backbone.trainable = True
+        freezing.thaw(classifier.backbone)
     chunks = prepared.chunks
     one_label = have_one_label(settings, chunks)
     figures, calibrated = report(

@@ -5,6 +5,7 @@ import keras
 from audio_tf import console
 from audio_tf.models import (
     AudioClassifier,
+    freezing,
     preset_backbones,
     preset_tasks,
     presets,
@@ -118,9 +119,9 @@ def build(settings, corpus):
             **options,
         )
     # A preset may have been saved at rest; what rests by its class still does.
-    for part in (classifier, classifier.backbone):
-        if not part.trainable:
-            part.trainable = True
+    if not classifier.trainable:
+        classifier.trainable = True
+    freezing.thaw(classifier.backbone)
     if head_alone:
         classifier.backbone.trainable = False
     settings.pooling = classifier.pooling
