@@ -19,8 +19,8 @@ from tqdm.auto import tqdm
 from audio_tf import files
 from audio_tf.audio import packed
 from audio_tf.audio.decode import AudioError
+from audio_tf.builders import records, shards, verifying
 from audio_tf.builders import release as releases
-from audio_tf.builders import shards, verifying
 from audio_tf.terminal import NAMES_SHOWN
 
 # Enough to tell how large the samples of a corpus are.
@@ -143,7 +143,7 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
         """The `AudioFormat` of the first clip that is there."""
         for clip in self.release.clips():
             with contextlib.suppress(AudioError):
-                return shards.detect_format(clip)
+                return records.detect_format(clip)
         raise releases.ReleaseError(
             f"{self.source}: none of {len(self.release.clips())} clips is there"
         )
@@ -248,7 +248,7 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
         """Writes the files of records that are not there; returns all."""
         features = self.info.features
         encode = functools.partial(
-            shards.encode, audio_format=self.audio_format, features=features
+            records.encode, audio_format=self.audio_format, features=features
         )
         growth = self.growth(splits, found)
         templates = {
@@ -300,7 +300,7 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
         made = read = 1
         for clip in clips[:: math.ceil(len(clips) / CLIPS_LOOKED_AT)]:
             with contextlib.suppress(AudioError):
-                samples = shards.read_samples(clip.file, self.audio_format)
+                samples = records.read_samples(clip.file, self.audio_format)
                 made += samples.nbytes
                 read += found[clip.name][0]
         return made / read

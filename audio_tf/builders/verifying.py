@@ -7,8 +7,8 @@ import tensorflow_datasets as tfds
 from tqdm.auto import tqdm
 
 from audio_tf.audio import packed
+from audio_tf.builders import records
 from audio_tf.builders import release as releases
-from audio_tf.builders import shards
 from audio_tf.terminal import first_names
 
 
@@ -104,7 +104,7 @@ def check_listed(builder):
 
 def check_format(builder, facts):
     """Checks that the samples that were built are of the source's kind."""
-    built = shards.AudioFormat(facts["sample_rate_hz"], facts["dtype"])
+    built = records.AudioFormat(facts["sample_rate_hz"], facts["dtype"])
     if built != builder.audio_format:
         raise releases.ReleaseError(
             f"{builder.data_dir}: the audio must be that of {builder.source}, "
@@ -144,7 +144,7 @@ def check_example(builder, clip, example, features):
     Raises:
         ReleaseError: if they differ.
     """
-    samples = shards.read_samples(clip.file, builder.audio_format)
+    samples = records.read_samples(clip.file, builder.audio_format)
     if not np.array_equal(samples, example["audio"]):
         raise releases.ReleaseError(
             f"{builder.data_dir}: the samples of {clip.name} must be what "

@@ -23,8 +23,8 @@ from audio_tf.layers.convolution import (
 from audio_tf.layers.convolutional_frontend import (
     ChannelNorm,
     ConvolutionalFrontend,
-    ConvolutionalPositions,
 )
+from audio_tf.layers.convolutional_positions import ConvolutionalPositions
 from audio_tf.layers.densely_connected import (
     DenselyConnectedBlock,
     DenseTransition,

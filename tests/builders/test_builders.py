@@ -19,9 +19,9 @@ from zip_parts import write_parts
 
 from audio_tf import builders, corpora, data, files
 from audio_tf.audio import packed
-from audio_tf.builders import shards
+from audio_tf.builders import records, shards
+from audio_tf.builders.records import AudioFormat
 from audio_tf.builders.release import Clip
-from audio_tf.builders.shards import AudioFormat
 from audio_tf.cli import main
 from audio_tf.runs import corpus_settings, provenance
 
@@ -666,7 +666,7 @@ def test_a_build_that_was_stopped_ends_with_the_same_files(
 ):
     source, _, whole = built["esc/esc50"]
     calls, encoded = [], []
-    write, encode = shards.write_shard, shards.encode
+    write, encode = shards.write_shard, records.encode
 
     def stop(*args, **kwargs):
         calls.append(args)
@@ -679,7 +679,7 @@ def test_a_build_that_was_stopped_ends_with_the_same_files(
         return encode(clip, **kwargs)
 
     monkeypatch.setattr(shards, "write_shard", stop)
-    monkeypatch.setattr(shards, "encode", count)
+    monkeypatch.setattr(records, "encode", count)
     with pytest.raises(KeyboardInterrupt):
         make(
             "esc/esc50", source, tmp_path, shard_bytes=400
@@ -732,7 +732,7 @@ def test_a_record_is_the_same_whatever_the_order_of_features(tmp_path):
         kinds["file"] = tfds.features.Text()
         features = tfds.features.FeaturesDict(kinds)
         records.append(
-            shards.encode(clip, AudioFormat(8_000, "int16"), features)
+            records.encode(clip, AudioFormat(8_000, "int16"), features)
         )
     assert records[0] == records[1]
     places = [records[0].record.index(name) for name in (b"audio", b"file")]
