@@ -66,6 +66,49 @@ class Frames:
         return np.asarray(self.count(samples), np.int64)
 
 
+def labels_a_frame(label_rate_hz, frame_rate_hz, by_time=False, name="labels"):
+    """Returns how many labels there are to a frame.
+
+    With equal rates it is one; where labels are an exact multiple as frequent,
+    that. Any other pair of rates is most often a mistake and is refused,
+    unless `by_time` says that it is meant, as for Audio ALBERT's frames of
+    37.5 ms and CPC's labels of 10 ms.
+
+    Args:
+        label_rate_hz: float, labels per second.
+        frame_rate_hz: float, frames per second.
+        by_time: bool, whether to take rates that do not divide.
+        name: str, whose labels they are, for messages.
+
+    Returns:
+        Float.
+
+    Raises:
+        ValueError: if a rate is not positive, or the two do not fit.
+
+    Examples:
+        >>> from audio_tf.data import frame_labels
+        >>> frame_labels.labels_a_frame(100, 50)
+        2.0
+    """
+    rates = (label_rate_hz, frame_rate_hz)
+    if not all(0 < rate < math.inf for rate in rates):
+        raise ValueError(
+            "Rates must be positive. Received: "
+            f"label_rate_hz={label_rate_hz}, frame_rate_hz={frame_rate_hz}"
+        )
+    ratio = label_rate_hz / frame_rate_hz
+    # A millionth is a frame in hours: rounding of a hop, not another rate.
+    whole = round(ratio) >= 1 and abs(ratio / round(ratio) - 1) <= 1e-6
+    if not whole and not by_time:
+        raise ValueError(
+            f"{name}: labels at {label_rate_hz:.10g} Hz do not fit frames at "
+            f"{frame_rate_hz:.10g} Hz, which they must equal or be a multiple "
+            "of. `by_time` takes the label at the middle of each frame."
+        )
+    return ratio
+
+
 def align_labels(
     labels,
     label_rate_hz,
@@ -79,11 +122,8 @@ def align_labels(
     """Returns the label of each frame.
 
     Frame `i` has its middle at `first_s + i / frame_rate_hz` and takes the
-    label of that moment, number `floor(middle * label_rate_hz)`. With equal
-    rates it is label `i`; where labels are an exact multiple `k` as frequent,
-    label `i * k`. Any other pair of rates is most often a mistake and is
-    refused, unless `by_time` says that it is meant, as for Audio ALBERT's
-    frames of 37.5 ms and CPC's labels of 10 ms.
+    label of that moment, number `floor(middle * label_rate_hz)`: label
+    `i * k`, where `k` is `labels_a_frame`.
 
     At the end, up to `tolerance` labels may lack, and the last is repeated;
     as many may be left behind the last frame, and are cut. More means another
@@ -114,22 +154,8 @@ def align_labels(
         >>> data.align_labels(labels, 100, 50, frames=6).tolist()
         [0, 0, 1, 1, 2, 2]
     """
-    rates = (label_rate_hz, frame_rate_hz)
-    if not all(0 < rate < math.inf for rate in rates):
-        raise ValueError(
-            "Rates must be positive. Received: "
-            f"label_rate_hz={label_rate_hz}, frame_rate_hz={frame_rate_hz}"
-        )
     labels = np.asarray(labels)
-    ratio = label_rate_hz / frame_rate_hz
-    # A millionth is a frame in hours: rounding of a hop, not another rate.
-    whole = round(ratio) >= 1 and abs(ratio / round(ratio) - 1) <= 1e-6
-    if not whole and not by_time:
-        raise ValueError(
-            f"{name}: labels at {label_rate_hz:.10g} Hz do not fit frames at "
-            f"{frame_rate_hz:.10g} Hz, which they must equal or be a multiple "
-            "of. `by_time` takes the label at the middle of each frame."
-        )
+    ratio = labels_a_frame(label_rate_hz, frame_rate_hz, by_time, name)
     middles = first_s * label_rate_hz + ratio * np.arange(frames)
     rows = np.floor(middles + 1e-6).astype(np.int64)
     needed = rows[-1] + 1 if frames else 0

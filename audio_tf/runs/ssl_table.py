@@ -329,15 +329,23 @@ def begin(settings):
         FileNotFoundError: if a corpus or a part of it is not there.
         ValueError: if the folder has rows of another setting, or of the
             corpus as it was before files of it changed, or the probes lack a
-            split, phones or speakers.
+            split, phones or speakers, or their phones do not fit the frames.
     """
+    from audio_tf.data.frame_labels import Frames, labels_a_frame
     from audio_tf.runs.probe_splits import check_targets, load_splits
 
     pretraining, probing = settings.script_settings()
     # What the probes lack must not be found after days of pre-training.
-    check_targets(load_splits(probing))
+    corpora = load_splits(probing)
+    check_targets(corpora)
     if set(settings.rows) != {"features"}:
         pretraining.load()  # Or each row would find what is not there.
+    labels_a_frame(
+        corpora["train"].label_rate_hz,
+        Frames.of(pretraining.feature_layer()).rate_hz,
+        probing.by_time,
+        settings.probe_config,
+    )
     asked = {
         "pretrain_config": pretraining.those_given(pretraining.given),
         "probe_config": probing.those_given(probing.given),

@@ -723,7 +723,7 @@ def test_a_build_that_goes_on_leaves_out_no_clip_unasked(tmp_path, monkeypatch):
 def test_a_record_is_the_same_whatever_the_order_of_features(tmp_path):
     """Of a map's entries each process has an order of its own."""
     clip = Clip(write_clip(tmp_path / "a.wav", 1), "a.wav", {"b": 1, "z": 2})
-    records = []
+    written = []
     for order in (["audio", "file", "b", "z"], ["z", "file", "b", "audio"]):
         kinds = dict.fromkeys(order, tfds.features.Scalar(np.int64))
         kinds["audio"] = tfds.features.Audio(
@@ -731,11 +731,11 @@ def test_a_record_is_the_same_whatever_the_order_of_features(tmp_path):
         )
         kinds["file"] = tfds.features.Text()
         features = tfds.features.FeaturesDict(kinds)
-        records.append(
+        written.append(
             records.encode(clip, AudioFormat(8_000, "int16"), features)
         )
-    assert records[0] == records[1]
-    places = [records[0].record.index(name) for name in (b"audio", b"file")]
+    assert written[0] == written[1]
+    places = [written[0].record.index(name) for name in (b"audio", b"file")]
     assert places == sorted(places)
 
 

@@ -287,7 +287,8 @@ def asked(tmp_path):
     path.write_text("\n".join(lines) + "\n")
     (tmp_path / "corpus" / "phones.txt").write_text("SIL 0\nAA 1\nB 2\n")
     (tmp_path / "config.py").write_text(
-        "def get_config():\n    return {'dataset': 'fsdd'}\n"
+        "def get_config():\n"
+        "    return {'dataset': 'fsdd', 'features': 's3prl'}\n"
     )
     return ssl_table.SslSettings(
         pretrain_config=str(tmp_path / "config.py"),
@@ -342,6 +343,22 @@ def test_rows_are_of_the_corpus_as_it_is_now(kind, asked, tmp_path):
     (tmp_path / "out" / "full" / f"{kind}_3" / "config.json").unlink()
     (tmp_path / "out" / "full" / f"{kind}_4" / "config.json").unlink()
     ssl_table.begin(asked)
+
+
+def test_phones_must_fit_the_frames_before_anything_is_trained(asked, tmp_path):
+    """Of 37.5 ms, over labels of 10 ms; the probes found it, days later."""
+    (tmp_path / "ssl.py").write_text(
+        "def get_config():\n    return {'dataset': 'fsdd'}\n"
+    )
+    slow = asked.replace(pretrain_config=str(tmp_path / "ssl.py"))
+    message = "config.py: labels at 100 Hz do not fit frames at 26.66"
+    with pytest.raises(ValueError, match=message):
+        ssl_table.begin(slow)
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "probe.py").write_text(
+        "def get_config():\n    return {'dataset': 'fsdd', 'by_time': True}\n"
+    )
+    ssl_table.begin(slow.replace(probe_config=str(tmp_path / "probe.py")))
 
 
 def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
