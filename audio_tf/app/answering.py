@@ -9,7 +9,12 @@ import threading
 import numpy as np
 
 from audio_tf import console
-from audio_tf.audio.decode import AudioError, read_audio
+from audio_tf.audio.decode import (
+    AudioError,
+    TooLongError,
+    open_audio,
+    read_opened,
+)
 from audio_tf.audio.sources import Source
 from audio_tf.ops.answers import refusal
 from audio_tf.ops.checks import closest
@@ -18,8 +23,8 @@ from audio_tf.terminal import printable
 MAX_BYTES = 25 * 2**20  # Of one file.
 MAX_S = 600  # Of one clip.
 MAX_EXPLAINED_S = 30  # It takes some hundred scorings for each second.
-# As many as `MAX_S` has at the rate of a good recorder: a file of few bytes
-# may unpack to any number.
+# As many as `MAX_S` has at the rate of a good recorder, so that clips of higher
+# rates must be shorter: a file of few bytes may unpack to any number.
 MAX_SAMPLES = MAX_S * 48_000
 
 
@@ -63,12 +68,16 @@ def read_clip(name, content):
     """
     if len(content) > MAX_BYTES:
         return Clip(name, None, None, too_large(len(content)))
+    rate_hz = 0
     try:
-        samples, rate_hz = read_audio(name, content, MAX_SAMPLES)
+        with open_audio(name, content) as (file, complete):
+            rate_hz = file.samplerate
+            most = min(MAX_SAMPLES, MAX_S * rate_hz)
+            samples, _ = read_opened(name, file, complete, most)
+    except TooLongError:
+        return Clip(name, None, None, too_long(rate_hz))
     except AudioError as error:
         return Clip(name, None, None, error.reason)
-    if len(samples) > MAX_S * rate_hz:
-        return Clip(name, None, None, too_long(len(samples) / rate_hz))
     return Clip(name, samples, rate_hz)
 
 
@@ -80,10 +89,11 @@ def too_large(size):
     )
 
 
-def too_long(seconds):
-    """Returns why a clip of so many seconds is refused."""
+def too_long(rate_hz):
+    """Returns why a clip of such a rate with too many samples is refused."""
+    most_s = min(MAX_S, MAX_SAMPLES / rate_hz)
     return (
-        f"longer than the page takes ({seconds:.0f} s, at most {MAX_S}); "
+        f"longer than the page takes (at most {most_s:.0f} s at {rate_hz} Hz); "
         "audio-tf classify takes any"
     )
 

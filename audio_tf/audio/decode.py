@@ -49,6 +49,10 @@ class AudioError(ValueError):
         self.reason = reason
 
 
+class TooLongError(AudioError):
+    """A file that has more samples than are asked for."""
+
+
 def read_audio(path, content=None, max_samples=None):
     """Reads a WAV, FLAC, OGG or MP3 file of any depth through soundfile.
 
@@ -215,7 +219,7 @@ def read_blocks(path, file, complete, max_samples):
         size = len(audio)
         count += size
         if count > max_samples:
-            raise AudioError(path, f"longer than {max_samples} samples")
+            raise TooLongError(path, f"longer than {max_samples} samples")
         # Before channels are averaged, since their sum may be infinite.
         check_samples(path, audio)
         # The mean of one channel takes as long as some decoders.

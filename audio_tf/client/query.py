@@ -212,7 +212,7 @@ class Client:
     def query(self, files, signature=SIGNATURE, batch_size=8, contents=None):
         """Scores files, one batch after the other.
 
-        A WAV file is sent as it is. Any other that
+        A WAV file that servers read is sent as it is. Any other that
         `audio_tf.audio.read_audio` reads is decoded here and sent as float32
         WAV at its own rate: nothing is lost.
 

@@ -3,13 +3,17 @@
 import io
 import os
 import pathlib
+import struct
 import typing
 
 MAX_BATCH_BYTES = 2**25  # A few clips of minutes must not fill the memory.
 
-# WAV formats that the signature reads: integer, float, A-law, mu-law, and
-# the extensible header of these.
-SERVED_FORMATS = {1, 3, 6, 7, 0xFFFE}
+# WAV formats that the signature reads: integer, float, A-law and mu-law. They
+# stand here again: to read them where they are would load what decodes audio.
+INTEGER, EXTENSIBLE = 1, 0xFFFE
+SERVED_FORMATS = {INTEGER, 3, 6, 7}
+# What stands behind the format in the extensible header of one of these.
+SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")
 HEAD_BYTES = 2**16  # Of a WAV file, in which its format must be.
 
 
@@ -98,6 +102,13 @@ def is_served(head):
     if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
         return False
     place = head.find(b"fmt ", 12)
-    # Without a format it is broken, and the server says how.
-    tag = int.from_bytes(head[place + 8 : place + 10], "little")
-    return place < 0 or tag in SERVED_FORMATS
+    if place < 0:
+        return True  # It is broken, and the server says how.
+    content = head[place + 8 : place + 48].ljust(40, b"\0")
+    tag, channels, _, _, align, bits = struct.unpack_from("<HHIIHH", content)
+    if tag == EXTENSIBLE:
+        inner = int.from_bytes(content[24:26], "little")
+        return inner in SERVED_FORMATS and content[26:] == SUBFORMAT
+    # A decoder guesses from the samples which of the bytes they are in.
+    padded = tag == INTEGER and bits == 24 and align == 4 * channels
+    return tag in SERVED_FORMATS and not padded

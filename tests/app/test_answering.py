@@ -117,16 +117,17 @@ def test_a_model_that_is_not_offered_is_not_loaded():
 
 def test_the_page_takes_clips_up_to_limits(monkeypatch):
     content = wav(np.zeros(4_001), 1_000)
+    refused = "longer than the page takes (at most {} s at 1000 Hz); audio-tf"
     monkeypatch.setattr(answering, "MAX_S", 4)
-    assert "longer than the page takes (4 s" in (
-        answering.read_clip("a.wav", content).error
-    )
+    error = answering.read_clip("a.wav", content).error
+    assert error.startswith(refused.format(4))
     monkeypatch.setattr(answering, "MAX_S", 5)
     assert answering.read_clip("a.wav", content).error is None
-    monkeypatch.setattr(answering, "MAX_SAMPLES", 4_000)
-    assert answering.read_clip("a.wav", content).error == (
-        "longer than 4000 samples"
-    )
+    # Fewer seconds, where the rate is higher than what they are reckoned of.
+    monkeypatch.setattr(answering, "MAX_SAMPLES", 3_000)
+    error = answering.read_clip("a.wav", content).error
+    assert error.startswith(refused.format(3))
+    assert "cut off" in answering.read_clip("a.wav", content[:2_000]).error
     monkeypatch.setattr(answering, "MAX_BYTES", len(content) - 1)
     assert "larger than the page takes" in (
         answering.read_clip("a.wav", content).error

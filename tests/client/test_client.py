@@ -8,6 +8,7 @@ import itertools
 import json
 import pathlib
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ if keras.backend.backend() != "tensorflow":
 
 import grpc
 import tensorflow as tf
+import wav_cases
 from tensorflow_serving.apis import predict_pb2
 
 from audio_tf import client
@@ -183,8 +185,8 @@ def test_formats_that_the_server_cannot_read_are_decoded_here(tmp_path):
         wav.FLOAT,
         wav.A_LAW,
         wav.MU_LAW,
-        wav.EXTENSIBLE,
     }
+    assert wav_files.EXTENSIBLE == wav.EXTENSIBLE
     for subtype, kept in (
         ("PCM_16", True),
         ("PCM_24", True),
@@ -202,6 +204,32 @@ def test_formats_that_the_server_cannot_read_are_decoded_here(tmp_path):
         samples, _ = read_audio(file)
         np.testing.assert_array_equal(audio, samples)
         assert rate_hz == 8_000
+
+
+@pytest.mark.parametrize(
+    "kwargs, kept",
+    [
+        ({"bits": 24, "align": 4}, False),
+        ({"bits": 24, "align": 8, "channels": 2}, False),
+        ({"tail": wav_cases.AMBISONIC_TAIL}, False),
+        ({"tail": wav_cases.GUID_TAIL}, True),
+        ({"bits": 24, "tail": wav_cases.GUID_TAIL}, True),
+        ({"tag": wav_cases.FLOAT, "bits": 32}, True),
+    ],
+    ids=str,
+)
+def test_headers_that_the_server_refuses_are_decoded_here(kwargs, kept):
+    """`test_known_differences` of the graph has these files, too."""
+    # 24 bits in 4 bytes, and whole samples of all others.
+    data = struct.pack("<6i", *(2**8 * each for each in range(-3, 3)))
+    file = wav_cases.simple(data, **kwargs)
+    content, error = wav_files.read_wav("a.wav", file)
+    assert error is None and (content == file) == kept
+    if not kept:
+        audio, rate_hz = soundfile.read(io.BytesIO(content), dtype="float32")
+        samples, expected_hz = read_audio("a.wav", file)
+        np.testing.assert_array_equal(audio, samples)
+        assert rate_hz == expected_hz
 
 
 # Tells at its end which of the heavy packages it has imported.
