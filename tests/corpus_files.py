@@ -1,6 +1,7 @@
 """Files of corpora, written as their authors release them, small."""
 
 import pathlib
+import shutil
 
 import numpy as np
 import soundfile
@@ -66,6 +67,13 @@ def write_librispeech(folder, speakers=SPEAKERS, suffix=".flac"):
     if speakers:
         (root / "SPEAKERS.TXT").write_text(speakers, encoding="utf-8")
     return root
+
+
+def packed(folder):
+    """Puts a folder into a ZIP archive in its place."""
+    path = shutil.make_archive(folder, "zip", folder.parent, folder.name)
+    shutil.rmtree(folder)
+    return path
 
 
 def write_text(path, text):

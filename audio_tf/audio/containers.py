@@ -5,6 +5,7 @@ import io
 import math
 import os
 import re
+import struct
 import zlib
 
 from audio_tf.audio import mpeg
@@ -19,13 +20,13 @@ STREAMING_SIZES = {
     0xFFFFF000,
 }
 
-# The chunk that has the samples, and the order of bytes in the sizes of chunks,
-# by the first bytes of a WAV or AIFF file.
+# The chunks that may have the samples, and the order of bytes in the sizes of
+# chunks, by the first bytes of a WAV, AIFF or SVX file.
 CONTAINERS = {
-    b"RIFF": (b"data", "little"),
-    b"RF64": (b"data", "little"),
-    b"RIFX": (b"data", "big"),
-    b"FORM": (b"SSND", "big"),
+    b"RIFF": ((b"data",), "little"),
+    b"RF64": ((b"data",), "little"),
+    b"RIFX": ((b"data",), "big"),
+    b"FORM": ((b"SSND", b"BODY"), "big"),
 }
 
 # Where RF64, a WAV of more than 4 GiB, has the chunk of its true sizes.
@@ -49,13 +50,14 @@ class ContainerError(ValueError):
 def inspect(file):
     """Looks for faults that libsndfile passes over in some kinds of files.
 
-    It reads as much of a cut WAV, AIFF, Ogg, AU, Wave64 or NIST SPHERE, which
-    TIMIT's files called `.WAV` are, as is there, the beginning of
+    It reads as much of a cut WAV, AIFF, SVX, Ogg, AU, Wave64, VOC, CAF or NIST
+    SPHERE, which TIMIT's files called `.WAV` are, as is there, the beginning of
     one so long that its sizes have begun again at 0, the first of several
     recordings that were joined as one Ogg, an Ogg without its pages that are
     damaged, nothing of a WAV whose writer left the size of the data at 0, of a
     WAV or AIFF behind ID3 tags as much less as these are long, and of an MP3
-    what `mpeg` tells.
+    what `mpeg` tells. A cut IRCAM, PVF or PAF is taken for complete: these say
+    nowhere how long they are.
 
     Args:
         file: the file, open for reading bytes.
@@ -133,25 +135,53 @@ def end_of_wave64(head):
 
 def end_of_nist(head):
     """Returns where the samples of a NIST SPHERE file end, `None` if unsaid."""
-    fields = dict(re.findall(rb"^(\w+) -i (\d+)\s*$", head, re.MULTILINE))
+    start = head[8:16].strip()
+    if not start.isdigit():
+        return None
+    head = head[: int(start)]
+    # Of A-law and mu-law libsndfile writes the bytes of a sample as text.
+    fields = re.findall(rb"^(\w+) -(?:i|s\d+) (\d+)\s*$", head, re.MULTILINE)
+    fields = dict(fields)
     counts = [
         fields.get(name)
         for name in (b"sample_count", b"sample_n_bytes", b"channel_count")
     ]
-    start = head[8:16].strip()
-    if None in counts or not start.isdigit():
+    if None in counts:
         return None
     return int(start) + math.prod(map(int, counts))
 
 
+def end_of_caf(head):
+    """Returns where the samples of a CAF file end, `None` if unsaid."""
+    place = 8
+    while place + 12 <= len(head):
+        name, size = struct.unpack_from(">4sq", head, place)
+        place += 12 + size
+        if size < 0:
+            return None
+        if name == b"data":
+            return place
+    return None
+
+
+def end_of_voc(head):
+    """Returns where the last block of a VOC file ends that begins in `head`."""
+    place = int.from_bytes(head[20:22], "little")
+    while place + 4 <= len(head) and head[place] != 0:
+        place += 4 + int.from_bytes(head[place + 1 : place + 4], "little")
+    return place
+
+
 # Functions of the first bytes of a file to the byte that its samples end at,
-# by the first four.
-HEAD_BYTES = 1024
+# by the first four. CAF has 4 KiB free before its samples.
+HEAD_BYTES = 2**14
 ENDS = {
     b".snd": end_of_au,
     b"dns.": functools.partial(end_of_au, order="little"),
     b"riff": end_of_wave64,
     b"NIST": end_of_nist,
+    b"caff": end_of_caf,
+    b"Crea": end_of_voc,
 }
 
 
@@ -272,11 +302,11 @@ def chunks_from(file, place, order="little"):
 
 
 def find_samples(file, wanted, order):
-    """Finds the samples of an open WAV or AIFF file.
+    """Finds the samples of an open WAV, AIFF or SVX file.
 
     Args:
         file: the file, open for reading bytes.
-        wanted: bytes, the name of the chunk that has them.
+        wanted: tuple of bytes, the names of the chunks that may have them.
         order: str, the order of bytes in the sizes of chunks.
 
     Returns:
@@ -286,7 +316,7 @@ def find_samples(file, wanted, order):
     """
     end = file.seek(0, os.SEEK_END)
     for name, start, size in chunks_from(file, 12, order):
-        if name == wanted:
+        if name in wanted:
             return start, size, end - start
     return None
 

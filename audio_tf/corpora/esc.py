@@ -5,7 +5,7 @@ import re
 
 from audio_tf.corpora.arguments import check_numbers_by_split
 from audio_tf.corpora.corpus import Corpus, check_splits
-from audio_tf.corpora.lists import audio_path, read_rows
+from audio_tf.corpora.lists import audio_path, is_there, read_rows
 from audio_tf.corpora.protocols import one_fold_in_turn
 from audio_tf.ops.checks import closest
 
@@ -126,7 +126,7 @@ def find_esc(data_dir, only_esc10=False):
     names = ["meta/esc50.csv", "esc50.csv"]
     if only_esc10:
         names.insert(0, "esc10.csv")
-    found = [data_dir / name for name in names if (data_dir / name).is_file()]
+    found = [data_dir / name for name in names if is_there(data_dir / name)]
     if not found:
         raise FileNotFoundError(f"{data_dir}: none of {', '.join(names)} there")
     path = found[0]

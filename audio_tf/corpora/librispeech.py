@@ -1,5 +1,6 @@
 """LibriSpeech in the folders of its release."""
 
+import io
 import pathlib
 import re
 
@@ -7,6 +8,7 @@ from audio_tf.audio.audio_files import audio_below, is_folder
 from audio_tf.corpora import phones
 from audio_tf.corpora.arguments import check_names, check_names_by_split
 from audio_tf.corpora.corpus import check_splits
+from audio_tf.corpora.lists import is_there, read_list
 from audio_tf.corpora.protocols import Protocol
 from audio_tf.corpora.speech_corpus import SpeechCorpus, collect
 
@@ -119,7 +121,7 @@ def read_librispeech(
             origin.append(subset)
         if len(found) == before:
             raise FileNotFoundError(f"{root / subset}: no utterances")
-    if (root / "SPEAKERS.TXT").is_file():
+    if is_there(root / "SPEAKERS.TXT"):
         check_speakers(
             root / "SPEAKERS.TXT",
             {
@@ -198,7 +200,8 @@ def read_librispeech_speakers(path):
     """
     speakers = {}
     # Only names have letters beyond ASCII, and nothing depends on those.
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
+    content = io.BytesIO(read_list(path))
+    with io.TextIOWrapper(content, "utf-8-sig", "replace") as file:
         for number, line in enumerate(file, start=1):
             if line.startswith(";") or not line.strip():
                 continue

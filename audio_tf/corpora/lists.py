@@ -3,7 +3,6 @@
 import codecs
 import csv
 import io
-import pathlib
 import re
 
 from audio_tf.audio import packed
@@ -195,16 +194,15 @@ def read_lines(path):
     """Yields the number, from 1, and the fields of each line that has any.
 
     Args:
-        path: the file, whose fields are separated by blanks or tabs.
+        path: the file, whose fields are separated by blanks or tabs; it may be
+            in the release's archive.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file is not UTF-8.
+        ValueError: if the file is not UTF-8, or in an archive that is damaged.
     """
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+    content = io.BytesIO(read_list(path))
+    with io.TextIOWrapper(content, "utf-8-sig", "surrogateescape") as file:
         for number, line in enumerate(file, start=1):
             if number == 1:
                 check_not_utf16(path, line)

@@ -9,6 +9,7 @@ from audio_tf.corpora import phones
 from audio_tf.corpora.arguments import check_names, check_numbers_by_split
 from audio_tf.corpora.corpus import Corpus, check_splits, split_by_speaker
 from audio_tf.corpora.labels import compose_unicode
+from audio_tf.corpora.lists import is_there
 from audio_tf.corpora.protocols import without
 from audio_tf.corpora.speech_corpus import collect
 from audio_tf.ops.checks import closest
@@ -127,7 +128,7 @@ def read_fsdd(data_dir, splits=None, strict=False):
     }
     corpus = corpus.reporting(found, strict)
     alignment = data_dir / "converted_aligned_phones.txt"
-    if alignment.is_file():
+    if is_there(alignment):
         names = phones.read_phone_names(data_dir / "phones.txt")
         corpus = corpus.with_frame_labels(
             phones.read_phones(alignment, len(names)),

@@ -12,6 +12,7 @@ import tensorflow as tf
 from audio_tf.audio import packed
 from audio_tf.audio.decode import AudioError, read_audio
 from audio_tf.corpora import CORPORA, SPEECH, layouts
+from audio_tf.corpora.lists import is_there
 from audio_tf.data.cache import default_cache_dir
 from audio_tf.data.clips import prepare
 from audio_tf.ops.checks import check_choice, check_sizes, closest
@@ -139,8 +140,9 @@ def load(
     root = layouts.resolve(chosen.layouts, dataset, folder)
     for option, name in chosen.lists.items():
         takes = chosen.layouts[dataset].takes
-        if option in takes and (pathlib.Path(root) / name).is_file():
-            options.setdefault(option, pathlib.Path(root) / name)
+        file = pathlib.Path(root) / name
+        if option in takes and is_there(file):
+            options.setdefault(option, file)
     splits = layouts.load(chosen.layouts, dataset, root, options)
     check_choice("split", split, splits)
     tell_of_part(root)

@@ -167,6 +167,7 @@ def test_more_than_a_header_can_say_is_not_read_in_part(tmp_path, suffix):
         ("W64", "PCM_24", None, 3),
         ("NIST", "PCM_16", "LITTLE", 2),
         ("NIST", "PCM_16", "BIG", 2),
+        ("NIST", "ULAW", None, 1),
     ],
 )
 def test_truncated_files_of_other_headers(
@@ -183,6 +184,23 @@ def test_truncated_files_of_other_headers(
     assert_refused(path, f"cut off after {COUNT - 503} samples")
 
 
+@pytest.mark.parametrize(
+    "kind, subtype, width, end",
+    [("SVX", "PCM_S8", 1, 0), ("SVX", "PCM_16", 2, 0), ("VOC", "PCM_16", 2, 1)],
+)
+def test_truncated_files_of_one_channel(tmp_path, kind, subtype, width, end):
+    """A VOC has a byte behind its samples, and is one without it, too."""
+    path = write(tmp_path / "a", format=kind, subtype=subtype)
+    content = path.read_bytes()
+    size = len(content) - end
+    for kept in {size, len(content)}:
+        path.write_bytes(content[:kept])
+        assert len(decode.read_audio(path)[0]) == COUNT
+    for lost in (1, 503 * width):
+        path.write_bytes(content[: size - lost])
+        assert_refused(path, "cut off after")
+
+
 @pytest.mark.parametrize("kind, place, size", [("AU", 8, 4), ("W64", 16, 8)])
 def test_streamed_files_of_other_headers_are_read_whole(
     tmp_path, kind, place, size
@@ -192,6 +210,16 @@ def test_streamed_files_of_other_headers_are_read_whole(
     content[place : place + size] = b"\xff" * size
     path.write_bytes(content)
     assert len(decode.read_audio(path)[0]) == COUNT
+
+
+@pytest.mark.parametrize("lost", [1, 3 * 503])
+def test_truncated_caf(tmp_path, lost):
+    path = write(tmp_path / "a", format="CAF", subtype="PCM_24")
+    content = path.read_bytes()
+    assert len(decode.read_audio(path)[0]) == COUNT
+    # Zeros that fill up may stand behind them.
+    cut(path, content.rindex(b"data") + 16 + 3 * COUNT - lost)
+    assert_refused(path, "cut off after")
 
 
 def test_streamed_aiff_is_read_whole(tmp_path):

@@ -4,7 +4,7 @@ import collections
 import csv
 
 import pytest
-from corpus_files import names
+from corpus_files import names, packed
 
 from audio_tf import corpora
 
@@ -55,6 +55,15 @@ def test_esc50_as_released(tmp_path):
         [0, 1, 0, 0, 0, 0],
         [0, 0, 1, 0, 0, 0],
     ]
+
+
+def test_esc_within_its_archive(tmp_path):
+    root = tmp_path / "ESC-50-master"
+    root.mkdir()
+    expected = corpora.read_esc(write_esc50(root), FOLDS)
+    packed(root)
+    splits = corpora.read_esc(root, FOLDS)
+    assert splits["train"].files == expected["train"].files
 
 
 @pytest.mark.parametrize("spelling", ["True", "true", "TRUE"])

@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from corpus_files import SPEAKERS, write_audio, write_librispeech, write_text
+from corpus_files import (
+    SPEAKERS,
+    packed,
+    write_audio,
+    write_librispeech,
+    write_text,
+)
 
 from audio_tf.corpora import (
     read_librispeech,
@@ -149,6 +155,23 @@ def test_librispeech_phones_and_lists(tmp_path):
         read_librispeech(
             tmp_path, ["train-clean-100"], None, lists, strict=True
         )
+
+
+def test_lists_of_librispeech_within_its_archive(tmp_path):
+    root = write_librispeech(tmp_path, SPEAKERS.replace("dev-clean", "dev"))
+    write_text(root / "phones.txt", "5-11-0001 1 2\n13-17-0000 0\n")
+    write_text(root / "train.txt", "5-11-0001\n")
+    packed(root)
+    splits = read_librispeech(
+        tmp_path,
+        ["train-clean-100"],
+        root / "phones.txt",
+        {"train": root / "train.txt"},
+    )
+    assert splits["train"].utterances == ["5-11-0001"]
+    assert splits["train"].frame_labels[0].tolist() == [1, 2]
+    with pytest.raises(ValueError, match=r"SPEAKERS\.TXT: speaker 7 is of dev"):
+        read_librispeech(root)
 
 
 def test_subsets_by_split_are_joined(tmp_path):

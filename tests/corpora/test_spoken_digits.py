@@ -3,7 +3,7 @@
 import collections
 
 import pytest
-from corpus_files import names, touch, write_audio, write_fsdd
+from corpus_files import names, packed, touch, write_audio, write_fsdd
 
 from audio_tf.corpora import (
     FSDD_OFFICIAL_SPLITS,
@@ -36,6 +36,14 @@ def test_fsdd(tmp_path):
         "utterances in no split": ["3_ann_b_0", "3_jo_0"],
         "utterances without labels": ["3_ann_b_49"],
     }
+
+
+def test_phones_of_fsdd_within_its_archive(tmp_path):
+    root = write_fsdd(tmp_path / "fsdd")
+    packed(root)
+    train = read_fsdd(root)["train"]
+    assert train.label_names == ["SIL", "TH"]
+    assert train.frame_labels[3].tolist() == [0, 1, 0, 1]
 
 
 def test_fsdd_official_splits(tmp_path):
