@@ -70,16 +70,32 @@ class ONNX(FileFormat):
                 path,
                 per_channel=True,
                 reduce_range=True,
-                nodes_to_exclude=logarithms.before(
-                    [
-                        logarithms.Node(
-                            node.name,
-                            node.op_type == "Log",
-                            node.input,
-                            node.output,
-                        )
-                        for node in model.graph.node
-                    ]
-                ),
+                nodes_to_exclude=kept_whole(model.graph),
             )
             whole.unlink()
+
+
+def kept_whole(graph):
+    """Names the nodes that are not quantized, a sorted list of str.
+
+    These are what a logarithm depends on, and products with a kernel for each
+    head, which ONNX Runtime quantizes channel by channel and then refuses.
+
+    Args:
+        graph: ONNX' `GraphProto`.
+    """
+    axes = {each.name: len(each.dims) for each in graph.initializer}
+    by_head = {
+        node.name
+        for node in graph.node
+        if node.op_type == "MatMul" and axes.get(node.input[1], 0) > 2
+    }
+    heard = logarithms.before(
+        [
+            logarithms.Node(
+                node.name, node.op_type == "Log", node.input, node.output
+            )
+            for node in graph.node
+        ]
+    )
+    return sorted(by_head.union(heard))

@@ -250,6 +250,25 @@ def test_quantized_scores_are_near(format, quantize, rng, tmp_path):
 
 
 @pytest.mark.parametrize("format", ["onnx", "litert"])
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"attention": "hybrid_local", "num_layers": 2},
+        {"attention": "dense_synthesizer_per_head"},
+    ],
+    ids=str,
+)
+def test_kernels_by_head_are_quantized_or_left_alone(
+    kwargs, format, rng, tmp_path
+):
+    classifier = wide(rng, **kwargs)
+    path = formats.convert(classifier, tmp_path / "q", format, "dynamic")
+    x = 0.1 * rng.standard_normal((3, 187)).astype("float32")
+    difference = np.abs(formats.load(path)(x) - np.asarray(classifier(x)))
+    assert 1e-5 < difference.max() < 0.1
+
+
+@pytest.mark.parametrize("format", ["onnx", "litert"])
 def test_what_a_logarithm_hears_keeps_its_precision(format, rng, tmp_path):
     """A loud tone hides the soft bands from steps of its own size."""
     classifier = wide(
