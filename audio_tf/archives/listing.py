@@ -62,15 +62,10 @@ def find(sources, column="file"):
     seen = set()
     for source in sources:
         for each in found_by(source, column):
-            key = anywhere(each.path)
+            key = places.anywhere(each.path)
             if key not in seen:
                 seen.add(key)
-                yield each._replace(source=anywhere(source))
-
-
-def anywhere(path):
-    """Returns a path or a pattern as it is from whatever folder."""
-    return path if places.is_remote(path) else os.path.abspath(path)
+                yield each._replace(source=places.anywhere(source))
 
 
 def found_by(source, column):

@@ -8,6 +8,7 @@ import os
 import typing
 
 from audio_tf.archives import members, places
+from audio_tf.terminal import printable
 
 LISTS = "plan"
 
@@ -44,6 +45,11 @@ class Clip(typing.NamedTuple):
     def place_on_disk(self):
         """The path of the file or the archive, from whatever folder."""
         return absolute(self.path, self.base)
+
+    @property
+    def identity(self):
+        """`place_on_disk`, the same however it was written."""
+        return places.anywhere(self.place_on_disk)
 
     @property
     def name(self):
@@ -119,6 +125,29 @@ def list_path(out, part):
 def absolute(path, base):
     """Returns a path that holds in whatever folder a worker is."""
     return path if places.is_remote(path) else os.path.join(base, path)
+
+
+def check_names(out, there, given):
+    """Refuses names that tell nobody which of two files is meant.
+
+    Args:
+        out: str, the folder of the results.
+        there: list of `Clip` that are planned, also for archives.
+        given: list of `Clip` that are to be planned.
+
+    Raises:
+        ValueError: if one of `given` has the name of another.
+    """
+    names = {clip.name: clip.identity for clip in there}
+    for clip in given:
+        other = names.setdefault(clip.name, clip.identity)
+        if other != clip.identity:
+            raise ValueError(
+                f"{out} knows {printable(other)} by the name "
+                f"{printable(clip.name)}, from a run in another folder: give "
+                "this one by its whole path, or take another `out`. "
+                f"Received: {printable(clip.identity)}"
+            )
 
 
 def cut(sizes, packed=False):

@@ -32,6 +32,11 @@ def is_remote(path):
     return "://" in os.fspath(path)
 
 
+def anywhere(path):
+    """Returns a path or a pattern as it is from whatever folder."""
+    return path if is_remote(path) else os.path.abspath(path)
+
+
 @contextlib.contextmanager
 def filesystems(path):
     """Yields Beam's `FileSystems`; its errors become an `OSError` of one line.

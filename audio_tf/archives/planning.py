@@ -116,6 +116,10 @@ class Plan:
 
         Returns:
             List of the names that are forgotten.
+
+        Raises:
+            ValueError: if one has the name that scores of another have, which
+                was given from another folder.
         """
         base = os.getcwd() if base is None else base
         retried, archives, new, sources = set(), {}, {}, set()
@@ -124,7 +128,7 @@ class Plan:
         failures = dict(failed)
         for each in found:
             sources.add(each.source)
-            where = lists.absolute(each.path, base)
+            where = Clip(each.path, base=base).identity
             failures.pop(where, None)
             if members.is_archive(each.path):
                 archives[where] = each
@@ -145,6 +149,14 @@ class Plan:
             )
             for each in new.values()
         ]
+        there = [clip for clip, _ in known.values()]
+        there += [
+            Clip(part.archive, base=part.base)
+            for part in self.parts
+            if part.archive
+        ]
+        given = [Clip(each.path, base=base) for each in archives.values()]
+        lists.check_names(self.out, there, [*clips, *given])
         self.add_files(clips)
         forgotten = []
         for where, (clip, shard) in failures.items():
@@ -182,7 +194,7 @@ class Plan:
         retried |= {name.partition("-")[0] for name in retried}
         useless = self.useless_archives(ended)
         for part in [each for each in self.parts if each.archive]:
-            where = lists.absolute(part.archive, part.base)
+            where = Clip(part.archive, base=part.base).identity
             seen = archives.pop(where, None)
             if seen is None and part.name in useless:
                 self.parts.remove(part)
@@ -231,7 +243,7 @@ class Plan:
                         left_out = self.forgotten.get(shard, ())
                         for clip in clips:
                             if clip.name not in left_out:
-                                known[clip.place_on_disk] = clip, shard
+                                known[clip.identity] = clip, shard
         return known
 
     def useless_archives(self, ended):
@@ -378,7 +390,7 @@ def is_mistake(clip, sources):
         clip: `Clip`.
         sources: set of the sources of this run, see `listing.Found`.
     """
-    where = clip.place_on_disk
+    where = clip.identity
     if clip.source is not None and clip.source in {where, *sources}:
         return True
     if places.is_remote(where):

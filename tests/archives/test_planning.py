@@ -1,0 +1,57 @@
+"""Plans of several runs into one folder; no Beam is needed."""
+
+import os
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="ARCHIVES ARE NOT TESTED")
+
+from audio_tf.archives import listing, planning
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Function that plans sources from a folder, and lists what is planned."""
+
+    def run(folder, *sources):
+        extended = planning.Plan(str(tmp_path / "out"))
+        here = os.getcwd()
+        os.chdir(tmp_path / folder)
+        try:
+            extended.extend(list(listing.find(sources)))
+        finally:
+            os.chdir(here)
+        clips = [clip.name for clip, _ in extended.known_files().values()]
+        return clips + [each.archive for each in extended.parts if each.archive]
+
+    for name in ("one/a.wav", "one/b.tar", "two/a.wav", "two/b.tar"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"clip")
+    return run
+
+
+@pytest.mark.parametrize("name", ["a.wav", "b.tar"])
+def test_a_name_is_of_one_file_from_whatever_folder(plan, tmp_path, name):
+    assert plan("one", name) == [name]
+    before = (tmp_path / "out" / "plan.json").read_bytes()
+    first, other = tmp_path / "one" / name, tmp_path / "two" / name
+    refused = f"knows {first} by the name {name}, .* Received: {other}"
+    with pytest.raises(ValueError, match=refused):
+        plan("two", name)
+    assert (tmp_path / "out" / "plan.json").read_bytes() == before
+    assert plan("two", str(other)) == [name, str(other)]
+    assert plan("one", name) == [name, str(other)]
+
+
+def test_a_file_is_scored_once_however_its_path_is_written(plan):
+    for folder, source in (
+        ("one", "a.wav"),
+        ("one", "./a.wav"),
+        ("two", "../one/a.wav"),
+        (".", "one/*.wav"),
+        ("one", "./b.tar"),
+        (".", "two/../one/b.tar"),
+    ):
+        planned = plan(folder, source)
+    assert planned == ["a.wav", "./b.tar"]
