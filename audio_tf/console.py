@@ -219,6 +219,7 @@ def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
     Raises:
         Failed: after the line.
     """
+    open_streams()
     show_any_name()
     try:
         with terminable():
@@ -239,6 +240,22 @@ def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
             drop_output()
             raise Failed(line, READER_GONE) from None
         raise Failed(*print_error(prog, error, left, flags)) from None
+
+
+def open_streams():
+    """Opens the null device in place of standard streams that are closed.
+
+    Else the next file that is opened would be taken for one of them.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # It gets the lowest number that is free, which is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
 
 
 def show_any_name():

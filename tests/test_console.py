@@ -136,6 +136,26 @@ def test_a_reader_that_goes_away_ends_a_script(prints, kept, monkeypatch):
     assert ended.stderr == (said if kept else "")
 
 
+def test_streams_that_are_closed_are_nobodys():
+    """As of what a daemon starts; the next file has none of their numbers."""
+    script = """
+import os, sys
+from audio_tf import console
+with console.errors_in_one_line([], prog="work"):
+    print("x", flush=True)
+    print("y", file=sys.stderr, flush=True)
+    assert sys.stdin.buffer.read() == b""
+    with open(os.devnull) as file, console.quiet_tensorflow():
+        assert file.fileno() > 2
+    sys.exit(7)
+"""
+    ended = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
+        + [sys.executable, "-c", script]
+    )
+    assert ended.returncode == 7
+
+
 def test_what_is_kept_does_not_hide_the_error(capsys):
     """It may be a file that cannot be read, which is why the run has ended."""
 

@@ -149,14 +149,19 @@ class Plan:
             )
             for each in new.values()
         ]
-        there = [clip for clip, _ in known.values()]
-        there += [
+        archived = [
             Clip(part.archive, base=part.base)
             for part in self.parts
             if part.archive
         ]
-        given = [Clip(each.path, base=base) for each in archives.values()]
-        lists.check_names(self.out, there, [*clips, *given])
+        lists.check_names(
+            self.out,
+            [*archived, *(clip for clip, _ in known.values())],
+            [
+                *clips,
+                *(Clip(each.path, base=base) for each in archives.values()),
+            ],
+        )
         self.add_files(clips)
         forgotten = []
         for where, (clip, shard) in failures.items():

@@ -66,6 +66,7 @@ def main(argv=None):
         SystemExit: after a help text, or one line on a wrong flag.
     """
     lifeline.hold()
+    console.open_streams()
     console.show_any_name()
     console.hide_retracing()
     argv = sys.argv[1:] if argv is None else list(map(str, argv))

@@ -14,6 +14,7 @@ from audio_tf.cli import flags, sources
 from audio_tf.cli.output import report
 from audio_tf.terminal import printable
 
+SHOWN = 5
 METHODS = ("integrated_gradients", "occlusion", "shapley")
 
 
@@ -64,9 +65,9 @@ def add(parser):
     parser.add_argument(
         "--show",
         type=flags.positive_int,
-        default=5,
         metavar="N",
-        help="patches that are printed of each file (default: %(default)s)",
+        help="patches that are printed of each file, without --json (default: "
+        f"{SHOWN})",
     )
     flags.add_json(parser)
     flags.add_strict(parser)
@@ -74,6 +75,9 @@ def add(parser):
 
 def run(arguments):
     """Explains the files and returns the exit status."""
+    flags.need(
+        "--show", arguments.show, "text, without --json", not arguments.json
+    )
     if arguments.pictures is not None:
         files.check_folder("--pictures", arguments.pictures)
     named = sources.find_sources(arguments.files)
@@ -99,7 +103,7 @@ def run(arguments):
             continue
         if draw is not None:
             found["picture"] = draw(source, found)
-        print_patches(found, arguments.show, arguments.json)
+        print_patches(found, arguments.show or SHOWN, arguments.json)
     return report(failures)
 
 

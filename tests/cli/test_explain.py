@@ -105,6 +105,8 @@ def test_what_is_wrong_is_one_line(command, capsys):
     assert run("--strict") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "bad.wav: not readable" in line
+    assert run("--show", "3", "--json") == 2
+    assert "--show means nothing without text" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         run("--method", "oclusion")
     assert "did you mean 'occlusion'" in capsys.readouterr().err
