@@ -118,8 +118,7 @@ class Plan:
             List of the names that are forgotten.
 
         Raises:
-            ValueError: if one has the name that scores of another have, which
-                was given from another folder.
+            ValueError: as `lists.check_names`.
         """
         base = os.getcwd() if base is None else base
         retried, archives, new, sources = set(), {}, {}, set()

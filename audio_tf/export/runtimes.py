@@ -222,6 +222,9 @@ class RuntimeClassifier(StoredClassifier):
 
     def __call__(self, inputs):
         waveform, lengths = as_batch(inputs)
+        if not len(waveform):
+            # LiteRT fails on none.
+            return np.zeros((0, self.num_classes), "float32")
         if not waveform.shape[1]:
             # Some runtimes compute nothing from no samples, or fail.
             waveform = np.zeros((len(waveform), 1), "float32")

@@ -72,6 +72,7 @@ def assert_equal(classifier, runtime, rng):
     np.testing.assert_allclose(
         runtime(silence), classifier(silence), atol=base.TOLERANCE
     )
+    assert runtime(silence[:0]).shape == (0, 3)
     padding = {"waveform": silence[:, :1], "lengths": np.zeros(2, "int32")}
     np.testing.assert_allclose(
         runtime(silence[:, :0]), classifier(padding), atol=base.TOLERANCE
