@@ -4,6 +4,7 @@ import keras
 
 from audio_tf import compat
 from audio_tf.models.given_clips import bound
+from audio_tf.models.inputs import without_lists
 from audio_tf.models.targets import (
     AXES,
     check_clips,
@@ -89,6 +90,11 @@ class CheckedCalls:
                 is a categorical cross entropy or there is a `class_weight`.
         """
         given = bound(method, args, kwargs)
+        if "x" in given:
+            given["x"] = without_lists(given["x"])
+        data = given.get("validation_data")
+        if isinstance(data, (tuple, list)) and data:
+            given["validation_data"] = (without_lists(data[0]), *data[1:])
         names = ("x", "y", "sample_weight")
         clips = tuple(given.get(name) for name in names)
         for data in (clips, given.get("validation_data")):

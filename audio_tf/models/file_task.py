@@ -215,8 +215,10 @@ class FileTask(GivenClips, compat.OnAnyBackend):
 
         All chunks of the files are one batch.
         """
-        given = bound(keras.Model.train_on_batch, args, kwargs)
-        if self.find_files({**given}) is not None:
+        given, clips = self.files_of_batch(
+            bound(keras.Model.train_on_batch, args, kwargs)
+        )
+        if clips is not None:
             data = self.preprocessor(
                 given["x"], given.get("y"), given.get("sample_weight")
             )
@@ -229,17 +231,34 @@ class FileTask(GivenClips, compat.OnAnyBackend):
 
     def test_on_batch(self, *args, **kwargs):
         """Evaluates a batch as `keras.Model.test_on_batch` does, or files."""
-        given = bound(keras.Model.test_on_batch, args, kwargs)
-        if self.find_files({**given}) is not None:
+        given, clips = self.files_of_batch(
+            bound(keras.Model.test_on_batch, args, kwargs)
+        )
+        if clips is not None:
             return self.evaluate(**given, verbose=0)
         self.replace_names(given)
         return keras.Model.test_on_batch(self, **given)
 
     def predict_on_batch(self, x):
         """Scores a batch as `keras.Model.predict_on_batch` does, or files."""
-        if self.find_files({"x": x}) is not None:
+        given, clips = self.files_of_batch({"x": x})
+        if clips is not None:
             return self.predict(x, verbose=0)
-        return keras.Model.predict_on_batch(self, x)
+        return keras.Model.predict_on_batch(self, given["x"])
+
+    def files_of_batch(self, given):
+        """Finds the files of one batch, and leaves them where they are.
+
+        Args:
+            given: dict of arguments, as `find_files` takes it.
+
+        Returns:
+            Pair of the dict, with arrays for lists of waveforms, and of what
+            `find_files` returns.
+        """
+        found = {**given}
+        clips = self.find_files(found)
+        return (found if clips is None else given), clips
 
     def score_files(self, clips, batch_size, steps):
         """Scores files batch by batch, a few of them decoded ahead.

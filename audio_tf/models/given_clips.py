@@ -8,6 +8,7 @@ import numpy as np
 from audio_tf import compat
 from audio_tf.models.class_weights import weights_by_class
 from audio_tf.models.file_batches import ListedFiles, StreamedFiles
+from audio_tf.models.inputs import without_lists
 from audio_tf.models.named_files import (
     check_waveform,
     file_names,
@@ -56,7 +57,8 @@ class GivenClips:
 
         Args:
             given: dict of `x` and, if there are any, `y` and `sample_weight`;
-                of files, they are taken out of it.
+                of files, they are taken out of it, and lists of waveforms
+                become arrays.
 
         Returns:
             `ListedFiles`, `StreamedFiles`, or `None` if there are no files.
@@ -87,6 +89,8 @@ class GivenClips:
         if names is None:
             if isinstance(x, (list, tuple)):
                 given["x"] = x = stacked(x)
+            elif isinstance(x, dict):
+                given["x"] = x = without_lists(x)
             if isinstance(x, (np.ndarray, dict)) or keras.ops.is_tensor(x):
                 check_waveform(x)
             elif x is not None:

@@ -115,8 +115,40 @@ def symbolic_lengths(x):
 
 
 def as_array(x):
-    """Turns lists and numbers into numpy arrays; keeps arrays and tensors."""
-    return np.asarray(x) if isinstance(x, (list, tuple, int, float)) else x
+    """Turns lists and numbers into numpy arrays; keeps arrays and tensors.
+
+    Raises:
+        ValueError: if clips in a list are of several lengths.
+    """
+    if not isinstance(x, (list, tuple, int, float)):
+        return x
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        raise ValueError(
+            "Clips of several lengths must be padded, as a dict of "
+            "`waveform` (or `features`) and `lengths`. "
+            f"Received: a list of {len(x)}, not all of one shape"
+        ) from error
+
+
+def without_lists(inputs):
+    """Turns lists within a dict of inputs into the arrays that a model takes.
+
+    Keras would take each number of a list for an input of its own.
+
+    Args:
+        inputs: anything that a model could be given.
+
+    Returns:
+        The dict with arrays for lists; anything else as it is.
+
+    Raises:
+        ValueError: as `as_array`.
+    """
+    if not isinstance(inputs, dict):
+        return inputs
+    return {name: as_array(value) for name, value in inputs.items()}
 
 
 def is_numpy(x):
@@ -293,7 +325,8 @@ class FeatureDoor(InputDoor):
                 first, which is not known any more where it is computed.
         """
         compat.refuse_ragged(x)
+        x = without_lists(x)
         mask = x.get("frame_mask") if isinstance(x, dict) else None
         if mask is not None:
-            lengths_of_mask(as_array(mask))
+            lengths_of_mask(mask)
         return super().predict(x, *args, **kwargs)

@@ -612,7 +612,8 @@ def test_no_clips_are_an_error(files, classifier):
             with pytest.raises(ValueError, match="files must not be empty"):
                 getattr(classifier, method)(none, verbose=0)
     training = ClassifierTraining(classifier)
-    training.compile("sgd", "binary_crossentropy", run_eagerly=True)
+    sgd = keras.optimizers.SGD(0.0)
+    training.compile(sgd, "binary_crossentropy", run_eagerly=True)
     pretraining = MaskedAcousticModel(tiny.albert())
     pretraining.compile("sgd", run_eagerly=True)
     for model in (training, pretraining):
@@ -971,6 +972,58 @@ def test_a_list_of_waveforms_is_a_batch_of_them(classifier):
             classifier.predict(given, verbose=0)
     with pytest.raises(ValueError, match=r"shape=\(1, 3, 275\)"):
         classifier.predict([x], verbose=0)
+
+
+def test_lists_within_a_dict_are_arrays(classifier, backbone):
+    """Keras takes each number of them for an input of its own."""
+    x = np.random.default_rng(7).normal(0.0, 0.1, (3, 275)).astype("float32")
+    lengths, targets = [275, 7, 130], TARGETS[:3]
+    expected = classifier.predict(
+        {"waveform": x, "lengths": np.array(lengths)}, verbose=0
+    )
+    given = {"waveform": x.tolist(), "lengths": lengths}
+    for found in (
+        classifier.predict(given, verbose=0),
+        classifier.predict_on_batch(given),
+        classifier.predict_on_batch({"waveform": [*x], "lengths": lengths}),
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    frames = backbone.predict(given, verbose=0)["frame_mask"]
+    assert frames.sum(axis=1).tolist() == [25, 1, 12]
+    training = ClassifierTraining(classifier)
+    sgd = keras.optimizers.SGD(0.0)
+    training.compile(sgd, "binary_crossentropy", run_eagerly=True)
+    loss = classifier.evaluate(given, targets, verbose=0)[0]
+    for model in (classifier, training):
+        history = model.fit(
+            given, targets, validation_data=(given, targets), verbose=0
+        ).history
+        for name in ("loss", "val_loss"):
+            np.testing.assert_allclose(history[name], [loss], rtol=1e-3)
+    for found in (
+        classifier.train_on_batch(given, targets)[0],
+        classifier.test_on_batch(given, targets)[0],
+    ):
+        np.testing.assert_allclose(found, loss, rtol=1e-3)
+    ragged = {"waveform": [[0.1] * 9, [0.2] * 7]}
+    for call in (classifier.predict, classifier.predict_on_batch, classifier):
+        with pytest.raises(ValueError, match="padded.*a list of 2, not all"):
+            call(ragged)
+
+
+@pytest.mark.parametrize("step", ["train", "test", "predict"])
+def test_a_list_is_a_batch_of_waveforms_for_one_step(
+    step, classifier, monkeypatch
+):
+    """A graph would be traced of as many inputs as there are clips."""
+    seen, method = [], f"{step}_on_batch"
+    monkeypatch.setattr(
+        keras.Model, method, lambda self, x, **beside: seen.append(x)
+    )
+    x = np.random.default_rng(7).normal(0.0, 0.1, (3, 275)).astype("float32")
+    getattr(classifier, method)([*x])
+    np.testing.assert_array_equal(seen[0], x)
+    assert isinstance(seen[0], np.ndarray)
 
 
 @pytest.mark.costly
