@@ -409,6 +409,7 @@ class AudioBackbone(
             **kwargs: arguments of the class that override the preset's. Where
                 the model has another in it, as a `SpeechEncoder` has its
                 encoder, the arguments of that one count as well.
+                `trainable=True` trains all of a preset that was saved frozen.
 
         Raises:
             TypeError: if there is an unknown argument; it names the closest.

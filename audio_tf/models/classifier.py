@@ -112,6 +112,9 @@ class AudioClassifier(
             there, or the preprocessor disagrees with the model.
     """
 
+    # Whether the backbone is trained, unless it is frozen.
+    trains_backbone = True
+
     def __init__(
         self,
         backbone,
@@ -355,7 +358,10 @@ class AudioClassifier(
                 its own `dropout`, or `None`.
             **kwargs: arguments of `AudioClassifier` and of the backbone, that
                 override the preset's. Of a name that both have, such as
-                `activation` and `dropout`, it is the classifier's.
+                `activation` and `dropout`, it is the classifier's, but
+                `trainable=True` trains the backbone, too, even of a preset
+                that was saved with a frozen one, unless `backbone_kwargs`
+                says otherwise; without it, what was saved frozen stays so.
                 `num_classes` or `labels` make a new head; a size
                 needs one of them, and is made for chunks of `chunk_s` unless
                 `made_for_frames` says otherwise.
@@ -363,7 +369,8 @@ class AudioClassifier(
         Raises:
             TypeError: if there is an unknown argument; it names the closest.
             ValueError: if there is no such size or preset, it lacks a file,
-                or its weights do not fit the arguments.
+                its weights do not fit the arguments, or an argument would
+                change the training of a backbone that the class freezes.
         """
         return preset_tasks.load_classifier(
             cls, AudioBackbone, preset, load_weights, kwargs, backbone_kwargs

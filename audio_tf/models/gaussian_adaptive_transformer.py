@@ -98,7 +98,8 @@ class GaussianAdaptiveTransformer(AudioClassifier):
 
     Args:
         backbone: an `AudioBackbone` of waveforms whose layers have equally
-            many frames. It is frozen here.
+            many frames. It is frozen here and runs in inference: nothing of
+            it is dropped out, and its `augmentation` rests.
         num_classes: int, the number of classes, or `None` to count `labels`.
         labels: names of the classes in the order of the scores, or `None`.
         layers: list of ints, ascending, the hidden states that are decoded: 0
@@ -114,6 +115,8 @@ class GaussianAdaptiveTransformer(AudioClassifier):
         `ValueError` too if there is no such layer, layers have frames of
         different lengths, or the decoder cannot be made so.
     """
+
+    trains_backbone = False
 
     def __init__(
         self,

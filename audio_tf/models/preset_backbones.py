@@ -7,7 +7,7 @@ import keras_hub
 
 from audio_tf import compat
 from audio_tf.attention import one_for_all
-from audio_tf.models import presets
+from audio_tf.models import freezing, presets
 from audio_tf.ops import checks
 
 
@@ -130,6 +130,8 @@ def load_backbone(base, preset, load_weights, arguments):
         presets.check_resampler(loader)
     given = {"dtype": saved_dtype(config), **arguments}
     backbone = build(family, override(family, config, given))
+    if given.get("trainable"):
+        freezing.thaw(backbone)
     if load_weights:
         if arguments and not compat.is_converted(loader):
             check_fit(loader, build(family, config), backbone)

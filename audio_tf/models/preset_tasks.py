@@ -17,6 +17,16 @@ CONVERTER_ARGUMENTS = (
     "chunk_hop_s",
     "silence_db",
 )
+# Arguments of backbones that change nothing but their training.
+OF_TRAINING = (
+    "augmentation",
+    "dropout",
+    "activation_dropout",
+    "frontend_dropout",
+    "layer_drop",
+    "mask_rate",
+    "trainable",
+)
 
 
 def load_classifier(
@@ -49,6 +59,11 @@ def load_classifier(
     if backbone_arguments:
         checks.reject_unknown(family.__name__, backbone_arguments, of_backbone)
         rest = {**rest, **backbone_arguments}
+    if not cls.trains_backbone:
+        refuse_training(cls, rest)
+    elif own.get("trainable"):
+        # Or a backbone that was saved at rest would go on resting.
+        rest = {"trainable": True, **rest}
     if presets.is_size(loader):
         default = checks.defaults_of(cls)["chunk_s"]
         backbone = preset_backbones.build_for(
@@ -89,6 +104,22 @@ def load_classifier(
     return model
 
 
+def refuse_training(cls, arguments):
+    """Raises a `ValueError` for what a backbone that is frozen has no use for.
+
+    Args:
+        cls: the class of the task, which freezes its backbone.
+        arguments: dict of arguments of the backbone.
+    """
+    for name in OF_TRAINING:
+        if arguments.get(name):
+            raise ValueError(
+                f"`{name}` changes a backbone in training, and that of a "
+                f"{cls.__name__} is frozen: it would change nothing. "
+                f"Received: {name}={arguments[name]!r}"
+            )
+
+
 def saved_task(loader):
     """Reads the serialized task of a preset.
 
@@ -122,6 +153,18 @@ def has_head_of(preset, **arguments):
         name in head and head[name] == value
         for name, value in arguments.items()
     )
+
+
+def class_for(preset, cls):
+    """Returns the class of the task that a preset becomes with a new head.
+
+    Args:
+        preset: as `presets.find` takes it.
+        cls: the class whose `from_preset` is asked for it.
+    """
+    loader = presets.find(preset)
+    saved = saved_task(loader)
+    return cls if saved is None else task_of(loader, cls, saved, True)[0]
 
 
 def task_of(loader, cls, saved, new_head):

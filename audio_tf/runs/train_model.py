@@ -64,6 +64,24 @@ def head(settings, one_label):
     return options
 
 
+def check_trains(model):
+    """Raises a `ValueError` for the preset of a model over a frozen backbone.
+
+    Pooling, augmentation and rates are for one that is trained.
+
+    Args:
+        model: str, the size or the preset.
+    """
+    family = preset_tasks.class_for(model, AudioClassifier)
+    if not family.trains_backbone:
+        raise ValueError(
+            f"--model must not be a {family.__name__}, which decodes a frozen "
+            "model: `audio-tf emotion --model` trains such decoders of the "
+            "preset of an encoder or a classifier. "
+            f"Received: model={model!r}"
+        )
+
+
 def build(settings, corpus):
     """Builds a new classifier, or takes that of a preset.
 
@@ -79,11 +97,13 @@ def build(settings, corpus):
 
     Raises:
         ValueError: if the head alone is to be trained, on random weights,
-            every clip has the same label and no other, a clip has several or
-            none and the loss takes one, or a class could not be loaded again.
+            the model freezes its backbone, every clip has the same label and
+            no other, a clip has several or none and the loss takes one, or a
+            class could not be loaded again.
     """
     labels = corpus.vocabulary
     corpus.check_teaches()
+    check_trains(settings.model)
     head_alone = settings.trainable == "head"
     if head_alone and settings.model in presets.list_sizes():
         raise ValueError(

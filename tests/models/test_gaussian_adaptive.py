@@ -332,6 +332,23 @@ def test_the_backbone_is_run_in_inference(rng):
     assert np.abs(scores[0] - scores[1]).max() > 1e-4
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("augmentation", [layers.RandomGain()]),
+        ("dropout", 0.1),
+        ("trainable", True),
+    ],
+)
+def test_what_would_change_nothing_of_the_backbone_is_refused(name, value):
+    with pytest.raises(ValueError, match=f"`{name}` changes a .*{name}="):
+        models.GaussianAdaptiveTransformer.from_preset(
+            "audio_transformer_small",
+            num_classes=2,
+            backbone_kwargs={name: value},
+        )
+
+
 @pytest.mark.costly
 def test_a_preset_brings_the_whole_back(model, rng, tmp_path):
     inputs = clips(rng)
@@ -353,6 +370,14 @@ def test_a_preset_brings_the_whole_back(model, rng, tmp_path):
         models.AudioClassifier.from_preset(
             str(tmp_path / "preset"), modul="gct"
         )
+    with pytest.raises(ValueError, match="`augmentation` changes a backbone"):
+        models.AudioClassifier.from_preset(
+            str(tmp_path / "preset"), augmentation=[layers.RandomGain()]
+        )
+    thawed = models.AudioClassifier.from_preset(
+        str(tmp_path / "preset"), trainable=True, augmentation=[]
+    )
+    assert len(thawed.trainable_weights) == len(model.decoder.weights)
 
 
 @pytest.mark.costly

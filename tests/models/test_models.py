@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tiny
 from attention_cases import SIBLINGS, alike_are_slow
+from backbone_cases import speech_encoder
 from keras_hub.src.utils import preset_utils
 
 from audio_tf import attention, compat, layers, models
@@ -319,6 +320,31 @@ def test_a_preset_knows_its_resampler(tmp_path):
     for name in ("task", "backbone"):
         path = tmp_path / name / "metadata.json"
         metadata = json.loads(path.read_text())
+def test_a_preset_that_was_saved_frozen_is_trained_where_asked_for(tmp_path):
+    model, path = classifier(), str(tmp_path / "preset")
+    all_of_it, head = len(model.trainable_weights), 2
+    model.backbone.trainable = False
+    model.save_to_preset(path)
+
+    def trained(**kwargs):
+        made = AudioClassifier.from_preset(path, **kwargs)
+        return len(made.trainable_weights)
+
+    assert trained() == head
+    assert trained(trainable=True) == all_of_it
+    rests = {"trainable": False}
+    assert trained(trainable=True, backbone_kwargs=rests) == head
+    assert trained(trainable=False) == 0
+
+    encoder, path = speech_encoder(), str(tmp_path / "encoder")
+    all_of_it = len(encoder.trainable_weights)
+    encoder.trainable = False
+    encoder.save_to_preset(path)
+    for trainable, count in ((True, all_of_it), (False, 0)):
+        made = models.AudioBackbone.from_preset(path, trainable=trainable)
+        assert len(made.trainable_weights) == count
+
+
         assert metadata["resampler"] == RESAMPLER
         assert metadata["parameter_count"] > 0
         with warnings.catch_warnings():

@@ -1453,6 +1453,30 @@ def test_what_rests_in_a_preset_is_trained_where_it_is_asked_for(
         ]
 
 
+def test_a_decoder_of_a_frozen_model_is_trained_by_another_command(tmp_path):
+    models.GaussianAdaptiveTransformer(
+        tiny.backbone(), labels=["low", "high"], filters=4
+    ).save_to_preset(str(tmp_path / "preset"))
+    corpus = Corpus(["a.wav", "b.wav"], [["low"], ["high"]], ["low", "high"])
+    settings = TrainSettings(model=str(tmp_path / "preset"))
+    with pytest.raises(ValueError, match="^--model must not be a Gaussian"):
+        train_model.build(settings, corpus)
+
+
+@pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])
+def test_teachers_are_not_rounded_as_what_they_teach_is(policy, tmp_path):
+    one, labels = str(tmp_path / "one"), ["low", "high"]
+    AudioClassifier(tiny.backbone(), labels=labels).save_to_preset(one)
+    keras.mixed_precision.set_global_policy(policy)
+    student = AudioClassifier(tiny.backbone(), labels=labels)
+    settings = TrainSettings(teachers=[one])
+    (teacher,) = teaching.load_teachers(settings, student)
+    for part in (teacher.backbone, teacher.output_dense):
+        assert part.compute_dtype == part.variable_dtype == "float32"
+    assert keras.config.dtype_policy().name == policy
+    assert student.backbone.compute_dtype == policy.removeprefix("mixed_")
+
+
 @pytest.mark.parametrize("labels", [["low", "high"], []])
 def test_several_labels_are_not_trained_on_as_shares(labels):
     """Of a clip with two, a softmax reaches none."""
