@@ -30,14 +30,15 @@ def scale_loss_for(model, policy):
     """Has `compile` scale the loss of a model that computes in float16.
 
     Keras asks the model for its policy, not its layers, and small gradients
-    would be lost. Any other policy leaves the model's own.
+    would be lost. It scales none of pure float16, either. Any other policy
+    leaves the model's own.
 
     Args:
         model: a functional `keras.Model`; changed in place.
         policy: `keras.DTypePolicy` of some of its layers.
     """
-    if policy.name == "mixed_float16":
-        model.dtype_policy = policy
+    if policy.name in ("float16", "mixed_float16"):
+        model.dtype_policy = keras.dtype_policies.get("mixed_float16")
 
 
 def replace_weight(layer, weight, make):

@@ -203,8 +203,7 @@ class MaskedAcousticModel(
             name=name,
         )
         freeze_layers(self, trainable)
-        # By it `compile` scales the loss, or small gradients are lost.
-        self.dtype_policy = dtype
+        compat.scale_loss_for(self, dtype)
 
         # === Config ===
         self.backbone = backbone

@@ -1,7 +1,10 @@
 """The model that trains a classifier: itself, or by mixes and by teachers."""
 
+import contextlib
 import json
 import pathlib
+
+import keras
 
 from audio_tf.models import AudioClassifier, ClassifierTraining, Distiller
 from audio_tf.models.distillation import fit_of
@@ -10,8 +13,23 @@ from audio_tf.runs import callbacks, noise
 from audio_tf.runs.recipes import MIXINGS
 
 
+@contextlib.contextmanager
+def in_float32():
+    """Builds models in float32 within a context, whatever `--precision` says.
+
+    Teachers have scores to give, not weights to train, and half precision
+    would round what is learned from them.
+    """
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("float32")
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(policy)
+
+
 def load_teachers(settings, classifier):
-    """Loads the teachers of a training, and checks that they fit.
+    """Loads the teachers of a training in float32, and checks that they fit.
 
     Args:
         settings: `TrainSettings`.
@@ -27,7 +45,8 @@ def load_teachers(settings, classifier):
     teachers, seen = [], {}
     for preset in settings.teachers:
         try:
-            teacher = AudioClassifier.from_preset(preset)
+            with in_float32():
+                teacher = AudioClassifier.from_preset(preset)
             fit_of(classifier, teacher)
         except ValueError as error:
             raise ValueError(f"--teachers {preset}: {error}") from error

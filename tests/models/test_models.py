@@ -17,7 +17,7 @@ from attention_cases import SIBLINGS, alike_are_slow
 from backbone_cases import speech_encoder
 from keras_hub.src.utils import preset_utils
 
-from audio_tf import attention, compat, layers, models
+from audio_tf import attention, compat, layers, models, optimizers
 from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.models import (
     AudioClassifier,
@@ -203,6 +203,20 @@ def test_half_precision_of_the_head_alone_scales_the_loss(rng):
     assert np.abs(moved).min() > 1e-3
 
 
+def test_half_precision_of_weights_too_scales_the_loss(rng):
+    """Slopes of 1e-8 are none in float16."""
+    model = AudioClassifier(backbone(dtype="float16"), num_classes=3)
+    model.compile(
+        optimizers.create("adamw", 0.1, weight_decay=0.0, epsilon=1e-12),
+        lambda y, scores: 1e-7 * keras.ops.mean((scores - y) ** 2, axis=-1),
+        run_eagerly=True,
+    )
+    before = model.output_dense.get_weights()[1]
+    model.train_on_batch(waveform(rng), np.eye(3)[[0, 0, 0]])
+    moved = model.output_dense.get_weights()[1] - before
+    assert moved.dtype == "float16" and np.abs(moved).min() > 1e-3
+
+
 @pytest.mark.parametrize("scaled", [False, True])
 def test_what_torch_has_compiled_is_compiled_on_any_backend(scaled):
     """Its optimizers have names that no other backend can import."""
@@ -306,20 +320,6 @@ def test_preset_holds_no_optimizer_state(rng, tmp_path):
     assert size < (tmp_path / "model.weights.h5").stat().st_size
 
 
-def test_a_preset_needs_no_compiled_model(rng, tmp_path):
-    model, x = classifier(compile=False), waveform(rng)
-    model.save_to_preset(str(tmp_path))
-    loaded = AudioClassifier.from_preset(str(tmp_path), compile=False)
-    assert not loaded.compiled
-    np.testing.assert_array_equal(loaded(x), model(x))
-
-
-def test_a_preset_knows_its_resampler(tmp_path):
-    built("plain").save_to_preset(str(tmp_path / "task"))
-    built("plain").backbone.save_to_preset(str(tmp_path / "backbone"))
-    for name in ("task", "backbone"):
-        path = tmp_path / name / "metadata.json"
-        metadata = json.loads(path.read_text())
 def test_a_preset_that_was_saved_frozen_is_trained_where_asked_for(tmp_path):
     model, path = classifier(), str(tmp_path / "preset")
     all_of_it, head = len(model.trainable_weights), 2
@@ -345,6 +345,20 @@ def test_a_preset_that_was_saved_frozen_is_trained_where_asked_for(tmp_path):
         assert len(made.trainable_weights) == count
 
 
+def test_a_preset_needs_no_compiled_model(rng, tmp_path):
+    model, x = classifier(compile=False), waveform(rng)
+    model.save_to_preset(str(tmp_path))
+    loaded = AudioClassifier.from_preset(str(tmp_path), compile=False)
+    assert not loaded.compiled
+    np.testing.assert_array_equal(loaded(x), model(x))
+
+
+def test_a_preset_knows_its_resampler(tmp_path):
+    built("plain").save_to_preset(str(tmp_path / "task"))
+    built("plain").backbone.save_to_preset(str(tmp_path / "backbone"))
+    for name in ("task", "backbone"):
+        path = tmp_path / name / "metadata.json"
+        metadata = json.loads(path.read_text())
         assert metadata["resampler"] == RESAMPLER
         assert metadata["parameter_count"] > 0
         with warnings.catch_warnings():
