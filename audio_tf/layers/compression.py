@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from audio_tf.ops import blocks
+from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_finite, check_positive
 from audio_tf.ops.layer import FRAMES, Layer
 
@@ -124,11 +124,11 @@ class Compression(Layer):
     def call(self, inputs, mask=None):
         energies = ops.maximum(ops.cast(inputs, "float32"), 0.0)
         if mask is not None:
-            real = ops.expand_dims(ops.cast(mask, "bool"), -1)
-            energies = ops.where(real, energies, 0.0)
+            mask = ops.cast(mask, "bool")
+            energies = masks.zero_padding(energies, mask)
         outputs = self.compress(energies)
         if mask is not None:
-            outputs = ops.where(real, outputs, 0.0)
+            outputs = masks.zero_padding(outputs, mask)
         return ops.cast(outputs, self.compute_dtype)
 
     def compress(self, energies):

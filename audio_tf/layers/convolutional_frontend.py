@@ -16,7 +16,7 @@ from audio_tf.ops.checks import (
     check_sizes,
     sizes_of,
 )
-from audio_tf.ops.layer import Dropout, Layer
+from audio_tf.ops.layer import Dropout, Layer, check_floating
 
 NORMS = ("group", "layer")
 # Added to the variance of a waveform, by the published feature extractors.
@@ -126,8 +126,9 @@ class ConvolutionalFrontend(Frontend):
         training: bool, whether dropout applies.
 
     Raises:
-        ValueError: if an argument is out of range, or there are not as many
-            channels as kernels and strides.
+        ValueError: if an argument is out of range, there are not as many
+            channels as kernels and strides, or samples are integers and not
+            normalised.
 
     Examples:
         >>> import numpy as np
@@ -258,9 +259,12 @@ class ConvolutionalFrontend(Frontend):
 
     def call(self, waveform, lengths=None, training=None):
         if self.normalize_waveform:
+            # Of whatever full scale.
             waveform = normalized(waveform, lengths)
-        elif lengths is not None:
-            waveform = masks.zero_beyond(waveform, lengths)
+        else:
+            check_floating("waveform", waveform)
+            if lengths is not None:
+                waveform = masks.zero_beyond(waveform, lengths)
         waveform = ops.cast(waveform, self.compute_dtype)
         x = ops.expand_dims(filled_up(waveform, self.window_size), -1)
         for index, convolution in enumerate(self.convolutions):

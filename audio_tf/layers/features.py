@@ -12,6 +12,7 @@ from audio_tf.ops.checks import (
     check_flags,
     reject_unknown,
 )
+from audio_tf.ops.layer import check_floating
 
 
 @keras.saving.register_keras_serializable("audio_tf")
@@ -76,7 +77,8 @@ class SpeechFeatures(Frontend):
 
     Raises:
         TypeError: if the preset has no such option; it names the closest.
-        ValueError: if there is no such preset, or a value is out of range.
+        ValueError: if there is no such preset, a value is out of range, or
+            samples are integers.
 
     Examples:
         >>> import numpy as np
@@ -172,6 +174,7 @@ class SpeechFeatures(Frontend):
                 layer.build(shape)
 
     def call(self, waveform, lengths=None, return_lengths=False):
+        check_floating("waveform", waveform)
         lengths = masks.real_lengths(waveform, lengths)
         waveform = ops.cast(waveform, "float32")
         if self.level_db is not None:

@@ -179,6 +179,7 @@ class FrameMasking(Layer):
                     "Real frames are said by a mask or by lengths, not by "
                     f"both. Received: mask={mask}, lengths={lengths}"
                 )
+            masks.check_shape(mask, inputs)
             lengths = masks.to_lengths(mask)
         lengths = masks.real_lengths(inputs, lengths)
         masked, origin = self.draw(noise, lengths, time)

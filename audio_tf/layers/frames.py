@@ -49,6 +49,8 @@ def slopes(x, lengths, width=9, edges="interp"):
     x = x - x[:, :1]
     if edges == "nearest":
         positions = ops.arange(frames + 2 * reach, dtype="int32") - reach
+        # One frame more, to be taken from a batch without any.
+        x = ops.pad(x, [[0, 0], [0, 1], [0, 0]])
         x = blocks.take_frames(x, blocks.clamp(positions, 0, last))
         squares = sum(k * k for k in range(-reach, reach + 1))
         return weighted_sums(x, reach, float) / squares
@@ -113,7 +115,10 @@ class FrameLayer(Layer):
         self.supports_masking = True
 
     def call(self, inputs, mask=None):
-        lengths = None if mask is None else masks.to_lengths(mask)
+        lengths = None
+        if mask is not None:
+            masks.check_shape(mask, inputs)
+            lengths = masks.to_lengths(mask)
         lengths = masks.real_lengths(inputs, lengths)
         x = self.transform(ops.cast(inputs, "float32"), lengths)
         return ops.cast(x, self.compute_dtype)

@@ -8,7 +8,7 @@ from audio_tf.layers import activations
 from audio_tf.layers.filters import Filters, Frontend, Learned
 from audio_tf.ops import blocks, masks
 from audio_tf.ops.checks import check_choice, check_positive, check_sizes
-from audio_tf.ops.layer import WAVEFORM, Layer
+from audio_tf.ops.layer import WAVEFORM, Layer, check_floating
 
 
 def mel_from_hz(frequency_hz):
@@ -203,7 +203,7 @@ class WaveformFrontend(Frontend):
             as silence.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range, or samples are integers.
 
     Examples:
         >>> import numpy as np
@@ -277,6 +277,7 @@ class WaveformFrontend(Frontend):
         self.embedding_dense.build((None, None, self.filters))
 
     def call(self, waveform, lengths=None):
+        check_floating("waveform", waveform)
         batch, samples = ops.shape(waveform)[0], ops.shape(waveform)[1]
         if lengths is not None:
             waveform = masks.zero_beyond(waveform, lengths)

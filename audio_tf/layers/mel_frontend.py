@@ -12,6 +12,7 @@ from audio_tf.layers.filters import Filters, Frontend, Learned
 from audio_tf.layers.frontend import mel_centers
 from audio_tf.layers.spectral import Spectrogram
 from audio_tf.ops import blocks, checks, masks, statistics
+from audio_tf.ops.layer import check_floating
 
 # Brings logarithms of energies to a deviation of about 1.
 LOG_SCALE = 0.3
@@ -102,7 +103,7 @@ class MelBands(Frontend):
         training: bool, whether augmentation applies.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range, or samples are integers.
     """
 
     # Each frame looks back, beyond its own samples.
@@ -208,6 +209,7 @@ class MelBands(Frontend):
         Returns:
             Float32 tensor `(batch, windows, num_mel_bins)`.
         """
+        check_floating("waveform", waveform)
         lengths = masks.real_lengths(waveform, lengths)
         x = masks.zero_beyond(ops.cast(waveform, "float32"), lengths)
         rows = self.stack_size * blocks.count(ops.shape(x)[1], self.frame_size)
@@ -315,7 +317,7 @@ class MelFrontend(MelBands):
         training: bool, whether augmentation applies.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range, or samples are integers.
 
     Examples:
         >>> import numpy as np

@@ -27,7 +27,7 @@ from audio_tf.ops.checks import (
     check_positive,
     check_sizes,
 )
-from audio_tf.ops.layer import WAVEFORM, Layer
+from audio_tf.ops.layer import WAVEFORM, Layer, check_floating
 
 PADDINGS = ("reflect", "zero")
 
@@ -137,7 +137,7 @@ class Spectrogram(Layer):
             where all are real.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range, or samples are integers.
 
     Examples:
         >>> import numpy as np
@@ -220,6 +220,7 @@ class Spectrogram(Layer):
         return ops.where(lengths > 0, 1 + lengths // self.hop_size, 0)
 
     def call(self, waveform, lengths=None):
+        check_floating("waveform", waveform)
         lengths = masks.real_lengths(waveform, lengths)
         waveform = ops.cast(waveform, "float32")
         if self.pre_emphasis:

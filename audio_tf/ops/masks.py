@@ -96,6 +96,27 @@ def queries(mask):
     return ops.expand_dims(ops.expand_dims(mask, 1), 3)
 
 
+def check_shape(mask, x):
+    """Raises a `ValueError` for a mask of other clips or of another time.
+
+    It would be repeated over clips that it does not speak of, or be counted
+    to lengths that are not theirs.
+
+    Args:
+        mask: tensor or array, `(batch, time)` as far as shapes are known.
+        x: tensor or array `(batch, time, ...)`.
+    """
+    known = zip(mask.shape, x.shape[:2], strict=False)
+    if len(mask.shape) != 2 or any(
+        None not in pair and pair[0] != pair[1] for pair in known
+    ):
+        raise ValueError(
+            "A mask must have the shape (batch, time) of its inputs. Received: "
+            f"a mask of shape {tuple(mask.shape)} for inputs of shape "
+            f"{tuple(x.shape)}"
+        )
+
+
 def zero_padding(x, mask):
     """Puts zeros in place of padding, whatever it holds, NaN too.
 
@@ -107,18 +128,9 @@ def zero_padding(x, mask):
         Tensor like `x`; no gradient passes to padding.
 
     Raises:
-        ValueError: if the mask is of another shape, as far as that is known.
-            It would be repeated over clips that it does not speak of.
+        ValueError: as `check_shape`.
     """
-    known = zip(mask.shape, x.shape[:2], strict=False)
-    if len(mask.shape) != 2 or any(
-        None not in pair and pair[0] != pair[1] for pair in known
-    ):
-        raise ValueError(
-            "A mask must have the shape (batch, time) of its inputs. Received: "
-            f"a mask of shape {tuple(mask.shape)} for inputs of shape "
-            f"{tuple(x.shape)}"
-        )
+    check_shape(mask, x)
     for _ in range(len(x.shape) - 2):
         mask = ops.expand_dims(mask, -1)
     return ops.where(mask, x, ops.zeros((), x.dtype))

@@ -20,6 +20,23 @@ def built(layer, rng):
     return layer
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        layers.WaveformFrontend,
+        layers.MelFrontend,
+        convolutional_frontend.ConvolutionalFrontend,
+        layers.Spectrogram,
+        layers.SpeechFeatures,
+    ],
+)
+def test_samples_that_are_integers_are_refused(make):
+    """They had been taken for sound 32,768 times as loud as full scale."""
+    clip = np.zeros((1, 1_600), "int16")
+    with pytest.raises(ValueError, match="divided by their full scale"):
+        make()(clip)
+
+
 def test_filters_of_samples_are_the_units_of_the_dense_layer(rng):
     layer = built(layers.WaveformFrontend(5, 3, 0.001, RATE_HZ), rng)
     learned = layer.learned()

@@ -596,6 +596,29 @@ def test_poolings_of_halves(rng):
         layers.MaxMeanPooling()(frames(rng))
 
 
+@pytest.mark.parametrize("shape", [(1, T), (B, 3)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        layers.AttentionPooling,
+        layers.Deltas,
+        lambda: layers.FrameMasking(evaluation_seed=0),
+        layers.FrameStacking,
+        layers.LogCompression,
+        layers.MaskedMean,
+        layers.MultiScaleAverage,
+        layers.PCEN,
+        layers.TemporalMaxPooling,
+        layers.UtteranceNorm,
+    ],
+)
+def test_a_mask_of_other_clips_or_frames_is_refused(make, shape, rng):
+    """One row had been repeated over all clips, fewer frames been counted."""
+    x = rng.standard_normal((B, T, 8)).astype("float32")
+    with pytest.raises(ValueError, match="A mask must have the shape"):
+        make()(x, mask=np.ones(shape, "bool"))
+
+
 @pytest.mark.parametrize(
     ("make", "ndim"),
     [

@@ -361,6 +361,7 @@ def test_deltas_are_slopes_of_fitted_lines(width, edges, rng):
         found[0], naive_deltas(x[0], width, edges), atol=1e-5
     )
     np.testing.assert_array_equal(layer(x), layer(x, mask=np.ones((B, 29))))
+    assert tuple(layer(x[:, :0]).shape) == x[:, :0].shape
 
 
 @pytest.mark.parametrize("unbiased", [False, True])
