@@ -10,6 +10,7 @@ from scipy import signal
 
 from audio_tf import layers, models
 from audio_tf.models import gaussian_adaptive_decoder as decoders
+from audio_tf.models import preset_tasks
 
 LAYERS, DIM, CLASSES = 6, 8, 3
 LABELS = ["dry", "lively", "moved"]
@@ -431,3 +432,17 @@ def test_layers_that_do_not_fit_are_refused(encoder):
         models.GaussianAdaptiveTransformer(
             encoder, num_classes=2, pooling="mean"
         )
+
+
+def test_what_a_frozen_backbone_has_no_use_for_is_known_of_every_class():
+    taken = {
+        name
+        for family in models.BACKBONES.values()
+        for name in family.arguments()
+    }
+    of_training = {
+        name
+        for name in taken
+        if "drop" in name or name in ("augmentation", "mask_rate", "trainable")
+    }
+    assert set(preset_tasks.OF_TRAINING) == of_training
