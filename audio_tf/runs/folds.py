@@ -373,7 +373,7 @@ def embed_corpus(settings, out, check):
         for file, split in zip(corpus.files, splits, strict=True)
         if str(file) in kept
     ]
-    sides = by_side(clips, splits if by_split else clips.corpus.groups)
+    sides = by_side(clips, splits if by_split else named_groups(clips.corpus))
     leakage = settings.leakage()
     corpora = {side: each.corpus for side, each in sides.items()}
     shared = [
@@ -441,16 +441,28 @@ def check_lengths(encoder, clips, settings):
     )
 
 
+def named_groups(corpus):
+    """Returns the group of each clip, as no split and no flag is called.
+
+    Args:
+        corpus: `Corpus`.
+
+    Returns:
+        List of str, or `None` where nobody knows of groups.
+    """
+    return corpus.groups and [f"group {name}" for name in corpus.groups]
+
+
 def by_side(clips, sides):
     """Puts clips apart that a fold does not train and score together.
 
     Args:
         clips: `Clips`.
-        sides: list of str, the group or the split of each clip, or `None`
-            where nobody knows of groups.
+        sides: list of str, the split of each clip or what `named_groups`
+            returns.
 
     Returns:
-        Dict of `Clips` by group or split.
+        Dict of `Clips` by side.
     """
     rows = {}
     for row, side in enumerate(sides or []):
