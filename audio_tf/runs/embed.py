@@ -320,14 +320,15 @@ def run(settings, out):
 
 
 def kept(out):
-    """Returns a text on what an unfinished run has embedded.
+    """Returns a text on what a run has embedded, empty if it has nothing.
 
     Args:
         out: `pathlib.Path`, the folder of the run.
     """
     part = out / PART
-    if not part.is_file() or not (out / "config.json").is_file():
-        return ""
+    if not part.is_file():
+        path = out / WHOLE
+        return f"{path} is made already" if path.is_file() else ""
     size = part.stat().st_size / 1e6
     return f"{part} has {size:.1f} MB of embeddings; --resume goes on"
 

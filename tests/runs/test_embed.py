@@ -136,6 +136,20 @@ def test_texts_go_on_where_a_run_was_ended(bert, news, tmp_path):
         embed.main(["--out", str(out), "--resume"])
 
 
+@pytest.mark.parametrize("left", [embed.PART, embed.WHOLE])
+def test_a_new_run_goes_on_with_no_rows_of_another(
+    left, news, tmp_path, capsys
+):
+    """Whose settings are gone: they would pass for those of this encoder."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / left).write_bytes(b"rows of another encoder")
+    with pytest.raises(SystemExit):
+        embed.main(arguments("an_encoder", "ag_news", news, out))
+    assert "of a run whose config.json is gone" in capsys.readouterr().err
+    assert [each.name for each in out.iterdir()] == [left]
+
+
 def cifar(folder, rng, batches, meta, labels, names):
     """Batches as Python 2 has pickled them, opcode by opcode."""
 
