@@ -10,7 +10,8 @@ a seed and a causality: the model has the same layers, heads and widths, and
 trains as long. --causality yes is of the attentions: none sees a later frame,
 whatever the front end does. Commands are printed, each has a process and a
 folder of its own, and what is finished is kept: the same command goes on where
-it stopped, and rows of --out that are not asked for now stay in the table.
+it stopped, and rows and seeds of --out that are not asked for now stay in the
+table.
 
 --out gets leaderboard.csv and leaderboard.png. A row of the CSV is an
 attention at a causality: the mean of the figure of the split over the seeds
@@ -324,17 +325,34 @@ def train(row, seed, settings):
     )
 
 
-def costs(row, settings):
+def timed_seed(row, seeds):
+    """Returns the seed of the models whose time and memory are measured.
+
+    Args:
+        row: `Row`.
+        seeds: list of int.
+
+    Returns:
+        The least that the row and `full` attention have finished, whatever
+        order seeds are asked for in; `None` where there is none.
+    """
+    both = row, row.of_full()
+    done = (seed for seed in seeds if all(each.finished(seed) for each in both))
+    return min(done, default=None)
+
+
+def costs(row, seed, settings):
     """Measures time and memory of a row's model, unless that is done.
 
     Args:
-        row: `Row`, of which the first seed's training is finished.
+        row: `Row`.
+        seed: int, of which the row's training and that of `full` attention
+            are finished.
         settings: `CompareSettings`.
 
     Returns:
         Dict, as `compare_costs` writes it.
     """
-    seed = settings.seeds[0]
     out, full = row.run_folder(seed), row.of_full().run_folder(seed)
     asked = {
         "model": str(out / "last.keras"),
@@ -348,7 +366,7 @@ def costs(row, settings):
 
 
 def summed_up(settings, table, measured):
-    """Sums up all rows that have a finished seed.
+    """Sums up all rows that have a finished seed, asked for now or before.
 
     Args:
         settings: `CompareSettings`.
@@ -359,9 +377,9 @@ def summed_up(settings, table, measured):
         List of dicts by `leaderboard.COLUMNS`, without the cells that a row
         lacks, and without rows that have no figure.
     """
-    found = []
+    found, seeds = [], rows.seeds_in(settings.out, settings.seeds)
     for row in table:
-        done = [seed for seed in settings.seeds if row.finished(seed)]
+        done = [seed for seed in seeds if row.finished(seed)]
         if not done:
             continue
         name, values = leaderboard.figure_of(
@@ -393,7 +411,7 @@ def summed_up(settings, table, measured):
         )
     found.sort(key=lambda each: (each["causal"], -each["mean"]))
     if settings.baseline_rows and rows.has_baseline(
-        baseline_report(settings), settings.seeds
+        baseline_report(settings), seeds
     ):
         report = read(baseline_report(settings))
         found += leaderboard.baseline_rows(report)
@@ -418,7 +436,7 @@ def run_baseline(settings):
     names = {each.name for each in dataclasses.fields(BaselineSettings)}
     rows.run_baseline(
         baseline_report(settings),
-        settings.seeds,
+        rows.seeds_in(settings.out, settings.seeds),
         **training.those_given(names & training.given),
         split=settings.score_split,
     )
@@ -476,20 +494,23 @@ def compare(settings):
     out = pathlib.Path(settings.out)
     measured, failures = {}, rows.Failures()
     kept = kept_rows(settings, table)
+    seeds = rows.seeds_in(out, settings.seeds)
+    rows.tell_of_seeds(out, settings.seeds, seeds)
     if settings.baseline_rows:
         with failures.kept():
             run_baseline(settings)
-    first = settings.seeds[0]
     # Seed by seed: a table that is stopped has all attentions.
     for seed in settings.seeds:
         for row in [*table, *kept]:
             if row not in kept:
                 with failures.kept():
                     train(row, seed, settings)
-            base = row.of_full()
-            if seed == first and row.finished(seed) and base.finished(seed):
+            timed = timed_seed(row, seeds)
+            if row not in measured and timed is not None:
+                # Once, also where it fails.
+                measured[row] = {}
                 with failures.kept():
-                    measured[row] = costs(row, settings)
+                    measured[row] = costs(row, timed, settings)
             board = summed_up(settings, [*table, *kept], measured)
             leaderboard.write(out / "leaderboard.csv", board)
     leaderboard.draw(out / "leaderboard.png", board, out.name)

@@ -88,6 +88,10 @@ class TableSettings(Settings):
             raise ValueError("--seeds must not be empty")
         self.training()
 
+    def all_seeds(self):
+        """Returns a list of the seeds asked for, and others in `out`."""
+        return rows.seeds_in(self.out, self.seeds, finished)
+
     def training(self):
         """Reads the settings of the training, and checks them as it does.
 
@@ -138,6 +142,7 @@ class TableSettings(Settings):
         # Or rows of both would be found in one table, hours later.
         for run in rows.runs_in(out):
             provenance.check_corpus(run, record)
+        rows.tell_of_seeds(out, self.seeds, self.all_seeds())
 
     def train(self, out, seed, **own):
         """Trains the decoders of a row with a seed, unless that is done.
@@ -257,6 +262,8 @@ def format_table(table, paper):
 def write_table(settings, paper_rows, baselines=None):
     """Writes and returns the table of all rows that have finished seeds.
 
+    Seeds of an earlier command count, too.
+
     Args:
         settings: `TableSettings`.
         paper_rows: dict of `PaperRow` by name.
@@ -266,9 +273,10 @@ def write_table(settings, paper_rows, baselines=None):
         ValueError: if two rows are of different corpora or models.
     """
     table, first, out = {}, None, pathlib.Path(settings.out)
+    seeds = settings.all_seeds()
     for name, paper in paper_rows.items():
         reports = []
-        for seed in settings.seeds:
+        for seed in seeds:
             folder = out / name / f"seed_{seed}"
             if not finished(folder):
                 continue

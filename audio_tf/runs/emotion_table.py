@@ -12,7 +12,8 @@ baseline`. --emotion-config has what else `audio-tf emotion` is told;
 which the config has `"protocol": "splits"` and `"focal_gamma": 0.0`.
 
 --out gets table.md, table.json and a folder for each row. Rows that are
-finished are kept: the same command goes on where it stopped.
+finished are kept, with all of their seeds: the same command goes on where it
+stopped.
 """
 
 import dataclasses
@@ -135,7 +136,7 @@ def run_baseline(settings, report):
     folder.mkdir(parents=True, exist_ok=True)
     for number, own in enumerate(asked):
         file = folder / f"fold_{number}.json"
-        rows.run_baseline(file, settings.seeds, **flags, **own)
+        rows.run_baseline(file, settings.all_seeds(), **flags, **own)
         found.append(json.loads(file.read_text()))
     return baseline_facts(found)
 

@@ -9,7 +9,8 @@ Factor, which `audio-tf emotion` has learned and --importance names.
 --emotion-config has what else `audio-tf emotion` is told.
 
 --out gets table.md, table.json and a folder for each row. Rows that are
-finished are kept: the same command goes on where it stopped.
+finished are kept, with all of their seeds: the same command goes on where it
+stopped.
 """
 
 import dataclasses

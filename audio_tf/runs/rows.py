@@ -178,6 +178,44 @@ def trained(out):
     return pathlib.Path(out, "preset", "provenance.json").is_file()
 
 
+def seeds_in(out, asked, finished=trained, kind="seed"):
+    """Lists the seeds whose figures count in a table.
+
+    What is finished stays in the table, whether its seed is asked for now or
+    an earlier command has asked for it.
+
+    Args:
+        out: path of the table's folder.
+        asked: list of int, the seeds that are asked for now.
+        finished: function of the folder of a run to a bool.
+        kind: str, what the names of such folders begin with.
+
+    Returns:
+        List of int, those asked for first, then others in order.
+    """
+    begun = pathlib.Path(out).rglob(f"{kind}_*/config.json")
+    done = [file.parent.name for file in begun if finished(file.parent)]
+    numbers = [name.removeprefix(f"{kind}_") for name in done]
+    found = {int(number) for number in numbers if number.isdecimal()}
+    return [*asked, *sorted(found.difference(asked))]
+
+
+def tell_of_seeds(out, asked, seeds):
+    """Prints which seeds of a table are not asked for now, and count.
+
+    Args:
+        out, asked: as `seeds_in` takes them.
+        seeds: list that it has returned.
+    """
+    others = seeds[len(asked) :]
+    if others:
+        print(
+            f"{out} has finished runs of other seeds than --seeds "
+            f"{' '.join(map(str, asked))}, which count in their rows, too: "
+            f"{', '.join(map(str, others))}"
+        )
+
+
 def made_with(out):
     """Returns a mark of the settings that a training was made with.
 
@@ -216,9 +254,10 @@ def has_baseline(report, seeds):
     One of others, as the folder may have, does not stand beside the rows.
     """
     report = pathlib.Path(report)
-    return report.is_file() and (
-        json.loads(report.read_text())["settings"]["seeds"] == seeds
-    )
+    if not report.is_file():
+        return False
+    its_own = json.loads(report.read_text())["settings"]["seeds"]
+    return sorted(its_own) == sorted(seeds)
 
 
 def run_baseline(report, seeds, **values):

@@ -12,8 +12,8 @@ tunes: '{"large": {"learning_rate": 3e-4}}'.
 
 --out gets table1.md, table1.csv and table1.json, with the published mAP and
 parameters beside the measured ones, and what depth, pooling and multi-scale
-averages change, by pairs of runs of one seed. Rows that are finished are kept:
-the same command goes on where it stopped.
+averages change, by pairs of runs of one seed. Rows that are finished are kept,
+with all of their seeds: the same command goes on where it stopped.
 """
 
 import contextlib
@@ -144,7 +144,7 @@ def count_parameters(file, asked):
 
 
 def finished_reports(settings):
-    """Reads the figures of all rows that have a finished seed.
+    """Reads the figures of all rows that have a finished seed, of any command.
 
     Args:
         settings: `SoundTableSettings`.
@@ -156,8 +156,9 @@ def finished_reports(settings):
         ValueError: if two rows of a seed are of different corpora.
     """
     found, first = {}, {}
+    seeds = rows.seeds_in(settings.out, settings.seeds)
     for row in TABLE_1:
-        for seed in settings.seeds:
+        for seed in seeds:
             out = settings.folder(row, seed)
             if not rows.trained(out):
                 continue
@@ -352,6 +353,8 @@ def reproduce_sounds(settings):
     """
     validated = begin(settings)
     failures, counted = rows.Failures(), set()
+    seeds = rows.seeds_in(settings.out, settings.seeds)
+    rows.tell_of_seeds(settings.out, settings.seeds, seeds)
 
     def one(job, device):
         with failures.kept():

@@ -20,7 +20,8 @@ two has one layer that is applied again. A row that was not measured says
 "not run".
 
 --out gets table2.md, table2.json and a folder for each row. Rows that are
-finished are kept: the same command goes on where it stopped.
+finished are kept, with all of their seeds: the same command goes on where it
+stopped.
 """
 
 import dataclasses
@@ -112,6 +113,10 @@ class SslSettings(Settings):
         for name in ("rows", "seeds"):
             if not getattr(self, name):
                 raise ValueError(f"{flag(name)} must not be empty")
+
+    def all_seeds(self):
+        """Returns a list of the seeds asked for, and others in `out`."""
+        return rows.seeds_in(self.out, self.seeds, finished, "probe")
 
     def script_settings(self):
         """Reads both configs, and checks them as the scripts do.
@@ -265,7 +270,7 @@ def time_inference(file, asked):
 
 
 def finished_reports(settings):
-    """Reads the reports of all seeds that are finished.
+    """Reads the reports of all seeds that are finished, of any command.
 
     Returns:
         Dict by row of a list of reports.
@@ -275,8 +280,9 @@ def finished_reports(settings):
             cannot be compared; seeds may draw splits of their own.
     """
     reports, first = {}, {}
+    seeds = settings.all_seeds()
     for name in TABLE_2:
-        for seed in settings.seeds:
+        for seed in seeds:
             out = pathlib.Path(settings.out, name, f"probe_{seed}")
             if finished(out):
                 report = read_report(out)
@@ -310,6 +316,7 @@ def reproduce_ssl(settings):
     begin(settings)
     seconds = inference_s(settings) if settings.repeats else {}
     failures = rows.Failures()
+    rows.tell_of_seeds(settings.out, settings.seeds, settings.all_seeds())
     for name in TABLE_2:
         if name not in settings.rows:
             continue

@@ -396,12 +396,12 @@ def test_costs_are_of_the_trainings_that_are_there_now(
     monkeypatch.setattr(rows, "start", measure)
     train("xbox")
     train("full")
-    found = [compare.costs(row, settings)["parameters"] for _ in range(2)]
+    found = [compare.costs(row, 7, settings)["parameters"] for _ in range(2)]
     # It may lie elsewhere, and go on to the test.
     train(changed, out="there", test=True)
-    found.append(compare.costs(row, settings)["parameters"])
+    found.append(compare.costs(row, 7, settings)["parameters"])
     train(changed, attention_kwargs={"dropout": 0.1})
-    found.append(compare.costs(row, settings)["parameters"])
+    found.append(compare.costs(row, 7, settings)["parameters"])
     assert found == [1, 1, 1, 2]
     assert asked[0]["model"] == str(row.run_folder(7) / "last.keras")
     assert asked[0]["full"] == str(base.run_folder(7) / "last.keras")
@@ -573,10 +573,10 @@ def test_rows_are_of_the_presets_as_they_are_now(
 
 
 def test_rows_that_are_not_asked_for_stay_in_the_table(
-    config, tmp_path, monkeypatch, no_pictures
+    config, tmp_path, monkeypatch, no_pictures, capsys
 ):
     """With the arguments that they were made with, and nothing is trained."""
-    out, ran = tmp_path / "out", []
+    out, ran, timed = tmp_path / "out", [], []
 
     def run(command, *flags):
         """Finishes a training that was asked for."""
@@ -594,6 +594,7 @@ def test_rows_that_are_not_asked_for_stay_in_the_table(
         return flags.parse(train.TrainSettings, "", words)
 
     def costs(command, file, asked):
+        timed.append(pathlib.Path(asked["model"]).parent.name)
         return {"inference_ratio": 1.0}
 
     monkeypatch.setattr(rows, "run", run)
@@ -603,17 +604,20 @@ def test_rows_that_are_not_asked_for_stay_in_the_table(
     def table(**asked):
         """Makes the table, and lists what was trained and what stands there."""
         ran.clear()
+        timed.clear()
         compare.compare(compare.CompareSettings(**given, **asked))
         return list(ran), [
-            (row["attention"], row["causal"], row["inference_ratio"])
+            tuple(row[name] for name in ("attention", "causal", "seeds"))
             for row in board(out)
+            if row["inference_ratio"] == "1.0"
         ]
 
     options = {"kwargs_by_attention": {"xbox": {"num_candidates": 2}}}
     first = table(attentions=["full", "xbox"], seeds=[0, 1], **options)
     assert [row[0] for row in first[0]] == ["full", "xbox", "full", "xbox"]
-    kept = [("xbox", "no", "1.0"), ("full", "no", "1.0")]
+    kept = [("xbox", "no", "2"), ("full", "no", "2")]
     assert first[1] == kept
+    before = (out / "leaderboard.csv").read_bytes()
     # One seed more, another attention, another causality.
     trained, shown = table(
         attentions=["full", "shared_qk"], seeds=[0, 2], causality=["yes"]
@@ -623,6 +627,21 @@ def test_rows_that_are_not_asked_for_stay_in_the_table(
     ]
     assert [row for row in shown if row[1] == "no"] == kept
     assert len(shown) == 4
+    # Fewer seeds: those that there are count on, and are what was timed.
+    capsys.readouterr()
+    only = {"attentions": ["full"]}
+    trained, shown = table(seeds=[1], **only)
+    assert trained == [] and set(timed) == {"seed_0"}
+    assert sorted(row[2] for row in shown) == ["2"] * 4
+    lines = (out / "leaderboard.csv").read_bytes().splitlines()
+    assert set(before.splitlines()) <= set(lines)
+    said = "of other seeds than --seeds 1, which count in their rows, too: 0, 2"
+    assert said in capsys.readouterr().out
+    # One more, of one row.
+    trained, shown = table(seeds=[3], **only)
+    assert trained == [("full", False, 3)]
+    counts = {row[:2]: row[2] for row in shown}
+    assert counts["full", "no"] == "3" and counts["xbox", "no"] == "2"
     said = json.loads((out / "config.json").read_text())
     assert said["kwargs_by_attention"] == options["kwargs_by_attention"]
     with pytest.raises(ValueError, match=r"xbox .*num_candidates.*, now None"):

@@ -33,6 +33,25 @@ def test_settings_become_the_flags_that_say_the_same():
     ]
 
 
+def test_seeds_of_a_table_are_those_that_are_finished(tmp_path, capsys):
+    """Asked for now or before, in whatever row."""
+    done = {"full/seed_4", "xbox/seed_0", "xbox/seed_1", "xbox/seed_new"}
+    for name in (*done, "full/seed_7", "xbox/seed_12"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "config.json").touch()
+    finished = {tmp_path / name for name in done}
+    asked = [1, 9]
+    seeds = rows.seeds_in(tmp_path, asked, finished.__contains__)
+    assert seeds == [1, 9, 0, 4]
+    rows.tell_of_seeds("out", asked, seeds)
+    assert "--seeds 1 9, which count in their rows, too: 0, 4" in (
+        capsys.readouterr().out
+    )
+    assert rows.seeds_in(tmp_path / "none", asked) == asked
+    rows.tell_of_seeds("out", asked, asked)
+    assert capsys.readouterr().out == ""
+
+
 def test_one_process_alone_makes_a_table(tmp_path, capsys, monkeypatch):
     """Two would name each other's rows as failed."""
 

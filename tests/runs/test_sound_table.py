@@ -104,6 +104,23 @@ def write_run(out, row, seed, report, corpus=0):
     provenance = {"corpus": {"checksum": corpus + seed}}
     (folder / "preset" / "provenance.json").write_text(json.dumps(provenance))
     (folder / "val.json").write_text(json.dumps(report))
+    (folder / "config.json").write_text("{}")
+
+
+def test_seeds_that_are_not_asked_for_stay_in_the_table(tmp_path):
+    """Also in answers, and of rows that have them alone."""
+    for row, values in (("small", (0.4, 0.48)), ("large", (0.5, 0.6))):
+        for seed, value in enumerate(values):
+            report = {"mAP": value, "accuracy": None}
+            write_run(tmp_path, row, seed, report)
+    tables = [
+        sound_table.write_table(
+            settings(out=tmp_path, score_split="val", seeds=seeds)
+        )
+        for seeds in ([0, 1], [1], [2])
+    ]
+    assert "| 0.4400 |" in tables[0] and "+0.1100" in tables[0]
+    assert tables[1:] == tables[:1] * 2
 
 
 def test_a_table_has_intervals_pairs_and_the_papers_values(tmp_path):
