@@ -30,6 +30,9 @@ class Corpus:
         source_kind: str, what the sources are: `"speaker"`, `"uploader"`,
             `"recording"`, or `"source"` where that is not told; `None`
             without them.
+        licences: list of str, the licence of each clip as the lists of the
+            corpus have it, `None` for a clip of which they do not say, and
+            instead of the list where they say nothing of licences.
         frame_labels: `None`, since the labels are of whole clips alone;
             `SpeechCorpus` may have labels of frames.
 
@@ -48,6 +51,7 @@ class Corpus:
     groups: list | None = dataclasses.field(default=None, kw_only=True)
     sources: list | None = dataclasses.field(default=None, kw_only=True)
     source_kind: str | None = dataclasses.field(default=None, kw_only=True)
+    licences: list | None = dataclasses.field(default=None, kw_only=True)
 
     frame_labels = None
 
@@ -107,6 +111,7 @@ class Corpus:
             labels=[self.labels[row] for row in rows],
             groups=self.groups and [self.groups[row] for row in rows],
             sources=self.sources and [self.sources[row] for row in rows],
+            licences=self.licences and [self.licences[row] for row in rows],
         )
 
 

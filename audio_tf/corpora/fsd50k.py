@@ -28,7 +28,8 @@ def read_fsd50k(data_dir):
     dev; eval is the test split. Labels are already propagated to their
     ancestors there. A row that does not fit is an error that names it; an
     audio file that is missing or bad is left out when it is decoded. With
-    `FSD50K.metadata` beside, the sources are those who uploaded the clips.
+    `FSD50K.metadata` beside, the sources are those who uploaded the clips, and
+    the licence of each clip is known.
 
     Args:
         data_dir: the folder that holds those three.
@@ -81,24 +82,31 @@ def read_fsd50k(data_dir):
                 files[split],
                 labels[split],
                 vocabulary,
-                sources=[uploader(info, file) for file in files[split]]
-                if info
-                else None,
-                source_kind="uploader" if info else None,
+                **facts_of(info, files[split]),
             )
             for split in SPLITS
         },
     )
 
 
-def uploader(info, file):
-    """Returns who uploaded a clip, `None` if that is not known.
+def facts_of(info, files):
+    """Returns arguments of `Corpus` on who uploaded clips, and for what use.
 
     Args:
         info: dict by clip, as `read_clips_info` returns it.
-        file: `pathlib.Path` of the clip.
+        files: list of `pathlib.Path` of the clips.
+
+    Returns:
+        Dict; empty where nothing is known of any clip.
     """
-    return info[file.stem]["uploader"] if file.stem in info else None
+    if not info:
+        return {}
+    found = [info.get(file.stem, {}) for file in files]
+    return {
+        "sources": [each.get("uploader") for each in found],
+        "source_kind": "uploader",
+        "licences": [each.get("licence") for each in found],
+    }
 
 
 def read_clips_info(path):

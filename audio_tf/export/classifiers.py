@@ -132,8 +132,9 @@ def built_on(origin, seen=()):
 
     Returns:
         List of dicts with a `preset` and the `dataset` and `command` of its
-        training. It is what the training itself has found, where that has
-        noted it; else presets that are gone are not in it.
+        training, and its `licences` where its corpus has told them. It is
+        what the training itself has found, where that has noted it; else
+        presets that are gone are not in it.
 
     Raises:
         ValueError: if the file of a preset is no JSON.
@@ -147,6 +148,8 @@ def built_on(origin, seen=()):
         if earlier is not None:
             dataset = earlier["settings"]["dataset"]
             facts = {"dataset": dataset, "command": earlier["command"]}
+            if earlier.get("licences") is not None:
+                facts["licences"] = earlier["licences"]
             found.append({"preset": preset, **facts})
             found += built_on(earlier, (*seen, preset))
     return found

@@ -5,6 +5,7 @@ The folder of a run has `config.json`, its settings and what was built, and
 the same files and labels.
 """
 
+import collections
 import datetime
 import functools
 import hashlib
@@ -267,6 +268,28 @@ def corpus_facts(record):
             "sha256": hashlib.sha256(text.encode()).hexdigest(),
         }
     return facts
+
+
+def licence_facts(corpus, failures):
+    """Counts the licences of the clips that a model was trained on.
+
+    Args:
+        corpus: `Corpus` of the training split.
+        failures: dict of the reason by path of each file that was left out.
+
+    Returns:
+        Dict of a number by licence, `""` where the lists of the corpus name
+        none for a clip; `None` where they do not tell of licences.
+    """
+    if corpus.licences is None:
+        return None
+    return dict(
+        collections.Counter(
+            licence or ""
+            for file, licence in zip(corpus.files, corpus.licences, strict=True)
+            if str(file) not in failures
+        )
+    )
 
 
 def changes(before, now):

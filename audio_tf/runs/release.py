@@ -14,8 +14,8 @@ A model that has learned from all clips at hand has none left to be scored by:
 --measured-run is a run trained alike on fewer of them, whose figures the card
 tells, and says so.
 
-A model is refused whose figure is below that of the baseline, or whose corpus
-forbids commercial use.
+A model is refused whose figure is below that of the baseline, or whose corpus,
+or a clip of it as far as its lists tell, forbids commercial use.
 """
 
 import dataclasses
@@ -43,9 +43,13 @@ from audio_tf.runs import history, model_card, release_figures
 from audio_tf.runs.flags import check_folder, run_by_flags
 from audio_tf.runs.settings import Settings, flag, setting, shared
 
-# Corpora that are not for commercial use, by their layouts.
+# Corpora that are not for commercial use, by their layouts. Where the lists of
+# one have the licence of each clip, and the training has noted them, these are
+# looked at instead.
 NOT_COMMERCIAL = {
     "esc50": "CC BY-NC 3.0",
+    "fsd50k": "CC BY-NC in part, and FSD50K.metadata, by which such clips are "
+    "told, was not beside it",
     "iemocap": "for research, by agreement with USC alone",
     "ravdess": "CC BY-NC-SA 4.0",
 }
@@ -171,9 +175,19 @@ def check_origin(origin):
         ValueError: if a corpus does.
     """
     own = {"command": origin["command"], **origin["settings"]}
+    own["licences"] = origin.get("licences")
     for training in (own, *built_on(origin)):
-        dataset = training["dataset"]
-        if dataset in NOT_COMMERCIAL:
+        dataset, licences = training["dataset"], training.get("licences")
+        for licence in filter(FORBIDS.search, licences or ()):
+            raise ValueError(
+                "No weights are released from clips that forbid commercial "
+                f"use: {licences[licence]} of {dataset} are {licence!r}. "
+                "Received: a run with the command "
+                f"{training['command']!r}"
+            )
+        # A clip of which nothing is said may be what the corpus has in part.
+        told = licences and "" not in licences
+        if dataset in NOT_COMMERCIAL and not told:
             raise ValueError(
                 "No weights are released from a corpus that forbids "
                 f"commercial use: {dataset} is {NOT_COMMERCIAL[dataset]}. "

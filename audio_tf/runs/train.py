@@ -345,7 +345,11 @@ def train(settings, out, share):
         heard.keep(out, before)
         provenance.begin_run(out, settings, record, **begun)
     facts["causal"] = model["causal"]
-    origin = {**provenance.run_facts(settings, out), **begun}
+    origin = {
+        **provenance.run_facts(settings, out),
+        **begun,
+        "licences": provenance.licence_facts(corpora["train"], failures),
+    }
     fit(settings, classifier, chunks, out, teachers, share, bank)
     return Prepared(chunks, known, before, failures, facts, origin)
 

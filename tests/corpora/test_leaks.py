@@ -92,13 +92,17 @@ def test_uploaders_are_known_where_the_metadata_are(tmp_path):
         ("eval", EVAL),
     ):
         write_csv(truth, text, f"{name}.csv")
-    assert corpora.read_fsd50k(tmp_path)["train"].sources is None
+    train = corpora.read_fsd50k(tmp_path)["train"]
+    assert train.sources is None and train.licences is None
     metadata.mkdir()
     for name, clip in (("dev", 2), ("eval", 4)):
         file = metadata / f"{name}_clips_info_FSD50K.json"
         file.write_text(INFO.format(clip))
     splits = corpora.read_fsd50k(tmp_path)
     assert splits["train"].sources == [None]
+    # So is what each clip may be used for.
+    assert splits["train"].licences == [None]
+    assert splits["val"].licences == ["x"] == splits["val"].select([0]).licences
     (leak,) = leaks.of_sources(splits)
     assert (leak.kind, leak.splits) == ("uploader", ("val", "test"))
     assert [file.stem for file in leak.files] == ["2", "4"]

@@ -1,6 +1,7 @@
 """Runs to released presets, with their cards."""
 
 import csv
+import dataclasses
 import json
 import pathlib
 import re
@@ -20,6 +21,7 @@ if keras.backend.backend() != "tensorflow":
 from sklearn import metrics as sklearn_metrics
 
 from audio_tf import intervals, released
+from audio_tf.corpora import Corpus
 from audio_tf.export import classifiers
 from audio_tf.models import AudioClassifier
 from audio_tf.ops.weights import weights_sha256
@@ -375,6 +377,7 @@ def test_a_setting_that_would_count_for_nothing_is_refused(arguments):
         ("esc50", "CC BY-NC 3.0"),
         ("iemocap", "for research, by agreement"),
         ("ravdess", "CC BY-NC-SA 4.0"),
+        ("fsd50k", "CC BY-NC in part"),
     ],
 )
 def test_weights_of_what_is_not_for_commerce_stay_here(dataset, licence):
@@ -382,6 +385,58 @@ def test_weights_of_what_is_not_for_commerce_stay_here(dataset, licence):
     origin = {"settings": {"dataset": dataset}, "command": "audio-tf train"}
     with pytest.raises(ValueError, match=f"{dataset} is {licence}"):
         release.check_origin(origin)
+
+
+def test_clips_that_are_not_for_commerce_are_told_by_the_corpus_own_lists():
+    """Of a model, and of what it builds on."""
+    free, bound = (
+        f"http://creativecommons.org/licenses/{name}/3.0/"
+        for name in ("by", "by-nc")
+    )
+    corpus = Corpus(
+        ["a", "b", "c", "d"],
+        [[]] * 4,
+        ["x"],
+        licences=[free, bound, None, free],
+    )
+    counted = provenance.licence_facts(corpus, {"b": "no audio"})
+    assert counted == {free: 2, "": 1}
+    silent = dataclasses.replace(corpus, licences=None)
+    assert provenance.licence_facts(silent, {}) is None
+    command = {"command": "audio-tf train"}
+
+    def check(dataset, licences, **more):
+        origin = {"settings": {"dataset": dataset}, **command, **more}
+        release.check_origin({**origin, "licences": licences})
+
+    check("csv", counted)
+    check("fsd50k", {free: 2})
+    # Clips of which nothing is said may be those that are not.
+    with pytest.raises(ValueError, match="fsd50k is CC BY-NC in part"):
+        check("fsd50k", counted)
+    bound_ones = provenance.licence_facts(corpus, {})
+    for dataset in ("fsd50k", "csv"):
+        with pytest.raises(ValueError, match=f"1 of {dataset} are .*by-nc/3.0"):
+            check(dataset, bound_ones)
+    earlier = {"dataset": "fsd50k", "licences": bound_ones, **command}
+    with pytest.raises(ValueError, match="1 of fsd50k are .*by-nc/3.0"):
+        check("csv", None, built_on=[earlier])
+
+
+def test_what_a_model_builds_on_tells_its_licences(tmp_path):
+    origin = {"settings": {"dataset": "fsd50k"}, "command": "audio-tf train"}
+    for licences, told in (({"x": 3}, {"licences": {"x": 3}}), (None, {})):
+        (tmp_path / "provenance.json").write_text(
+            json.dumps({**origin, "licences": licences})
+        )
+        settings = {"dataset": "csv", "model": str(tmp_path)}
+        (found,) = classifiers.built_on({"settings": settings})
+        assert found == {
+            "preset": str(tmp_path),
+            "dataset": "fsd50k",
+            "command": "audio-tf train",
+            **told,
+        }
 
 
 def other_dataset(content):
