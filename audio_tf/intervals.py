@@ -15,6 +15,8 @@ DEVIATIONS = 1.96
 DRAWS = 1_000
 # Of a figure that is computed draw by draw.
 FEWER_DRAWS = 200
+# Draws of a figure that differ by less are the same, but for rounding.
+SAME = 1e-12
 # Beyond all figures but infinite ones.
 HUGE = 1e300
 # Weights that are held at a time.
@@ -81,8 +83,11 @@ def bootstrap(metric, targets, scores, unit=None):
 
     B. Efron, "Bootstrap methods: another look at the jackknife", 1979: the
     quantiles of the figure over the draws. A share of exactly 0 or 1 is the
-    same in every draw; it has the interval of `wilson` over the units. A draw
-    whose figure is infinite counts as that, so that an end may be infinite.
+    same in every draw; it has the interval of `wilson` over the units. Another
+    figure that is the same in every draw, as mean average precision is where
+    all is right, has none: how far one wrong clip moves it depends on all
+    others, and no interval of no width is told. A draw whose figure is
+    infinite counts as that, so that an end may be infinite.
 
     Args:
         metric: `metrics.Metric`.
@@ -91,9 +96,10 @@ def bootstrap(metric, targets, scores, unit=None):
         unit: int64 `(clips,)`, as `units` returns it; `None` for clips.
 
     Returns:
-        Pair of floats, or `None` if no draw has the figure, or there is one
-        unit alone: all draws are that one, which tells nothing of others. A
-        share of 0 or 1 has its interval of one unit, too.
+        Pair of floats, or `None` if no draw has the figure, there is one unit
+        alone, so that all draws are that one, or it is no share and the same
+        in all draws: these tell nothing of others. A share of 0 or 1 has its
+        interval of one unit, too.
     """
     unit = np.arange(len(targets)) if unit is None else unit
     alone = unit.max() == 0
@@ -120,6 +126,8 @@ def bootstrap(metric, targets, scores, unit=None):
         ]
         found = [value for value in values if value is not None]
     if not len(found):
+        return None
+    if not metric.is_share and np.isclose(found, found[0], 0.0, SAME).all():
         return None
     return _quantiles(found)
 

@@ -97,6 +97,19 @@ def test_a_share_that_never_varies_has_an_interval():
             np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["mAP", "lwlrap"])
+def test_what_is_no_share_and_never_varies_has_none(name):
+    """As if no other clip could be wrong; one that is gives it a width."""
+    targets = np.eye(3, dtype=np.int64)[[0, 1, 2] * 7]
+    scores = targets / 3.0
+    metric = metrics.METRICS[name]
+    assert metric.figure(targets, scores) == pytest.approx(1.0)
+    assert intervals.bootstrap(metric, targets, scores) is None
+    scores[4] = 0.5, -0.1, 0.2
+    low, high = intervals.bootstrap(metric, targets, scores)
+    assert low < metric.figure(targets, scores) < high <= 1.0
+
+
 def test_one_clip_has_no_interval_but_of_a_share():
     targets, scores = np.array([[1, 0]]), np.array([[0.9, 0.2]])
     for name in metrics.METRICS:
@@ -162,9 +175,9 @@ def test_draws_whose_figure_is_infinite_count():
     assert found[1] == expected[1] == np.inf
     assert found[0] == pytest.approx(expected[0], abs=0.05)
     metric = metrics.METRICS["d_prime"]
-    assert intervals.bootstrap(metric, targets, targets) == (np.inf, np.inf)
-    behind = (-np.inf, -np.inf)
-    assert intervals.bootstrap(metric, targets, 1 - targets) == behind
+    # Where all draws are, nothing is known of other clips.
+    for scores in (targets, 1 - targets):
+        assert intervals.bootstrap(metric, targets, scores) is None
 
 
 def test_draws_are_whole_sources(monkeypatch):

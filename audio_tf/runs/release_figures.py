@@ -211,9 +211,9 @@ def of_classifier(settings, scored, classifier):
     ((_, value, interval),) = [row for row in table if row[0] == counts]
     if interval is None:
         raise ValueError(
-            "A released model needs a figure with an interval. Received: "
-            f"{counts} of {found['units']} {found['unit']}s in the split "
-            f"{settings.split}"
+            "A released model needs a figure with an interval, for which draws "
+            f"of the clips must differ. Received: {counts} {value} of "
+            f"{found['units']} {found['unit']}s in the split {settings.split}"
         )
     learned = learned_from(baseline["corpus"], origin)
     rows = [

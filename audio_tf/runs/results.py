@@ -104,7 +104,14 @@ def format_figures(found):
         found: dict that `figures` has returned.
     """
     lines = [metrics.format_report(found)]
-    lines += format_intervals(found["intervals"])
+    spread = found["intervals"]
+    lines += format_intervals(spread)
+    lines += [
+        f"{name}: no interval, as it is the same in all draws of "
+        f"{spread['units']} {spread['unit']}s"
+        for name in WITH_INTERVAL
+        if found[name] is not None and name not in spread
+    ]
     at = found.get("at_thresholds")
     if at is not None and at["f1_macro"] is not None:
         lines.append(
