@@ -119,6 +119,7 @@ def run(arguments):
             formats.check(name)
             formats.FORMATS[name].check_options(**options[name])
         from audio_tf.export import classifiers, several
+        from audio_tf.runs import heard
     model = classifiers.load_trained(arguments.model)
     # Before what takes minutes: a file may not be there.
     sounds = read_sounds(model, arguments) if arguments.verify else None
@@ -136,7 +137,9 @@ def run(arguments):
         arguments.path,
         {name: options[name] for name in names},
         quantize,
-        classifiers.read_provenance(arguments.model),
+        heard.noted(
+            classifiers.read_provenance(arguments.model), arguments.model
+        ),
     ):
         written[name] = path
         print(path, flush=True)

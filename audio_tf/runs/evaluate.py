@@ -24,7 +24,7 @@ from audio_tf.runs import heard, provenance, results, showing
 from audio_tf.runs.beside import BESIDE
 from audio_tf.runs.corpus_settings import DataSettings, ReportSettings
 from audio_tf.runs.flags import check_folder, run_by_flags
-from audio_tf.runs.leakage import MODEL, TRAIN
+from audio_tf.runs.leakage import MODEL, PRETRAINING, TRAIN
 from audio_tf.runs.settings import setting, shared
 from audio_tf.terminal import describe_failures
 
@@ -200,7 +200,7 @@ def heard_by_name(corpus, files, complete, marks=None):
     Args:
         corpus: `Corpus` of the split that is scored.
         files, complete: pair that `trained_on` has returned.
-        marks: array that `heard.read` has returned, or `None`. With them,
+        marks: array of what the model has learned, or `None`. With them,
             names count only if they surely are those of the training: another
             corpus of the same layout may be split alike.
 
@@ -243,7 +243,8 @@ def decode_unheard(settings, preset, corpora, split, sample_rate_hz):
     Raises:
         ValueError: as `leakage.Leakage` raises it.
     """
-    leakage, marks = settings.leakage(), heard.read(preset)
+    leakage, has_heard = settings.leakage(), heard.read(preset)
+    marks, unlabelled = has_heard.learned, has_heard.unlabelled()
     origin = read_provenance(preset) or {}
     named = heard_by_name(corpora[split], *trained_on(settings, origin), marks)
     # Before hours of decoding; the samples tell more.
@@ -265,6 +266,9 @@ def decode_unheard(settings, preset, corpora, split, sample_rate_hz):
     clips = decode(split)
     # What was beside a corpus is not in its list.
     unknown = named is None or heard_beside(origin)
+    if unlabelled is not None and split != TRAIN:
+        again = {split: heard.find(unlabelled, clips)}
+        found += leakage.of_files(PRETRAINING, preset, again)
     if marks is None:
         return clips, found, None if unknown else len(named)
     known = set(named or [])

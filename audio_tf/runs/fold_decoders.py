@@ -175,9 +175,9 @@ def write_preset(name, fold, embedded, settings, encoder, folder, origin):
     with files.whole_folder(folder / "preset") as new:
         model.save_to_preset(str(new))
         files.write_json(new / "provenance.json", {**origin, "fold": name})
-        marks = embedded.marks[fold.rows["train"]]
+        own = heard.Heard(embedded.marks[fold.rows["train"]])
         # What the encoder has learned from, this model has, too.
-        heard.write(new, [], [settings.model], marks)
+        heard.write(new, [own, heard.read(settings.model)])
 
 
 def read_importance(path):

@@ -1,50 +1,118 @@
-"""Marks of the clips that a model was trained on, kept in its preset."""
+"""Marks of the clips that a model has heard, kept in presets and exports.
 
+`heard.npy` is of the clips that a training has learned from, by their labels
+or by what teachers say of them. `pretrained.npy` is of the clips of a
+pre-training, which fills in what is masked and is told no label. The folder of
+a training has the list of its files beside.
+"""
+
+import base64
 import json
 import pathlib
+import typing
 
 import numpy as np
 
 from audio_tf import files, released
+from audio_tf.export.classifiers import exported_metadata
 
-FILE = "heard.npy"
-# Those of the model that a run began with, in the folder of the run.
-BEFORE = "heard_before.npy"
+FILES = {"learned": "heard.npy", "pretrained": "pretrained.npy"}
+FILE = FILES["learned"]
+# The key of the marks in what an export keeps of how its model came to be.
+KEY = "heard"
+# What the model has heard that a run began with, in the folder of the run.
+BEFORE = "heard_before.json"
 
 
-def write(folder, heard, presets=(), before=None):
-    """Writes the marks of what a training has heard, with labels or without.
+class Heard(typing.NamedTuple):
+    """The marks and the list by which a model says what it has heard.
+
+    Attributes:
+        learned: uint64 array, the marks of the clips that it was trained on,
+            or `None` where it does not say.
+        pretrained: uint64 array, those of clips that it was pre-trained on
+            without labels, or `None` where it does not say.
+        listed: dict by name of a list of the size and the labels of each file
+            that it was trained on, empty where there is no list.
+    """
+
+    learned: np.ndarray | None = None
+    pretrained: np.ndarray | None = None
+    listed: typing.Mapping = {}
+
+    def unlabelled(self):
+        """Returns the marks of clips of pre-training alone, `None` of none."""
+        if self.pretrained is None or self.learned is None:
+            return self.pretrained
+        return np.setdiff1d(self.pretrained, self.learned)
+
+    def to_json(self):
+        """Returns a dict of texts for JSON, of the marks without the list."""
+        marks = {kind: getattr(self, kind) for kind in FILES}
+        return {
+            kind: base64.b64encode(each.astype("<u8").tobytes()).decode()
+            for kind, each in marks.items()
+            if each is not None
+        }
+
+
+def from_json(content, listed=()):
+    """Returns the `Heard` of what `Heard.to_json` has returned.
+
+    Args:
+        content: dict of texts.
+        listed: dict or pairs, the list that belongs to it.
+    """
+    marks = {
+        kind: np.frombuffer(base64.b64decode(text), "<u8").astype("uint64")
+        for kind, text in content.items()
+    }
+    return Heard(**marks, listed=dict(listed))
+
+
+def write(folder, several):
+    """Writes the marks of what a model has heard into its preset.
 
     Args:
         folder: path of the preset.
-        heard: list of `Clips` of samples.
-        presets: list of presets, as `read` takes them, that training has
-            learned from, whose marks are kept: its teachers.
-        before: array of further marks, such as `began_with` has returned, or
-            `None`.
+        several: list of `Heard`: of the clips that it was trained on, and of
+            the models that it has begun with or has learned from.
     """
-    marks = [clips.marks for clips in heard]
-    for each in (before, *map(read, presets)):
-        if each is not None:
-            marks.append(each)
-    np.save(pathlib.Path(folder, FILE), np.unique(np.concatenate(marks)))
+    for kind, name in FILES.items():
+        marks = [
+            found
+            for found in (getattr(each, kind) for each in several)
+            if found is not None
+        ]
+        if marks:
+            np.save(
+                pathlib.Path(folder, name), np.unique(np.concatenate(marks))
+            )
 
 
-def read(preset):
-    """Reads the marks of the clips that a model was trained on.
+def read(model):
+    """Reads what a model has heard.
 
     Args:
-        preset: name of a released preset, path of a folder, or address of a
-            preset.
+        model: name of a released preset, path of a folder, address of a
+            preset, or path of what was exported.
 
     Returns:
-        Uint64 array, or `None` where the model does not say.
+        `Heard`, of nothing where the model does not say.
 
     Raises:
-        ValueError: if the file is damaged; it names it.
+        ValueError: if a file is damaged; it names it.
     """
-    path = pathlib.Path(released.folder_of(preset), FILE)
-    return load(path) if path.is_file() else None
+    folder = pathlib.Path(released.folder_of(model))
+    marks = {
+        kind: load(folder / name)
+        for kind, name in FILES.items()
+        if (folder / name).is_file()
+    }
+    if marks:
+        return Heard(**marks, listed=listed(model))
+    origin = exported_metadata(folder).get("provenance") or {}
+    return from_json(origin.get(KEY, {}), listed(model))
 
 
 def load(path):
@@ -71,46 +139,54 @@ def load(path):
     return marks
 
 
-def began_with(settings, out):
-    """Reads the marks of the model that a training begins with.
+def noted(origin, model):
+    """Returns how a model came to be, with its marks, for an export of it.
 
-    A run that goes on has them from its folder: the preset may be gone, be
+    Args:
+        origin: dict, the `provenance.json` of the model, or `None`.
+        model: as `read` takes it.
+    """
+    marks = read(model).to_json()
+    return {**(origin or {}), KEY: marks} if marks else origin
+
+
+def began_with(settings, out):
+    """Reads what the model has heard that a training begins with.
+
+    A run that goes on has it from its folder: the preset may be gone, be
     another one by now, or have been named from another working folder.
 
     Args:
-        settings: `TrainSettings`.
+        settings: `Settings` of a training, which have a `model`.
         out: `pathlib.Path`, the folder of the run; it may not be there yet.
 
     Returns:
-        As `read`.
+        `Heard`.
     """
     kept = out / BEFORE
+    # Without settings it is of a start that was killed before there was a run.
     if kept.is_file() and (out / "config.json").is_file():
-        return load(kept)
+        return from_json(**json.loads(kept.read_text(encoding="utf-8")))
     return read(settings.model)
 
 
 def keep(out, before):
-    """Keeps the marks of the model that a run begins with in its folder.
+    """Keeps what the model has heard that a run begins with in its folder.
 
     Args:
         out: `pathlib.Path`, the folder of the run; it is made.
-        before: array that `began_with` has returned, or `None`.
+        before: `Heard` that `began_with` has returned.
     """
     out.mkdir(parents=True, exist_ok=True)
-    if before is None:
-        # Of a start that was killed before there was a run.
-        (out / BEFORE).unlink(missing_ok=True)
-        return
-    with files.whole_file(out / BEFORE) as new:
-        np.save(new, before)
+    content = {"content": before.to_json(), "listed": before.listed}
+    files.write_json(out / BEFORE, content)
 
 
 def find(marks, clips):
-    """Finds the clips that a model was trained on, whatever they are called.
+    """Finds the clips that a model has heard, whatever they are called.
 
     Args:
-        marks: array that `read` has returned.
+        marks: uint64 array.
         clips: `Clips` of samples, of the rate of the model.
 
     Returns:
@@ -129,11 +205,34 @@ def listed(preset):
 
     Returns:
         Dict by name of a list of the size and the labels of each file of the
-        training split, empty where there is no list.
+        training split, empty where there is no list, or it is that of a
+        pre-training.
     """
     folder = pathlib.Path(preset)
-    path = folder.parent / "corpus.json"
-    # A name of a released preset is no folder, whatever is around.
-    if not (folder.is_dir() and path.is_file()):
+    has_list = (folder.parent / "corpus.json").is_file()
+    # A head is what labels teach, and the name of a release is no folder.
+    if not (has_list and (folder / "task.json").is_file()):
         return {}
-    return json.loads(path.read_text())["splits"]["train"]
+    return trained_files(folder.parent)
+
+
+def trained_files(run):
+    """Reads which files a run was trained on, without those left out.
+
+    Args:
+        run: `pathlib.Path`, the folder of the run.
+
+    Returns:
+        Dict by name of a list of the size and the labels.
+
+    Raises:
+        FileNotFoundError: if it is the folder of no run.
+    """
+    path = run / "corpus.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    left_out = record.get("left_out") or {}
+    return {
+        name: entry
+        for name, entry in record["splits"]["train"].items()
+        if name not in left_out
+    }

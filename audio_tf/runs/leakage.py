@@ -5,6 +5,7 @@ what the model has learned from is a `corpora.leaks.Leak`: one speaker, uploader
 or recording, or the same samples, whatever files are called. Its sides are the
 splits of a corpus, or its groups where each is left out in turn; what training
 hears beside the corpus; and what models that it builds on have heard before.
+Groups are told as `group NAME`, for a speaker may be called as a split is.
 
 | in common | official splits | `--other-splits` | other than both |
 |---|---|---|---|
@@ -13,7 +14,10 @@ hears beside the corpus; and what models that it builds on have heard before.
 | audio beside a corpus, the training split | no leak | no leak | no leak |
 | the model, a split that is scored | refused | counted | refused |
 | a teacher, a split that is scored | refused | refused | refused |
+| a pre-training, a split that is scored | counted | counted | counted |
 
+Pre-training is told no label of what it fills in: it is no reason to refuse a
+figure, and one to say so beside it.
 What a model has heard of a scored split is the splits' own matter where the
 training split has it, too: whoever trains on official splits hears it. What is
 counted is printed, and stands in the result.
@@ -35,6 +39,8 @@ SCORED = ("val", "test")
 # Models that a training builds on, or one that is scored, by their flags.
 MODEL = "model"
 TEACHERS = "teachers"
+# That of a model, which no flag of its own says.
+PRETRAINING = "pretraining"
 WAY_OUT = "--other-splits allows that, and stands in the result"
 
 
@@ -42,15 +48,17 @@ class Side(typing.NamedTuple):
     """A side of a leak that is no split of the corpus.
 
     Attributes:
-        fault: str, what is wrong with it where it has scored clips.
+        fault: str, what is wrong with it where it has scored clips, `None` if
+            that is counted alone.
         by_request: bool, whether `--other-splits` allows that.
     """
 
-    fault: str
+    fault: str | None
     by_request: bool
 
 
-# By the names of their flags. Splits, and groups that are left out, are none.
+# By the names of their flags, where they have one. Splits, and groups that are
+# left out, are none.
 SIDES = {
     UNLABELLED: Side("must not hold clips that are scored", True),
     NOISE: Side("must not hold clips that are scored", True),
@@ -58,6 +66,7 @@ SIDES = {
     TEACHERS: Side(
         "must not have learned from clips that are scored here", False
     ),
+    PRETRAINING: Side(None, True),
 }
 
 
@@ -84,8 +93,11 @@ class Leakage:
             sides: pair of str, names of splits, of groups or of `SIDES`.
         """
         beyond = [SIDES[side] for side in sides if side in SIDES]
+        faults = [each for each in beyond if each.fault is not None]
+        if faults:
+            return self.other_splits and all(each.by_request for each in faults)
         if beyond:
-            return self.other_splits and all(each.by_request for each in beyond)
+            return True
         return self.official or self.other_splits
 
     def judged(self, found, whose=""):
@@ -120,32 +132,39 @@ class Leakage:
             [leak for leak in data.same_audio(clips) if is_leak(leak.splits)]
         )
 
-    def of_model(self, side, preset, marks, clips, scored=SCORED):
+    def of_model(self, side, preset, known, clips, scored=SCORED):
         """Finds clips that a model has heard and that are scored.
 
         Args:
-            side: `MODEL` or `TEACHERS`.
+            side: `MODEL` or `TEACHERS`, which has learned what it has.
             preset: str, the model's, for the message.
-            marks: array that `heard.read` has returned, or `None`.
+            known: `heard.Heard` of it.
             clips: dict of `Clips` by split or group.
             scored: iterable of str, those that figures are of.
         """
-        if marks is None:
-            return []
-        if TRAIN in clips and TRAIN not in scored:
-            marks = np.setdiff1d(marks, clips[TRAIN].marks)
-        found = [
-            (split, heard.find(marks, clips[split]))
-            for split in scored
-            if split in clips
-        ]
-        return self.of_files(side, preset, dict(found))
+        found = []
+        for each, marks in (
+            (side, known.learned),
+            (PRETRAINING, known.unlabelled()),
+        ):
+            if marks is None:
+                continue
+            if TRAIN in clips and TRAIN not in scored:
+                marks = np.setdiff1d(marks, clips[TRAIN].marks)
+            again = {
+                split: heard.find(marks, clips[split])
+                for split in scored
+                if split in clips
+            }
+            found += self.of_files(each, preset, again)
+        return found
 
     def of_files(self, side, preset, again):
         """Judges files of scored splits that a model has heard.
 
         Args:
-            side, preset: as `of_model` takes them.
+            side: `MODEL`, `TEACHERS` or `PRETRAINING`.
+            preset: as `of_model` takes it.
             again: dict by split of a list of paths, of any length.
         """
         found = []
@@ -155,23 +174,30 @@ class Leakage:
                 found.append(Leak("audio", (side, split), count, count, same))
         return self.judged(found, preset)
 
-    def of_list(self, side, preset, record):
-        """Finds clips that a model has heard by the list of its training.
+    def of_list(self, side, preset, known, corpora, record):
+        """Finds clips that a model has learned from by the list of that.
 
         Nothing is decoded for that. Another corpus may have names, sizes and
         labels in common with this one: beside marks, which tell more, a list
         counts only if this corpus has all of it.
 
         Args:
-            side, preset: as `of_model` takes them.
-            record: dict that `provenance.corpus_record` has returned.
+            side, preset, known: as `of_model` takes them.
+            corpora: dict of `Corpus` by split.
+            record: dict that `provenance.corpus_record` has returned of them.
         """
-        listed, splits = entries(heard.listed(preset)), record["splits"]
-        known = set().union(*map(entries, splits.values()))
-        if heard.read(preset) is not None and not listed <= known:
+        listed, splits = entries(known.listed), record["splits"]
+        there = set().union(*map(entries, splits.values()))
+        if known.learned is not None and not listed <= there:
             return []
         again = {
-            split: sorted(name for name, *_ in listed & entries(splits[split]))
+            split: [
+                file
+                for file, entry in zip(
+                    corpora[split].files, splits[split].items(), strict=True
+                )
+                if entries([entry]) <= listed
+            ]
             for split in SCORED
             if split in splits
         }
@@ -204,12 +230,13 @@ def entries(split):
     """Returns the files of a split of a `corpus_record` as they are compared.
 
     Args:
-        split: dict by name of the list of a file's size and labels.
+        split: dict by name of the list of a file's size and labels, or a list
+            of pairs of these.
 
     Returns:
         Set of tuples of the name and what the list has.
     """
-    return {(name, *entry) for name, entry in split.items()}
+    return {(name, *entry) for name, entry in dict(split).items()}
 
 
 def is_leak(sides):

@@ -28,6 +28,7 @@ from audio_tf.models import freezing, preset_backbones, presets
 from audio_tf.runs import (
     callbacks,
     checkpoints,
+    heard,
     history,
     host_callbacks,
     hosts,
@@ -270,13 +271,15 @@ class Presets(keras.callbacks.Callback):
         settings: `PretrainSettings`.
         out: `pathlib.Path`, the folder of the run.
         facts: dict for the preset's `provenance.json`.
+        hears: list of `heard.Heard`, as `write_preset` takes it.
     """
 
-    def __init__(self, settings, out, facts):
+    def __init__(self, settings, out, facts, hears):
         super().__init__()
         self.settings = settings
         self.out = out
         self.facts = facts
+        self.hears = hears
 
     def on_epoch_end(self, epoch, logs=None):
         settings = self.settings
@@ -284,10 +287,12 @@ class Presets(keras.callbacks.Callback):
         last = done == settings.steps
         if not last and (epoch + 1) % settings.picture_every:
             return
-        write_preset(self.model, settings, self.out, self.facts, done)
+        write_preset(
+            self.model, settings, self.out, self.facts, done, self.hears
+        )
 
 
-def write_preset(model, settings, out, facts, done):
+def write_preset(model, settings, out, facts, done, hears):
     """Writes the preset of a run, whole or not at all.
 
     Args:
@@ -296,12 +301,14 @@ def write_preset(model, settings, out, facts, done):
         out: `pathlib.Path`, the folder of the run.
         facts: dict for the preset's `provenance.json`.
         done: int, steps that the model was trained for.
+        hears: list of `heard.Heard`, what it was trained on, before, too.
     """
     encoder = models.SpeechEncoder(model.backbone, settings.feature_layer())
     facts = {**facts, "steps_done": done, "steps": settings.steps}
     with files.whole_folder(out / "preset") as new:
         encoder.save_to_preset(str(new))
         files.write_json(new / "provenance.json", facts)
+        heard.write(new, hears)
 
 
 def is_trained(preset):
@@ -317,7 +324,7 @@ def is_trained(preset):
     return facts["steps_done"] == facts["steps"]
 
 
-def fit(settings, model, batches, out, facts, share=WHOLE):
+def fit(settings, model, batches, out, facts, hears, share=WHOLE):
     """Trains a new or a resumed model to the last step.
 
     Args:
@@ -326,6 +333,7 @@ def fit(settings, model, batches, out, facts, share=WHOLE):
         batches: dict of `Batches` by split, as `load_batches` returns it.
         out: `pathlib.Path`, the folder of the run.
         facts: dict for the preset's `provenance.json`.
+        hears: list of `heard.Heard`, as `write_preset` takes it.
         share: `Share` of this host.
     """
     micro_batches = settings.epoch_steps * settings.accumulate
@@ -354,7 +362,7 @@ def fit(settings, model, batches, out, facts, share=WHOLE):
         host_callbacks.OfFirst(
             [
                 checkpoints.LastCheckpoint(out / "last.keras"),
-                Presets(settings, out, facts),
+                Presets(settings, out, facts, hears),
             ],
             share,
         ),
@@ -418,6 +426,7 @@ def run_on_devices(settings, out, share):
         console.print_summary(model)
     (corpora, record), root = listed(settings), settings.file_root()
     provenance.check_corpus(out, record)
+    before = heard.began_with(settings, out)
     # Before all is decoded, for which they wait for each other.
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     batches, failures = load_batches(
@@ -436,15 +445,18 @@ def run_on_devices(settings, out, share):
     }
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     if share.is_first:
+        heard.keep(out, before)
         provenance.begin_run(out, settings, record, **begun)
+    # What validation hears has changed no weight.
+    own = heard.Heard(pretrained=batches["train"].clips.marks)
     done = checkpoints.epochs_done(last) * settings.epoch_steps
     if done < settings.steps:
-        fit(settings, model, batches, out, facts, share)
+        fit(settings, model, batches, out, facts, [own, before], share)
     elif share.is_first and not is_trained(out / "preset"):
         # A run that was killed behind its last checkpoint leaves none, or one
         # of an earlier step.
         with hosts.alone():
-            write_preset(model, settings, out, facts, done)
+            write_preset(model, settings, out, facts, done, [own, before])
     print(f"\npreset: {out / 'preset'}")
 
 

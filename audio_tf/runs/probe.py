@@ -316,8 +316,8 @@ def run(asked, out):
     leakage = settings.leakage()
     found = leakage.of_audio(clips)
     if settings.model is not None:
-        marks = heard.read(settings.model)
-        found += leakage.of_model(MODEL, settings.model, marks, clips)
+        known = heard.read(settings.model)
+        found += leakage.of_model(MODEL, settings.model, known, clips)
     facts = {
         task: task_splits(task, clips, settings, frames)[1] for task in todo
     }

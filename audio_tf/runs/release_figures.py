@@ -10,15 +10,15 @@ import numpy as np
 from audio_tf import intervals, metrics, released
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import history, model_card, provenance, results
+from audio_tf.runs import heard, history, model_card, provenance, results
 from audio_tf.runs.evaluate import score_split
 from audio_tf.runs.flags import saved_run
+from audio_tf.runs.leakage import PRETRAINING
 from audio_tf.runs.settings import flag
 from audio_tf.runs.train_settings import ASIDE, TrainSettings
 
 # Settings of `audio-tf probe` that figures beside each other have in common:
-# which utterances are left out, of which the corpus says nothing, and how a
-# probe is made and trained.
+# which lengths are left out, and how a probe is made and trained.
 OF_PROBES = (
     *("min_s", "max_s"),
     *("hidden_dim", "hidden_dropout"),
@@ -139,8 +139,7 @@ def check_alike(run, measured):
             f"Received: {measured.origin['labels']}"
         )
     ours, theirs = (
-        json.loads((each.folder / "corpus.json").read_text())["splits"]["train"]
-        for each in (run, measured)
+        heard.trained_files(each.folder) for each in (run, measured)
     )
     others = [name for name in theirs if theirs[name] != ours.get(name)]
     if others:
@@ -417,8 +416,25 @@ def of_encoder(settings, encoder):
         "| probe | this encoder | plain features | most frequent class |\n"
         f"| --- | --- | --- | --- |\n{rows}",
         None,
-        f"Figures of {count} clips with Wilson's 95 % intervals.",
+        f"Figures of {count} clips with Wilson's 95 % intervals."
+        + known_before(ours),
     )
+
+
+def known_before(report):
+    """Returns a text of what a pre-training has heard, empty if of nothing.
+
+    Args:
+        report: dict, the `probes.json` of its encoder.
+    """
+    clips = sum(
+        leak["clips"]
+        for leak in report.get("leaks", ())
+        if leak["splits"] == [PRETRAINING, "test"]
+    )
+    if not clips:
+        return ""
+    return f" The encoder was pre-trained on {clips} of them, without labels."
 
 
 def probed_weights(report):

@@ -67,8 +67,7 @@ class Prepared:
     Attributes:
         chunks: dict of `Chunks` by split, as `load_chunks` returns it.
         known: list of the `Clips` that are trained on, and of those beside.
-        before: marks of the model that training begins with, as
-            `heard.began_with` returns them.
+        before: `heard.Heard` of the model that training begins with.
         failures: dict of the reason by path of each file that was left out.
         facts: dict of what all figures have beside them.
         origin: dict, how the model comes to be.
@@ -76,7 +75,7 @@ class Prepared:
 
     chunks: dict
     known: list
-    before: np.ndarray | None
+    before: heard.Heard
     failures: dict
     facts: dict
     origin: dict
@@ -216,7 +215,7 @@ def report(classifier, chunks, out, facts, one_label, batch_size):
     return figures, calibrated
 
 
-def save(classifier, out, origin, known, exported=False, before=None):
+def save(classifier, out, origin, known, exported=False, before=heard.Heard()):
     """Writes the preset of a run, whole or not at all, and a SavedModel.
 
     Args:
@@ -225,15 +224,17 @@ def save(classifier, out, origin, known, exported=False, before=None):
         origin: dict for `provenance.json`, how the model came to be.
         known: list of `Clips` that it was trained on.
         exported: bool, whether to write a SavedModel too.
-        before: marks of the model that it began with, as `heard.began_with`
-            returns them.
+        before: `heard.Heard` of the model that it began with.
     """
+    has_heard = [heard.Heard(clips.marks) for clips in known]
+    teachers = map(heard.read, origin["settings"]["teachers"])
     with files.whole_folder(out / "preset") as new:
         classifier.save_to_preset(str(new))
         files.write_json(new / "provenance.json", origin)
-        heard.write(new, known, origin["settings"]["teachers"], before)
+        heard.write(new, [*has_heard, before, *teachers])
     print(f"\npreset: {out / 'preset'}")
     if exported:
+        origin = heard.noted(origin, out / "preset")
         path = export(classifier, out / "saved_model", provenance=origin)
         print(f"SavedModel: {path}")
 
@@ -309,8 +310,11 @@ def train(settings, out, share):
     taught_by = teacher_facts(settings, teachers)
     check_teachers(out, taught_by)
     leakage = settings.leakage()
-    for preset in settings.teachers:
-        leakage.of_list(TEACHERS, preset, record)
+    before = heard.began_with(settings, out)
+    known_by = {preset: heard.read(preset) for preset in settings.teachers}
+    for preset, has_heard in known_by.items():
+        leakage.of_list(TEACHERS, preset, has_heard, corpora, record)
+    by_list = leakage.of_list(MODEL, settings.model, before, corpora, record)
     recordings = corpora.pop(beside.NOISE, None)
     chunks, failures = train_data.load_chunks(
         settings, unlabelled.joined(corpora), classifier, share
@@ -327,10 +331,14 @@ def train(settings, out, share):
         clips[beside.NOISE], bank = noises, noise.read_bank(noises)
         known.append(noises)
     found += leakage.of_audio(clips)
-    for preset in settings.teachers:
-        leakage.of_model(TEACHERS, preset, heard.read(preset), clips)
-    before = heard.began_with(settings, out)
-    found += leakage.of_model(MODEL, settings.model, before, clips)
+    by_marks = leakage.of_model(MODEL, settings.model, before, clips)
+    for preset, has_heard in known_by.items():
+        by_marks += leakage.of_model(TEACHERS, preset, has_heard, clips)
+    # Several may have begun with one encoder.
+    found += dict.fromkeys(by_marks)
+    # Marks find them under any name; without any the list is what tells.
+    told = {leak.splits for leak in by_marks}
+    found += [leak for leak in by_list if leak.splits not in told]
     record = provenance.leave_out(record, root, failures, others)
     provenance.check_corpus(out, record, later="test")
     facts = results.facts(settings, record, found, others)

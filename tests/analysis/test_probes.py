@@ -585,7 +585,7 @@ def test_nothing_that_is_probed_was_heard_before(
     clips = data.prepare(
         splits["test"], RATE_HZ, tmp_path / "c", progress=False
     )
-    heard.write(encoder, [clips.select([1])])
+    heard.write(encoder, [heard.Heard(clips.marks[[1]])])
     line = refusal(*asked, "--model", encoder)
     assert f"--model {encoder} must not have learned from clips" in line
     assert "1 of test, such as" in line and "bob" in line

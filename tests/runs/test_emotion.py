@@ -392,7 +392,7 @@ def test_a_run_from_audio_to_presets(
     # It is not scored on the speaker that it has learned from.
     trained = str(out / "fold_03" / "preset")
     place = {"dataset": "emodb", "data_dir": str(corpus), "model": trained}
-    learned, told = heard.read(trained), tmp_path / "told.json"
+    learned, told = heard.read(trained).learned, tmp_path / "told.json"
     assert len(learned) == 5 and 7 in learned
     for tested, val in (("03", "16"), ("08", "03"), ("16", "08")):
         speakers = {"test_speakers": [tested], "val_speakers": [val]}

@@ -1,5 +1,6 @@
 """What sides of a figure may have in common, wherever that is asked."""
 
+import dataclasses
 import itertools
 import json
 
@@ -15,9 +16,16 @@ from backbone_cases import RATE_HZ, speech_encoder
 
 from audio_tf import data
 from audio_tf.corpora import Corpus
-from audio_tf.runs import emotion, evaluate, heard, provenance
+from audio_tf.runs import emotion, evaluate, folds, heard, provenance
 from audio_tf.runs.corpus_settings import DataSettings
-from audio_tf.runs.leakage import MODEL, SIDES, TEACHERS, Leakage
+from audio_tf.runs.heard import Heard
+from audio_tf.runs.leakage import (
+    MODEL,
+    PRETRAINING,
+    SIDES,
+    TEACHERS,
+    Leakage,
+)
 
 SPLITS = ("train", "val", "test")
 BESIDE = ("unlabelled", "noise")
@@ -25,7 +33,7 @@ BESIDE = ("unlabelled", "noise")
 
 def test_who_may_have_what_in_common_is_one_table():
     """By the sentences of the documentation, one after the other."""
-    assert set(SIDES) == {*BESIDE, "model", "teachers"}
+    assert set(SIDES) == {*BESIDE, "model", "teachers", "pretraining"}
     for official, asked in itertools.product((True, False), repeat=2):
         leakage = Leakage(official, asked)
         for sides in (*itertools.combinations(SPLITS, 2), ("03", "08")):
@@ -35,6 +43,7 @@ def test_who_may_have_what_in_common_is_one_table():
                 assert leakage.allows((split, beside)) == asked
             assert leakage.allows((MODEL, split)) == asked
             assert leakage.allows((TEACHERS, split)) is False
+            assert leakage.allows((PRETRAINING, split)) is True
 
 
 @pytest.mark.parametrize("beside", BESIDE)
@@ -83,23 +92,23 @@ def test_what_the_training_split_has_too_is_the_splits_own_matter(
     (own,) = leakage.of_audio(clips)
     assert own.splits == ("train", "test") and own.clips == 1
     marks = clips["train"].marks
-    assert leakage.of_model(side, "preset", marks, clips) == []
+    assert leakage.of_model(side, "preset", Heard(marks), clips) == []
     # What it has heard elsewhere is another matter.
     for split, number in (("val", 0), ("test", 0)):
         more = np.append(marks, clips[split].marks[number])
         message = f"--{side} preset must not have.*1 of {split}, such as .*0.wa"
         with pytest.raises(ValueError, match=message) as error:
-            leakage.of_model(side, "preset", more, clips)
+            leakage.of_model(side, "preset", Heard(more), clips)
         assert ("--other-splits" in str(error.value)) == (side == MODEL)
-    assert leakage.of_model(side, "preset", None, clips) == []
+    assert leakage.of_model(side, "preset", Heard(), clips) == []
     asked = Leakage(True, True)
     if side == MODEL:
-        (found,) = asked.of_model(side, "preset", more, clips)
+        (found,) = asked.of_model(side, "preset", Heard(more), clips)
         assert found.splits == (MODEL, "test") and found.clips == 1
         assert "on both sides: " in capsys.readouterr().out
     else:
         with pytest.raises(ValueError, match="--teachers preset"):
-            asked.of_model(side, "preset", more, clips)
+            asked.of_model(side, "preset", Heard(more), clips)
 
 
 @pytest.fixture
@@ -137,7 +146,7 @@ def test_official_splits_are_evaluated_as_they_were_trained_on(
         asked = settings, str(preset), corpora, split, RATE_HZ
         return evaluate.decode_unheard(*asked)[1:]
 
-    heard.write(preset, [trained])
+    heard.write(preset, [Heard(trained.marks)])
     (leak,), known = scored()
     assert leak.splits == ("train", "test") and known == leak.clips == 1
     assert leak.files == (corpora["train"].files[0], corpora["test"].files[1])
@@ -147,7 +156,7 @@ def test_official_splits_are_evaluated_as_they_were_trained_on(
     (preset / "provenance.json").write_text(json.dumps(origin))
     assert scored("val") == ([], None) and scored("train") == ([], 2)
     (preset / "provenance.json").unlink()
-    heard.write(preset, [trained, held])
+    heard.write(preset, [Heard(trained.marks), Heard(held.marks)])
     assert len(scored()[0]) == 1
     with pytest.raises(ValueError, match="1 of val, such as .*val3_NO"):
         scored("val")
@@ -231,21 +240,29 @@ def test_names_of_another_corpus_are_not_what_a_teacher_has_heard(
 ):
     """Numbers for names, and equal lengths: marks tell them apart."""
     settings = DataSettings(**official)
-    record = provenance.corpus_record(settings.load(), settings.file_root())
+    corpora = settings.load()
+    record = provenance.corpus_record(corpora, settings.file_root())
     splits = record["splits"]
     preset = tmp_path / "teacher" / "preset"
     preset.mkdir(parents=True)
+    (preset / "task.json").touch()
     learned = preset.parent / "corpus.json"
     other = {"other.wav": [7, "go"], **splits["test"]}
     learned.write_text(json.dumps({"splits": {"train": other}}))
     leakage = settings.leakage()
-    with pytest.raises(ValueError, match="2 of test, such as dataset/go/test1"):
-        leakage.of_list(TEACHERS, str(preset), record)
+
+    def of_list():
+        asked = str(preset), heard.read(preset), corpora, record
+        return leakage.of_list(TEACHERS, *asked)
+
+    refused = "2 of test, such as .*/dataset/go/test4"
+    with pytest.raises(ValueError, match=refused):
+        of_list()
     np.save(preset / heard.FILE, np.array([7], "uint64"))
-    assert leakage.of_list(TEACHERS, str(preset), record) == []
+    assert of_list() == []
     learned.write_text(json.dumps({"splits": {"train": splits["test"]}}))
-    with pytest.raises(ValueError, match="2 of test, such as dataset/go/test1"):
-        leakage.of_list(TEACHERS, str(preset), record)
+    with pytest.raises(ValueError, match=refused):
+        of_list()
 
 
 def test_an_encoder_of_folds_has_heard_none_of_their_clips(
@@ -267,12 +284,13 @@ def test_an_encoder_of_folds_has_heard_none_of_their_clips(
     clips = data.prepare(
         corpus["train"].select([1]), RATE_HZ, tmp_path / "c", progress=False
     )
-    heard.write(preset, [clips])
+    heard.write(preset, [Heard(clips.marks)])
     run = ["emotion", "--model", preset, "--data-dir", tmp_path]
     run += ["--chunk-s", 0.2, "--filters", 2, "--out", tmp_path / "run"]
     line = refusal(*run)
     assert f"--model {preset} must not have learned from clips that" in line
-    assert "such as" in line and "--other-splits allows that" in line
+    assert "1 of group 03, such as" in line
+    assert "--other-splits allows that" in line
     # Allowed, it goes on to the features.
     monkeypatch.setattr(data, "cache_features", None)
     assert "not callable" in refusal(*run, "--other-splits")
@@ -289,3 +307,65 @@ def test_groups_that_are_left_out_do_not_depend_on_splits(capsys):
         )
         settings.check_sources(splits)
         assert ("on both sides: a.wav" in capsys.readouterr().out) is said
+
+
+def test_what_a_pretraining_has_heard_is_counted_alone(tmp_path, capsys):
+    """It was told no label: a figure of its clips says so, and is one."""
+    clips = decoded(tmp_path, {"train": [1, 2], "val": [3], "test": [4, 2, 5]})
+    marks = [np.append(clips[split].marks, 7) for split in ("train", "test")]
+    known = Heard(None, np.concatenate(marks).astype("uint64"))
+    for official, asked in itertools.product((True, False), repeat=2):
+        (leak,) = Leakage(official, asked).of_model(
+            TEACHERS, "preset", known, clips
+        )
+        # The splits' own matter is what the training split has, too.
+        assert leak.splits == (PRETRAINING, "test") and leak.clips == 2
+        assert leak.files == (clips["test"].corpus.files[0],) * 2
+    assert "0.wav in pretraining and " in capsys.readouterr().out
+    # What was learned with its label is refused as that, and told once.
+    known = known._replace(learned=clips["test"].marks[:1])
+    with pytest.raises(ValueError, match="--model preset must not .*1 of test"):
+        Leakage(False, False).of_model(MODEL, "preset", known, clips)
+    found = Leakage(False, True).of_model(MODEL, "preset", known, clips)
+    assert [(leak.splits[0], leak.clips) for leak in found] == [
+        (MODEL, 1),
+        (PRETRAINING, 1),
+    ]
+
+
+def test_a_model_is_scored_on_what_its_pretraining_has_heard(
+    official, tmp_path
+):
+    settings = DataSettings(**official)
+    corpora = settings.load()
+    val = data.prepare(
+        corpora["val"], RATE_HZ, progress=False, **settings.prepare_arguments()
+    )
+    preset = tmp_path / "preset"
+    preset.mkdir()
+    heard.write(preset, [Heard(pretrained=val.marks)])
+    for learned in (None, np.array([7], "uint64")):
+        heard.write(preset, [Heard(learned)])
+        asked = str(preset), corpora, "val", RATE_HZ
+        _, (leak,), known = evaluate.decode_unheard(settings, *asked)
+        assert leak.splits == (PRETRAINING, "val") and leak.clips == 1
+        # None was learned from, as far as the model says anything of that.
+        assert known == (None if learned is None else 0)
+    asked = str(preset), corpora, "train", RATE_HZ
+    assert evaluate.decode_unheard(settings, *asked)[1] == []
+
+
+@pytest.mark.parametrize("name", ["train", "test", "noise", "model"])
+def test_a_group_may_be_called_as_a_split_or_a_flag_is(name, tmp_path):
+    clips = decoded(tmp_path, {"all": [1, 2, 1]})["all"]
+    groups = ["unlabelled", "jo", name]
+    corpus = dataclasses.replace(clips.corpus, groups=groups)
+    sides = folds.by_side(clips, folds.named_groups(corpus))
+    message = "0.wav in group unlabelled and .*2.wav in group .*--other-splits"
+    with pytest.raises(ValueError, match=message):
+        Leakage(False, False).of_audio(sides)
+    (leak,) = Leakage(False, True).of_audio(sides)
+    assert leak.splits == ("group unlabelled", f"group {name}")
+    known = Heard(clips.marks[1:2])
+    (leak,) = Leakage(False, True).of_model(MODEL, "p", known, sides, sides)
+    assert leak.splits == (MODEL, "group jo")

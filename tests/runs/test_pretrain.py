@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -15,7 +16,7 @@ if keras.backend.backend() != "tensorflow":
 
 from audio_tf import layers, models, optimizers
 from audio_tf.models import preset_backbones
-from audio_tf.runs import checkpoints, pretrain, pretrain_batches
+from audio_tf.runs import checkpoints, heard, pretrain, pretrain_batches
 
 TINY = {**tiny.SIZES, "dropout": 0.1}
 SMALL_WAVLM = {"num_layers": 1, "num_heads": 2, "hidden_dim": 32}
@@ -226,6 +227,51 @@ def test_an_encoder_that_was_pretrained_goes_on(corpus, tmp_path):
                 corpus, tmp_path, model="wavlm_base", model_kwargs=SMALL_WAVLM
             )
         )
+
+
+@pytest.mark.costly
+def test_a_pretraining_leaves_marks(corpus, main, tmp_path, monkeypatch):
+    """Of what it has heard without a label, and of what its model had."""
+
+    def fit(settings, model, batches, out, facts, hears, share):
+        last = checkpoints.LastCheckpoint(out / "last.keras")
+        last.set_model(model)
+        last.on_epoch_end(0)
+        pretrain.write_preset(model, settings, out, facts, 1, hears)
+
+    monkeypatch.setattr(pretrain, "fit", fit)
+    first, second = tmp_path / "first", tmp_path / "second"
+    few, common = tmp_path / "few", list(COMMON)
+    common += ["--steps", 1, "--min-s", 0.4]
+    shutil.copytree(corpus / "speaker1", few / "speaker1")
+    main("pretrain", "--data-dir", few, *common, "--out", first)
+    known = heard.read(first / "preset")
+    assert known.learned is None and known.listed == {}
+    settings = settings_of(corpus, tmp_path, min_s=0.4)
+    marks = {}
+    for folder in (few, corpus):
+        settings = settings.replace(data_dir=str(folder))
+        clips = settings.prepare(settings.load()["train"], "train")
+        marks[folder] = np.unique(clips.marks)
+    assert len(marks[few]) < 10
+    np.testing.assert_array_equal(known.pretrained, marks[few])
+
+    # It had learned from others with their labels, before that.
+    more = heard.Heard(np.array([7], "uint64"), np.array([8], "uint64"))
+    heard.write(first / "preset", [known, more])
+    at = common.index("--model")
+    begun = [*common[:at], "--model", first / "preset", *common[at + 4 :]]
+    main("pretrain", "--data-dir", corpus, *begun, "--out", second)
+    shutil.rmtree(first)
+    # Splits are drawn anew.
+    both = np.union1d(more.pretrained, np.union1d(*marks.values()))
+    assert len(both) > 1 + len(marks[corpus])
+    for _ in range(2):
+        found = heard.read(second / "preset")
+        assert found.learned.tolist() == [7]
+        np.testing.assert_array_equal(found.pretrained, both)
+        shutil.rmtree(second / "preset")
+        main("pretrain", "--out", second, "--resume")
 
 
 def test_features_of_ones_own_are_not_replaced(corpus, tmp_path, monkeypatch):

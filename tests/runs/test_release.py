@@ -632,7 +632,17 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
     ]
     # Where plain features are ahead, the card says so.
     assert "| phoneme | 0.8000 | 0.9000 | 0.2500 |" in found.details
+    assert found.meaning.endswith("95 % intervals.")
     release_figures.check_baseline(found)
+    # What the encoder knew beforehand, the card says.
+    content = json.loads(pathlib.Path(ours).read_text())
+    leak = {"kind": "audio", "shared": 3, "clips": 3, "files": ["a", "a"]}
+    content["leaks"] = [
+        {**leak, "splits": ["pretraining", split]} for split in ("val", "test")
+    ]
+    pathlib.Path(ours).write_text(json.dumps(content))
+    found = release_figures.of_encoder(settings, encoder)
+    assert "pre-trained on 3 of them, without labels." in found.meaning
     other = write("other.json", {"phoneme": 0.8})
     another = write("another.json", {"speaker": 0.9}, "0" * 64)
     mels = write("mels.json", {"speaker": 0.2}, weights, "features")

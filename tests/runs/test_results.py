@@ -19,6 +19,7 @@ from sklearn import metrics as sklearn_metrics
 
 from audio_tf import cli, corpora, data
 from audio_tf.corpora import leaks
+from audio_tf.export import classifiers, several
 from audio_tf.models import AudioClassifier
 from audio_tf.runs import (
     baseline,
@@ -340,34 +341,80 @@ def test_marks_tell_what_a_model_has_heard(tmp_path):
     )
     preset = tmp_path / "preset"
     preset.mkdir()
-    assert heard.read(preset) is None
-    assert heard.read("audio_transformer_esc1") is None
+    for name in (preset, "audio_transformer_esc1", "audio_transformer_small"):
+        assert heard.read(name) == heard.Heard()
     # Silence is the same as no other, and has a mark for all that.
-    heard.write(preset, [clips.select([3, 1])])
-    marks = heard.read(preset)
+    own = heard.Heard(clips.marks[[3, 1]], clips.marks[[1, 2]])
+    heard.write(preset, [own])
+    known = heard.read(preset)
+    marks = known.learned
     assert len(marks) == 2
     assert heard.find(marks, clips) == [files[1]]
+    assert heard.find(known.pretrained, clips) == files[1:3]
+    assert heard.find(known.unlabelled(), clips) == [files[2]]
     # What goes on from a preset has heard what that has.
     later = tmp_path / "later"
     later.mkdir()
-    heard.write(later, [clips.select([2])], ["none", preset])
-    assert heard.find(heard.read(later), clips) == files[1:3]
-    heard.write(later, [clips.select([0])], before=marks)
-    assert heard.find(heard.read(later), clips) == files[:2]
+    nothing = heard.read("none")
+    heard.write(later, [heard.Heard(clips.marks[[0]]), nothing, known])
+    assert heard.find(heard.read(later).learned, clips) == files[:2]
+    assert heard.find(heard.read(later).pretrained, clips) == files[1:3]
     # What a start that was killed has left is not that of a run.
     settings = train.TrainSettings(model=str(preset))
-    heard.keep(later, np.array([7], "uint64"))
-    np.testing.assert_array_equal(heard.began_with(settings, later), marks)
+    listed = {"a.wav": [7, "dog"]}
+    heard.keep(
+        later, heard.Heard(np.array([2**64 - 7], "uint64"), None, listed)
+    )
+    np.testing.assert_array_equal(
+        heard.began_with(settings, later).learned, marks
+    )
     (later / "config.json").write_text("{}")
-    assert heard.began_with(settings, later).tolist() == [7]
-    heard.keep(later, None)
-    np.testing.assert_array_equal(heard.began_with(settings, later), marks)
+    found = heard.began_with(settings, later)
+    assert found.learned.tolist() == [2**64 - 7] and found.pretrained is None
+    assert found.listed == listed
+    # A run of before tells nothing of its own.
+    (later / heard.BEFORE).unlink()
+    np.testing.assert_array_equal(
+        heard.began_with(settings, later).learned, marks
+    )
     np.save(preset / "heard.npy", marks.astype("float64"))
     with pytest.raises(ValueError, match="heard.npy must hold marks.*float64"):
         heard.read(preset)
     (preset / "heard.npy").write_bytes(b"no array")
     with pytest.raises(ValueError, match="heard.npy cannot be read"):
         heard.read(preset)
+
+
+def test_an_export_has_the_marks_of_its_preset(tmp_path, monkeypatch, capsys):
+    """Or a file that was exported could be scored on what it has learned."""
+    preset, origin = tmp_path / "preset", {"seed": 3}
+    preset.mkdir()
+    learned = np.array([5, 2**63 + 9], "uint64")
+    known = heard.Heard(learned, np.array([6], "uint64"))
+    assert heard.noted(origin, preset) == origin
+    assert heard.noted(None, preset) is None
+    heard.write(preset, [known])
+    (preset / "provenance.json").write_text(json.dumps(origin))
+    told = []
+
+    def write(model, path, options, quantize, provenance):
+        told.append(provenance)
+        yield "onnx", path
+
+    monkeypatch.setattr(classifiers, "load_trained", lambda name: None)
+    monkeypatch.setattr(several, "write", write)
+    out = str(tmp_path / "out")
+    assert cli.main(["export", out, "--model", str(preset)]) == 0
+    stored = tmp_path / "model.onnx"
+    stored.touch()
+    beside = tmp_path / "model.onnx.json"
+    beside.write_text(json.dumps({"provenance": told[0]}))
+    found = heard.read(stored)
+    np.testing.assert_array_equal(found.learned, learned)
+    assert found.pretrained.tolist() == [6]
+    assert classifiers.read_provenance(stored)["seed"] == 3
+    beside.write_text(json.dumps({"provenance": None}))
+    assert heard.read(stored) == heard.Heard()
 
 
 def test_exports_are_not_compared_on_clips_that_trained(
@@ -387,7 +434,7 @@ def test_exports_are_not_compared_on_clips_that_trained(
         tiny.backbone(sample_rate_hz=8_000), labels=["a", "b"], chunk_s=0.1
     )
     classifier.save_to_preset(str(preset))
-    heard.write(preset, [clips.select([1])])
+    heard.write(preset, [heard.Heard(clips.marks[[1]])])
     arguments = ["export", str(tmp_path / "out"), "--model", str(preset)]
     arguments += ["--verify", "--dataset", "folders", "--data-dir", str(top)]
     assert cli.main(arguments) == 2

@@ -186,6 +186,8 @@ def test_train_evaluate_and_classify(
     preset = AudioClassifier.from_preset(str(out / "preset"))
     assert equal_weights(preset, best)
 
+    known, exported = map(heard.read, (out / "preset", out / "saved_model"))
+    np.testing.assert_array_equal(exported.learned, known.learned)
     for model in (out / "preset", out / "saved_model"):
         evaluated = tmp_path / "evaluated.json"
         main(
@@ -890,7 +892,7 @@ def test_clips_without_labels_are_trained_on(
     # What a teacher has heard, a student has by its scores.
     np.save(teacher / heard.FILE, np.array([7], "uint64"))
     main(*taught, "--unlabelled", more / "below" / "b.wav", more)
-    assert 7 in heard.read(out / "preset")
+    assert 7 in heard.read(out / "preset").learned
     train_clips = len(clips["train"]) - 1  # One of them is no audio.
     assert f"train: {train_clips + 3} clips" in capsys.readouterr().out
     record = json.loads((out / "corpus.json").read_text())
@@ -949,7 +951,8 @@ def test_a_teacher_has_not_learned_from_what_is_scored(
     split, refusal, corpus, tmp_path, monkeypatch
 ):
     settings = TrainSettings(dataset="csv", data_dir=str(corpus))
-    record = provenance.corpus_record(settings.load(), settings.file_root())
+    corpora = settings.load()
+    record = provenance.corpus_record(corpora, settings.file_root())
     splits = record["splits"]
     name, (size, *labels) = next(iter(splits[split].items()))
     teacher = tmp_path / "heard" / "preset"
@@ -957,24 +960,37 @@ def test_a_teacher_has_not_learned_from_what_is_scored(
         tiny.backbone(sample_rate_hz=8_000), labels=["low", "high"], chunk_s=0.1
     ).save_to_preset(str(teacher))
 
-    def learned_from(clip_bytes):
+    def learned_from(clip_bytes, left_out=None):
         train = {**splits["train"], name: [clip_bytes, *labels]}
+        content = {"splits": {"train": train}, "left_out": left_out}
         path = teacher.parent / "corpus.json"
-        path.write_text(json.dumps({**record, "splits": {"train": train}}))
+        path.write_text(json.dumps({**record, **content}))
+
+    def of_list(preset):
+        known = heard.read(preset)
+        return settings.leakage().of_list(
+            "teachers", str(preset), known, corpora, record
+        )
 
     learned_from(size + 1)  # Another clip of the same name.
-    leakage = settings.leakage()
-    assert leakage.of_list("teachers", str(teacher), record) == []
+    assert of_list(teacher) == []
     learned_from(size)
     training = ["train", "--dataset", "csv", "--data-dir", corpus, *COMMON]
     line = refusal(*training, "--out", tmp_path / "run", "--teachers", teacher)
     assert f"--teachers {teacher} must not have learned from clips" in line
-    assert f"Received: 1 of {split}, such as {name}" in line
+    assert f"Received: 1 of {split}, such as {corpus.parent / name}" in line
     assert not (tmp_path / "run").exists()
+    # What was left out then was not learned from.
+    learned_from(size, left_out={name: "no audio"})
+    assert of_list(teacher) == []
+    # Nor was what a pre-training was told no label of.
+    learned_from(size)
+    (teacher / "task.json").rename(teacher / "task")
+    assert of_list(teacher) == []
     # A released preset has nothing to do with the folder that one is in.
+    (teacher / "task").rename(teacher / "task.json")
     monkeypatch.chdir(teacher.parent)
-    released = "audio_transformer_esc10"
-    assert leakage.of_list("teachers", released, record) == []
+    assert of_list("audio_transformer_esc10") == []
 
 
 @pytest.mark.costly
@@ -1011,15 +1027,47 @@ def test_nothing_to_build_on_has_heard_what_is_scored(
     (leak,) = json.loads((out / "test.json").read_text())["leaks"]
     assert leak["splits"] == ["model", split] and leak["clips"] == 2
     # The run knows it still when the preset is gone, and is told so again.
-    known = heard.read(out / "preset")
+    known = heard.read(out / "preset").learned
     assert set(heard_before.marks) < set(known)
     shutil.rmtree(preset)
     main("train", "--out", out, "--resume")
-    np.testing.assert_array_equal(heard.read(out / "preset"), known)
+    np.testing.assert_array_equal(heard.read(out / "preset").learned, known)
     assert json.loads((out / "test.json").read_text())["leaks"] == [leak]
     learned = {"dataset": "esc50", "command": "audio-tf train"}
     built_on = read_provenance(out / "preset")["built_on"]
     assert built_on == [{"preset": str(preset), **learned}]
+
+
+@pytest.mark.costly
+def test_a_model_without_marks_has_heard_what_its_list_says(
+    untrained, refusal, main, corpus, tmp_path
+):
+    """As a teacher without marks has, also when its run's folder is gone."""
+    settings = TrainSettings(dataset="csv", data_dir=str(corpus))
+    record = provenance.corpus_record(settings.load(), settings.file_root())
+    preset, out = tmp_path / "before" / "preset", tmp_path / "run"
+    AudioClassifier(
+        tiny.backbone(sample_rate_hz=8_000), labels=["low", "high"], chunk_s=0.1
+    ).save_to_preset(str(preset))
+    splits = record["splits"]
+    listed = {"train": {**splits["train"], **splits["test"]}}
+    learned = preset.parent / "corpus.json"
+    learned.write_text(json.dumps({**record, "splits": listed}))
+    training = ["train", "--dataset", "csv", "--data-dir", corpus]
+    training += ["--epochs", 1, "--out", out, "--model", preset]
+    line = refusal(*training)
+    count = len(splits["test"])
+    first = corpus.parent / next(iter(splits["test"]))
+    assert f"--model {preset} must not have learned from clips that" in line
+    assert f"{count} of test, such as {first}. " in line + ". "
+    assert "--other-splits allows that" in line and not out.exists()
+    main(*training, "--other-splits")
+    (leak,) = json.loads((out / "test.json").read_text())["leaks"]
+    assert leak["splits"] == ["model", "test"] and leak["clips"] == count
+    assert leak["files"] == [first.name, first.name]
+    shutil.rmtree(preset.parent)
+    main("train", "--out", out, "--resume")
+    assert json.loads((out / "test.json").read_text())["leaks"] == [leak]
 
 
 @pytest.mark.slow
