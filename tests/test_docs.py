@@ -16,7 +16,7 @@ from repository import ROOT
 from audio_tf import cli, console
 from audio_tf.cli import export
 from audio_tf.ops.checks import closest
-from audio_tf.runs import emotion, flags, folds
+from audio_tf.runs import emotion, flags, fold_arrays, folds
 from audio_tf.version import __version__
 
 PAGES = {pages.name_of(page): page for page in pages.pages()}
@@ -325,7 +325,7 @@ def test_decoders_of_embedded_texts_have_folds(tmp_path):
     for words in told:
         if words[1:2] == ["emotion"] and "--embeddings" in words:
             settings = flags.parse(emotion.EmotionSettings, "", words[2:])
-            folds.make(folds.read_arrays(file), settings)
+            folds.make(fold_arrays.read_arrays(file), settings)
             seen += 1
     assert seen >= 3
 

@@ -35,7 +35,13 @@ from audio_tf.audio import RESAMPLER
 from audio_tf.corpora import CORPORA
 from audio_tf.models import ATTENTION_MODULES
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import fold_decoders, folds, provenance, results
+from audio_tf.runs import (
+    fold_arrays,
+    fold_decoders,
+    folds,
+    provenance,
+    results,
+)
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import (
@@ -254,7 +260,7 @@ def check(embedded, settings):
     """Finds out whether decoders can be trained, before that takes hours.
 
     Args:
-        embedded: `folds.Embedded`, which may be without a chunk.
+        embedded: `fold_arrays.Embedded`, which may be without a chunk.
         settings: `EmotionSettings`.
 
     Returns:
@@ -277,7 +283,7 @@ def load(settings, out):
         out: `pathlib.Path`, the folder of the run.
 
     Returns:
-        Tuple of `folds.Embedded`, the encoder or `None`, a `corpus_record`, a
+        Tuple of `fold_arrays.Embedded`, the encoder or `None`, a `corpus_record`, a
         dict of facts about the model or `None`, a dict of facts about the
         corpus, and the failures.
     """
@@ -294,14 +300,14 @@ def load(settings, out):
         stands = results.facts(settings, record, shared)
         return embedded, encoder, record, facts, stands, failures
     path = pathlib.Path(settings.embeddings)
-    embedded = folds.read_arrays(path)
+    embedded = fold_arrays.read_arrays(path)
     layers = folds.check_layers(settings.layers, embedded.layers)
     if layers != embedded.layers:
         places = [embedded.layers.index(number) for number in layers]
         embedded = dataclasses.replace(
             embedded, x=embedded.x[:, places], layers=layers
         )
-    record = folds.arrays_record(path, embedded)
+    record = fold_arrays.arrays_record(path, embedded)
     provenance.check_corpus(out, record)
     stands = {"corpus": provenance.corpus_facts(record)}
     return embedded, None, record, None, stands, {}

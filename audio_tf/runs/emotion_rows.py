@@ -123,15 +123,15 @@ class TableSettings(Settings):
             ValueError: if the folder has rows of another setting, of another
                 encoder or corpus, or of these before files of them changed.
         """
-        from audio_tf.runs import folds, provenance
+        from audio_tf.runs import fold_arrays, folds, provenance
 
         training, out = self.training(), pathlib.Path(self.out)
         check_folder("out", self.out, training.data_dir)
         if training.embeddings is None:
             record = folds.listed(training)[2]
         else:
-            embedded = folds.read_arrays(training.embeddings)
-            record = folds.arrays_record(training.embeddings, embedded)
+            embedded = fold_arrays.read_arrays(training.embeddings)
+            record = fold_arrays.arrays_record(training.embeddings, embedded)
         asked = training.those_given(training.given)
         for name in ("data_dir", "cache_dir"):
             asked.pop(name, None)

@@ -19,7 +19,7 @@ from audio_tf.models import (
 from audio_tf.models.gaussian_adaptive_decoder import make_loss, make_optimizer
 from audio_tf.ops.clip_scores import clip_scores
 from audio_tf.runs import heard, showing
-from audio_tf.runs.folds import stored_arrays
+from audio_tf.runs.fold_arrays import stored_arrays
 
 
 def balanced_accuracy(targets, scores):
@@ -43,7 +43,7 @@ def make_decoder(embedded, settings):
     """Makes the decoder of embeddings, not compiled.
 
     Args:
-        embedded: `folds.Embedded`, which may be without a chunk.
+        embedded: `fold_arrays.Embedded`, which may be without a chunk.
         settings: `EmotionSettings`.
 
     Returns:
@@ -70,7 +70,7 @@ def train_fold(name, fold, embedded, settings, folder):
     Args:
         name: str, the fold.
         fold: `folds.Fold`.
-        embedded: `folds.Embedded`.
+        embedded: `fold_arrays.Embedded`.
         settings: `EmotionSettings`.
         folder: `pathlib.Path`, where the decoder and its map are kept.
 
@@ -154,7 +154,7 @@ def write_preset(name, fold, embedded, settings, encoder, folder, origin):
     Args:
         name: str, the fold.
         fold: `folds.Fold`, whose clips of training the preset has marks of.
-        embedded: `folds.Embedded` of audio.
+        embedded: `fold_arrays.Embedded` of audio.
         settings: `EmotionSettings`.
         encoder: `AudioBackbone`.
         folder: `pathlib.Path` of the fold, which has the decoder.
@@ -222,7 +222,7 @@ def write_importance(out, names, embedded, title):
     Args:
         out: `pathlib.Path`, the folder of the run.
         names: list of the folds that have a map.
-        embedded: `folds.Embedded`.
+        embedded: `fold_arrays.Embedded`.
         title: str, of the pictures.
     """
     maps = np.mean([np.load(out / name / "map.npy") for name in names], axis=0)

@@ -19,7 +19,7 @@ import tiny
 from audio_tf.analysis import hub_embeddings
 from audio_tf.corpora import images, texts
 from audio_tf.corpora.examples import with_validation
-from audio_tf.runs import embed, folds
+from audio_tf.runs import embed, fold_arrays
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"]
 LAYERS, DIM = 2, 6
@@ -117,7 +117,7 @@ def test_texts_go_on_where_a_run_was_ended(bert, news, tmp_path):
         file.write(b"half a row")
     embed.main(["--out", str(out), "--resume"])
     assert not part.exists()
-    found = folds.read_arrays(out / embed.WHOLE)
+    found = fold_arrays.read_arrays(out / embed.WHOLE)
     np.testing.assert_array_equal(found.x[:3].ravel(), rows)
     listed = [*NEWS["train"], *NEWS["test"]]
     assert found.x.shape == (len(listed), LAYERS, DIM)
@@ -193,7 +193,7 @@ def test_cifar_batches_become_layers(vit, rng, tmp_path):
     pixels = cifar(folder, rng, files, "batches.meta", "labels", "label_names")
     out = tmp_path / "out"
     embed.main(arguments(vit, "cifar10", folder, out, "--dtype", "float16"))
-    found = folds.read_arrays(out / embed.WHOLE)
+    found = fold_arrays.read_arrays(out / embed.WHOLE)
     assert np.load(out / embed.WHOLE)["embeddings"].dtype == "float16"
     assert found.vocabulary == ["cat", "dog"]
     assert found.targets.argmax(axis=1).tolist() == [0, 1, 1, 1] * 3
@@ -259,7 +259,7 @@ def test_bad_images_are_left_out_and_named(vit, rng, tmp_path, capsys):
     bad = folder / "test" / "dog" / "1.png"
     bad.write_bytes(b"no image")
     embed.main(arguments(vit, "image_folders", folder, tmp_path / "out"))
-    found = folds.read_arrays(tmp_path / "out" / embed.WHOLE)
+    found = fold_arrays.read_arrays(tmp_path / "out" / embed.WHOLE)
     assert len(found.x) == 7
     printed = capsys.readouterr().out
     assert "1 file left out" in printed and str(bad) in printed

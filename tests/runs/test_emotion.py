@@ -21,7 +21,14 @@ from audio_tf.analysis import layer_embeddings
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
 from audio_tf.corpora import Corpus, leaks
 from audio_tf.data.feature_cache import cache_of
-from audio_tf.runs import emotion, evaluate, fold_decoders, folds, heard
+from audio_tf.runs import (
+    emotion,
+    evaluate,
+    fold_arrays,
+    fold_decoders,
+    folds,
+    heard,
+)
 
 CHUNK_S = 0.2
 TINY = ("--filters", 2, "--epochs", 2, "--chunk-s", CHUNK_S)
@@ -52,7 +59,7 @@ def preset(tmp_path_factory):
 
 
 def embedded(groups=None, splits=None, count=8):
-    return folds.Embedded(
+    return fold_arrays.Embedded(
         np.zeros((count, 3, 4), "float32"),
         np.arange(count),
         np.eye(2, dtype="float32")[np.arange(count) % 2],
@@ -140,7 +147,7 @@ def test_a_speaker_of_two_sessions_is_on_both_sides():
 
 
 def test_a_clip_may_have_several_chunks():
-    whole = folds.Embedded(
+    whole = fold_arrays.Embedded(
         np.arange(5, dtype="float32")[:, None, None],
         np.array([0, 0, 1, 2, 2]),
         np.eye(3, dtype="float32"),
@@ -471,7 +478,7 @@ def test_arrays_are_held_once(tmp_path, monkeypatch):
     """They may fill half the memory, and the file is not read in one piece."""
     given = settings(layers=None)
     file = arrays(tmp_path / given.embeddings)
-    stored = folds.stored_arrays(file)
+    stored = fold_arrays.stored_arrays(file)
     monkeypatch.setattr(folds, "stored_arrays", lambda path: stored)
     monkeypatch.setattr(pathlib.Path, "read_bytes", None)
     monkeypatch.chdir(tmp_path)
@@ -510,7 +517,7 @@ def test_arrays_are_held_once(tmp_path, monkeypatch):
 )
 def test_arrays_that_do_not_fit_are_refused(changes, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        folds.read_arrays(arrays(tmp_path / "x.npz", **changes))
+        fold_arrays.read_arrays(arrays(tmp_path / "x.npz", **changes))
 
 
 def test_names_may_be_bytes(tmp_path):
@@ -521,7 +528,7 @@ def test_names_may_be_bytes(tmp_path):
         "groups": np.char.encode(names, "utf-8"),
         "splits": np.array([b"train"] * 6 + [b"val"] * 6),
     }
-    found = folds.read_arrays(arrays(tmp_path / "x.npz", **told))
+    found = fold_arrays.read_arrays(arrays(tmp_path / "x.npz", **told))
     assert found.vocabulary == ["Glück", "joy"]
     assert found.groups.tolist() == names.tolist()
     assert found.splits.tolist() == ["train"] * 6 + ["val"] * 6
@@ -534,14 +541,14 @@ def test_a_file_that_is_no_npz_is_refused_by_its_name(tmp_path):
     (tmp_path / "text.npz").write_text("hello")
     for name in ("one.npy", "cut.npz", "text.npz"):
         with pytest.raises(ValueError, match=f"{name}: must be a .npz"):
-            folds.read_arrays(tmp_path / name)
+            fold_arrays.read_arrays(tmp_path / name)
     damaged = bytearray(whole)
     damaged[300] ^= 255
     (tmp_path / "bad.npz").write_bytes(damaged)
     with pytest.raises(ValueError, match="bad.npz: `embeddings` must be"):
-        folds.read_arrays(tmp_path / "bad.npz")
+        fold_arrays.read_arrays(tmp_path / "bad.npz")
     with pytest.raises(FileNotFoundError):
-        folds.read_arrays(tmp_path / "none.npz")
+        fold_arrays.read_arrays(tmp_path / "none.npz")
 
 
 @pytest.mark.parametrize(

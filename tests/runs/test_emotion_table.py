@@ -16,7 +16,6 @@ from audio_tf.runs import (
     baseline,
     emotion_rows,
     emotion_table,
-    folds,
     provenance,
     rows,
 )
@@ -189,7 +188,7 @@ def test_rows_are_of_the_embeddings_as_they_are_now(tmp_path):
 
     write_arrays()
     training = begin()
-    record = folds.arrays_record(path, folds.read_arrays(path))
+    record = fold_arrays.arrays_record(path, fold_arrays.read_arrays(path))
     run = tmp_path / "out" / "mha" / "seed_0"
     provenance.begin_run(run, training, record)
     begin()
