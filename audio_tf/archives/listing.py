@@ -1,7 +1,6 @@
 """Folders, patterns and manifests, replaced by clips and archives."""
 
-import csv
-import io
+import functools
 import os
 import pathlib
 import typing
@@ -19,8 +18,7 @@ from audio_tf.audio.audio_files import (
     warn_of_archives,
     warn_of_others,
 )
-from audio_tf.corpora.lists import check_not_utf16, check_utf8
-from audio_tf.ops.checks import closest
+from audio_tf.corpora.lists import check_fields, parse_table
 from audio_tf.terminal import printable
 
 MANIFESTS = (".csv", ".parquet")
@@ -165,65 +163,17 @@ def manifest(path, column):
         raise FileNotFoundError(f"{path}: no rows")
 
 
-def check_column(path, column, columns):
+def check_column(path, column, names):
     """Raises a `ValueError` unless a manifest has a column, once."""
-    if list(columns).count(column) > 1:
-        raise ValueError(
-            f"{path}: the column {column!r} must be there once. "
-            f"Received: {list(columns)}"
-        )
-    if column not in columns:
-        raise ValueError(
-            f"{path}: no column {column!r}{closest(column, columns)}; "
-            f"--column names another. Received: {list(columns)}"
-        )
+    check_fields(path, names, [column], "; --column names another")
 
 
 def read_csv(path, column):
     """Yields number and name of each row of a CSV."""
+    check = functools.partial(check_column, path, column)
     with places.opened(path) as file:
-        # Names of files need not be UTF-8.
-        text = io.TextIOWrapper(
-            file, "utf-8-sig", errors="surrogateescape", newline=""
-        )
-        # Not strictly, a quote that is never closed takes in the rows below it.
-        rows = csv.DictReader(text, strict=True)
-        begun = 0
-        try:
-            names = rows.fieldnames or []
-            check_not_utf16(path, "".join(names))
-            for name in names:
-                check_utf8(f"{path}, row {rows.line_num}", name)
-            check_column(path, column, names)
-            begun = rows.line_num
-            for row in rows:
-                check_fields(f"{path}, row {rows.line_num}", names, row)
-                yield rows.line_num, row[column]
-                begun = rows.line_num
-        except csv.Error as error:
-            raise ValueError(
-                f"{path}, row {begun + 1}: not CSV ({error}); a quote must be "
-                "closed, and one within a quoted field be doubled"
-            ) from error
-
-
-def check_fields(where, names, row):
-    """Raises a `ValueError` unless a row has a field for each column.
-
-    Args:
-        where: str, the manifest and the row, for messages.
-        names: list of str, the columns.
-        row: dict by column, as `csv.DictReader` makes it.
-    """
-    # Of fields beyond the last column the name is `None`, and of columns
-    # behind the last field the value.
-    many, few = None in row, None in row.values()
-    if many or few:
-        fields = [each for each in row.values() if each is not None]
-        raise ValueError(
-            f"{where}: too {'many' if many else 'few'} fields; one that holds "
-            f"commas must be quoted. Received: {fields} for {names}"
-        )
+        for number, row in parse_table(path, file, check):
+            yield number, row[column]
 
 
 def read_parquet(path, column):

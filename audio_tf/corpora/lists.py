@@ -19,40 +19,122 @@ WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 def read_fields(path, strict=True):
     """Reads a CSV, with or without a header.
 
-    Names of files need not be UTF-8: their bytes become surrogates, as
-    everywhere in Python.
-
     Args:
-        path: the file.
-        strict: bool. If False, a quote that is neither doubled nor at the end
-            of its field is taken as it is.
+        path: the file, which may be packed.
+        strict: bool, as `parse_csv` takes it.
 
     Returns:
-        List of pairs of the line number, from 1, and the list of fields;
-        empty lines are passed over.
+        List of pairs as `parse_csv` yields them.
 
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if it is no CSV, or in UTF-16.
     """
-    text = read_list(path).decode("utf-8-sig", errors="surrogateescape")
-    check_not_utf16(path, text)
-    # Not strictly, a quote that is never closed takes in the rows below it.
-    reader = csv.reader(io.StringIO(text, newline=""), strict=strict)
-    rows, begun = [], 0
-    try:
-        for fields in reader:
-            if fields:
-                rows.append((reader.line_num, fields))
-            begun = reader.line_num
-    except csv.Error as error:
-        line = list(io.StringIO(text, newline=""))[begun].strip()
+    return list(parse_csv(path, io.BytesIO(read_list(path)), strict))
+
+
+def parse_csv(path, file, strict=True):
+    """Reads the rows of a CSV one by one, with or without a header.
+
+    Names of files need not be UTF-8: their bytes become surrogates, as
+    everywhere in Python.
+
+    Args:
+        path: the file, for messages.
+        file: what it is read from, open for bytes; it is closed.
+        strict: bool. If False, a quote that is neither doubled nor at the end
+            of its field is taken as it is.
+
+    Yields:
+        Pairs of the line number, from 1, and the list of fields; empty lines
+        are passed over.
+
+    Raises:
+        ValueError: if it is no CSV, or in UTF-16.
+    """
+    begun, first = 0, ""
+
+    def lines(text):
+        nonlocal first
+        for number, line in enumerate(text):
+            if number == 0:
+                check_not_utf16(path, line)
+            if number == begun:
+                first = line
+            yield line
+
+    with io.TextIOWrapper(
+        file, "utf-8-sig", errors="surrogateescape", newline=""
+    ) as text:
+        # Not strictly, a quote that is never closed takes in the rows below it.
+        reader = csv.reader(lines(text), strict=strict)
+        try:
+            for fields in reader:
+                begun = reader.line_num
+                if fields:
+                    yield begun, fields
+        except csv.Error as error:
+            raise ValueError(
+                f"{path}, row {begun + 1}: not CSV ({error}); a quote must be "
+                "closed, and one within a quoted field be doubled. "
+                f"Received: {first.strip()[:LINE_SHOWN]!r}"
+            ) from error
+
+
+def parse_table(path, file, check_header):
+    """Reads the rows of a CSV with a header, one by one.
+
+    Args:
+        path: the file, for messages.
+        file: what it is read from, open for bytes; it is closed.
+        check_header: function of the list of the columns' names, which raises
+            a `ValueError` if these are not those that are wanted. Of a file
+            without any line the list is empty.
+
+    Yields:
+        Pairs of the line number and a dict by column.
+
+    Raises:
+        ValueError: if it is no CSV, if the names of its columns are not UTF-8,
+            or if a row has not as many fields as the header.
+    """
+    rows = parse_csv(path, file)
+    number, names = next(rows, (1, []))
+    for name in names:
+        check_utf8(f"{path}, row {number}", name)
+    check_header(names)
+    for number, fields in rows:
+        if len(fields) != len(names):
+            few = len(fields) < len(names)
+            raise ValueError(
+                f"{path}, row {number}: too {'few' if few else 'many'} "
+                "fields; one that holds commas must be quoted. "
+                f"Received: {fields} for {names}"
+            )
+        yield number, dict(zip(names, fields, strict=True))
+
+
+def check_fields(path, names, wanted, hint=""):
+    """Raises a `ValueError` unless a table has some columns, each once.
+
+    Args:
+        path: the file, for messages.
+        names: list of str, the columns that it has.
+        wanted: iterable of str, those that it must have.
+        hint: str, what else may help, for the message.
+    """
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        near = [f"{name!r}{closest(name, names)}" for name in missing]
         raise ValueError(
-            f"{path}, row {begun + 1}: not CSV ({error}); a quote must be "
-            "closed, and one within a quoted field be doubled. "
-            f"Received: {line[:LINE_SHOWN]!r}"
-        ) from error
-    return rows
+            f"{path}: no column {', '.join(near)}{hint}. Received: {names}"
+        )
+    twice = [name for name in wanted if names.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"{path}: the column {twice[0]!r} must be there once. "
+            f"Received: {names}"
+        )
 
 
 def check_not_utf16(path, text):
@@ -136,41 +218,22 @@ def read_rows(path, columns, optional=None):
         ValueError: if a column is missing, unknown or there twice, if there
             is no row, or one has not as many fields as the header.
     """
-    rows = read_fields(path)
-    header = rows[0][1] if rows else None
-    names = header or []
-    for name in names:
-        check_utf8(f"{path}, row {rows[0][0]}", name)
-    if optional is not None:
-        known = [*columns, *optional]
+
+    def check_header(names):
+        known = [*columns, *(names if optional is None else optional)]
         unknown = [name for name in names if name not in known]
         near = [f"{name!r}{closest(name, known)}" for name in unknown]
         if unknown:
             raise ValueError(
                 f"{path}: unknown column {', '.join(near)}. "
-                f"Received: {header}; known are {known}"
+                f"Received: {names}; known are {known}"
             )
-    missing = sorted(set(columns) - set(names))
-    if missing or len(set(names)) < len(names):
-        near = closest(missing[0], names) if missing else ""
-        raise ValueError(
-            f"{path}: the header must have {sorted(columns)}, each once{near}. "
-            f"Received: {header}"
-        )
-    if len(rows) == 1:
+        check_fields(path, names, [*columns, *names])
+
+    rows = list(parse_table(path, io.BytesIO(read_list(path)), check_header))
+    if not rows:
         raise ValueError(f"{path}: no rows below the header")
-    for number, fields in rows[1:]:
-        if len(fields) != len(names):
-            few = len(fields) < len(names)
-            raise ValueError(
-                f"{path}, row {number}: "
-                f"{'too few' if few else 'too many'} fields; one that holds "
-                f"commas must be quoted. Received: {fields} for {names}"
-            )
-    return [
-        (number, dict(zip(names, fields, strict=True)))
-        for number, fields in rows[1:]
-    ]
+    return rows
 
 
 def audio_path(path, number, folder, name):

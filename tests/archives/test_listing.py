@@ -114,10 +114,12 @@ def test_a_manifest(sounds):
     "text, reason",
     [
         # As names of all files below it in one, which is not there.
-        ('file\na.wav\n"b.wav\nc.wav\nd.wav\n', "row 3: not CSV .*a quote"),
+        ('file\na.wav\n"b.wav\nc.wav\nd.wav\n', "row 3: not CSV .*'\"b.wav'"),
         ("file,nr\na.wav,1\nb,c.wav,2\n", "row 3: too many fields.*commas"),
         ("file,nr\na.wav,1\nb.wav\n", "row 3: too few fields"),
         ("file,nr,file\na.wav,1,b.wav\n", "'file' must be there once"),
+        ("files,nr\na.wav,1\n", "'file'; did you mean 'files'; --column nam"),
+        ("", "no column 'file'; --column names another. Received: \\[\\]"),
     ],
 )
 def test_rows_of_a_manifest_that_do_not_fit(tmp_path, text, reason):

@@ -127,7 +127,10 @@ CSV_ERRORS = {
     "filename,sex,label\na.wav,f,dog\n": (
         "column 'sex', 'label'; did you mean 'labels'"
     ),
-    "filename,labels,labels\na.wav,dog,cat\n": "each once",
+    "filename,labels,labels\na.wav,dog,cat\n": "'labels' must be there once",
+    "filename,labels,split,split\na.wav,dog,,\n": "'split' must be there once",
+    "": r"no column 'filename', 'labels'\. Received: \[\]",
+    "filename,labels\n": "no rows below the header",
     "filename,labels\n\n,dog\n": "row 3: no name of a file",
     "filename,labels\na.wav,'dog\0'\n": "must be printable text",
     "filename,labels,split\na.wav,dog,trian\n": "did you mean 'train'",
@@ -146,6 +149,10 @@ CSV_ERRORS = {
         "row 3: not CSV.* a quote must be closed.*Received: 'b.wav"
     ),
     'filename,labels\na.wav,"dog\nb.wav,cat\n': "row 2: not CSV .*'a.wav",
+    # After a field of two lines, and a line without any.
+    'filename,labels\n"a\n.wav",dog\n\nb.wav,c"a"t\nc.wav,"d"o,\n': (
+        "row 6: not CSV.*Received: 'c.wav"
+    ),
 }
 
 

@@ -140,7 +140,7 @@ def test_fsd50k_missing_column(tmp_path, name, column):
 @pytest.mark.parametrize("name", ["dev", "eval"])
 def test_fsd50k_empty_csv(tmp_path, name):
     write_fsd50k(tmp_path, **{name: ""})
-    with pytest.raises(ValueError, match=rf"{name}\.csv: .*Received: None"):
+    with pytest.raises(ValueError, match=rf"{name}\.csv: .*Received: \[\]"):
         corpora.read_fsd50k(tmp_path)
 
 
