@@ -7,17 +7,7 @@ import typing
 
 from audio_tf.archives import members, places
 from audio_tf.audio import packed
-from audio_tf.audio.audio_files import (
-    AUDIO_SUFFIXES,
-    all_below,
-    all_matching,
-    audio_in,
-    audio_matching,
-    is_given_folder,
-    is_pattern,
-    warn_of_archives,
-    warn_of_others,
-)
+from audio_tf.audio.audio_files import audio_among, files_of
 from audio_tf.corpora.lists import check_fields, parse_table
 from audio_tf.terminal import printable
 
@@ -83,30 +73,20 @@ def is_manifest(path):
 def expanded(source):
     """Replaces a folder or a pattern by its files, with size and version."""
     if not places.is_remote(source):
-        if is_given_folder(source):
-            below = all_below(source)
-            warn_of_archives(source, below, UNLESS)
-            paths = audio_in(source, below)
-        elif is_pattern(source):
-            below = all_matching(source)
-            paths = audio_matching(source, below)
-            warn_of_archives(source, set(below).difference(paths), UNLESS)
-        else:
-            paths = [source]
-        for path in paths:
+        for path in files_of(source, UNLESS):
             yield str(path), *local_version(path)
         return
-    own = pathlib.PurePath(source).suffix.lower()
-    wanted = {*AUDIO_SUFFIXES, own} - {""}
-    found, left = [], []
-    for each in places.match(source):
-        path = pathlib.PurePosixPath(each[0])
-        if each[0] == source or path.suffix.lower() in wanted:
-            found.append(each)
-        else:
-            left.append(path)
-    warn_of_archives(source, left, UNLESS)
-    warn_of_others(source, left)
+    matched = places.match(source)
+    if [path for path, _, _ in matched] == [source]:
+        # One file, which is meant whatever its suffix.
+        yield from matched
+        return
+    paths = [pathlib.PurePosixPath(path) for path, _, _ in matched]
+    own = pathlib.PurePosixPath(source).suffix.lower()
+    taken = {*audio_among(source, paths, own, UNLESS)}
+    found = [
+        each for path, each in zip(paths, matched, strict=True) if path in taken
+    ]
     if not found:
         raise FileNotFoundError(f"{source}: no audio file matches")
     yield from found

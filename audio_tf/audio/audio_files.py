@@ -58,9 +58,7 @@ def audio_below(data_dir):
         >>> [file.as_posix() for file in corpora.audio_below("sounds")]
         ['sounds/dog/a.wav']
     """
-    found = all_below(data_dir)
-    warn_of_archives(data_dir, found)
-    return audio_among(data_dir, found)
+    return audio_among(data_dir, all_below(data_dir))
 
 
 def all_below(folder):
@@ -75,12 +73,22 @@ def all_below(folder):
     return found
 
 
-def audio_among(folder, found):
-    """Lists the audio among the files of a folder, sorted."""
-    warn_of_others(folder, found)
-    return sorted(
-        file for file in found if file.suffix.lower() in AUDIO_SUFFIXES
-    )
+def audio_among(where, found, own="", unless=""):
+    """Lists the audio among some files, sorted, and tells what is passed over.
+
+    Args:
+        where: path of the folder or pattern that they are of, for messages.
+        found: iterable of paths as `pathlib` has them.
+        own: str, a suffix that is taken beside those of audio, in lower case.
+        unless: str, what would take archives, as `warn_of_archives` has it.
+    """
+    taken, left = [], []
+    suffixes = {*AUDIO_SUFFIXES, own} - {""}
+    for file in found:
+        (taken if file.suffix.lower() in suffixes else left).append(file)
+    warn_of_archives(where, left, unless)
+    tell_of_others(where, count_others(left))
+    return sorted(taken)
 
 
 def files_below(folder, above=()):
@@ -140,17 +148,6 @@ def files_below(folder, above=()):
 def leads_nowhere(entry):
     """Returns whether an `os.DirEntry` is a link to nothing, or to itself."""
     return entry.is_symlink() and not os.path.exists(entry.path)
-
-
-def warn_of_others(folder, found):
-    """Gives a warning that counts audio passed over for its suffix.
-
-    Args:
-        folder: path of the folder or a pattern, for the message.
-        found: iterable of paths as `pathlib` has them, of all that it stands
-            for.
-    """
-    tell_of_others(folder, count_others(found))
 
 
 def count_others(found):
@@ -270,28 +267,31 @@ def list_files(paths):
         >>> [str(file) for file in corpora.list_files(["c.flac", "*.wav"])]
         ['c.flac', 'a.wav', 'b.wav']
     """
-    files = []
-    for path in paths:
-        if is_given_folder(path):
-            found = all_below(path)
-            warn_of_archives(path, found)
-            files += audio_in(path, found)
-        elif is_pattern(path):
-            found = all_matching(path)
-            matching = audio_matching(path, found)
-            warn_of_archives(path, set(found).difference(matching))
-            files += matching
-        else:
-            files.append(path)
+    return [file for path in paths for file in files_of(path)]
+
+
+def files_of(path, unless=""):
+    """Lists the files that one path means, as `list_files` has it.
+
+    Args:
+        path: path of a file, a folder or a pattern.
+        unless: str, what would take archives, as `warn_of_archives` has it.
+
+    Raises:
+        FileNotFoundError: if a folder or a pattern has no audio.
+    """
+    if is_given_folder(path):
+        files = audio_among(path, all_below(path), unless=unless)
+        none = "no audio in this folder"
+    elif is_pattern(path):
+        own = pathlib.PurePath(path).suffix.lower()
+        files = audio_among(path, all_matching(path), own, unless)
+        none = "no audio file matches"
+    else:
+        return [path]
+    if not files:
+        raise FileNotFoundError(f"{path}: {none}")
     return files
-
-
-def audio_in(folder, found):
-    """Lists the audio among a folder's files; none is a `FileNotFoundError`."""
-    below = audio_among(folder, found)
-    if not below:
-        raise FileNotFoundError(f"{folder}: no audio in this folder")
-    return below
 
 
 def is_pattern(path):
@@ -317,26 +317,3 @@ def all_matching(pattern):
         else:
             found.add(match)
     return sorted(found)
-
-
-def audio_matching(pattern, found):
-    """Lists the audio among the files that a pattern stands for.
-
-    A warning counts audio of other suffixes, as of a folder.
-
-    Args:
-        pattern: path, whose suffix is audio's, too, if it has one.
-        found: list of paths as `pathlib` has them.
-
-    Raises:
-        FileNotFoundError: if there is none.
-    """
-    own = pathlib.PurePath(pattern).suffix.lower()
-    suffixes = {*AUDIO_SUFFIXES, own} - {""}
-    matching = [file for file in found if file.suffix.lower() in suffixes]
-    warn_of_others(
-        pattern, [file for file in found if file.suffix.lower() not in suffixes]
-    )
-    if not matching:
-        raise FileNotFoundError(f"{pattern}: no audio file matches")
-    return matching

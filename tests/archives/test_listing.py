@@ -25,7 +25,7 @@ def names(sources, folder, **options):
 
 
 # Whoever gives a folder with archives in it is told that they are left out.
-PASSED_OVER = "archives are passed over.*Received: 2$"
+PASSED_OVER = "archives are passed over, unless they.*Received: 2$"
 
 
 def test_archives_in_a_folder_are_told(sounds, recwarn):
@@ -57,6 +57,13 @@ def test_what_a_store_has_beside_sounds_is_told(monkeypatch, recwarn):
         assert archives.endswith("Received: 1") and "archives" in archives
         assert others.startswith(source) and others.endswith("2 .m4a")
         recwarn.clear()
+
+
+def test_one_file_of_a_store_is_meant_whatever_its_suffix(monkeypatch):
+    for name in ("gs://b/clip", "gs://b/clip.m4a"):
+        found = [(name, 7, "1")]
+        monkeypatch.setattr(places, "match", lambda source: found)
+        assert names([name], "gs://b") == [name.rpartition("/")[2]]
 
 
 @pytest.mark.filterwarnings("ignore:.*archives are passed over")

@@ -116,6 +116,15 @@ def test_a_class_that_is_packed_is_told(tmp_path, recwarn):
     assert not recwarn.list
 
 
+def test_a_pattern_of_archives_alone_says_so(tmp_path):
+    for name in ("dog.zip", "rain.zip"):
+        (tmp_path / name).touch()
+    for given, none in (("*", "no audio file matches"), ("", "no audio in")):
+        with pytest.warns(RuntimeWarning, match="passed over. Received: 2"):
+            with pytest.raises(FileNotFoundError, match=none):
+                corpora.list_files([tmp_path / given])
+
+
 def noise():
     return np.random.default_rng(0).bytes(400)
 
