@@ -94,6 +94,55 @@ class Parser(argparse.ArgumentParser):
         self.exit(FAILED, line)
 
 
+def choose(argv, choices, noun, prog, description, version=None):
+    """Reads the first argument, which names one of several things.
+
+    Args:
+        argv: list of str, the arguments, or `None` for those of the process.
+        choices: dict by name of a line that says what it is.
+        noun: str, what they are, such as `"table"`.
+        prog: str, the program's name in usage and errors.
+        description: str, the text of the help.
+        version: str that the flag `--version` prints, or `None` for no such
+            flag.
+
+    Returns:
+        Pair of the name and the list of the arguments behind it.
+
+    Raises:
+        SystemExit: after the help or the version, or one line that says that
+            there is no such name.
+    """
+    argv = sys.argv[1:] if argv is None else list(map(str, argv))
+    if argv and argv[0] in choices:
+        return argv[0], argv[1:]
+    width = max(map(len, choices)) + 2
+    lines = [f"  {name:{width}s}{line}" for name, line in choices.items()]
+    flags = "[-h] [--debug]" + (" [--version]" if version else "")
+    parser = Parser(
+        prog=prog,
+        usage=f"%(prog)s {flags} {noun.upper()} ...",
+        description=description,
+        epilog="\n".join([f"{noun}s:", *lines]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if version:
+        parser.add_argument("--version", action="version", version=version)
+    parser.add_argument(
+        noun,
+        metavar=noun.upper(),
+        nargs="?",  # An unknown flag is a nearer reason than its absence.
+        help=f"one of those below; {prog} {noun.upper()} --help tells of its "
+        "flags",
+    )
+    if argv and not argv[0].startswith("-"):
+        parser.error(f"no {noun} {argv[0]!r}{closest(argv[0], choices)}")
+    parser.parse_args(argv)
+    parser.error(
+        f"a {noun} must come first. Received: {' '.join(argv) or 'none'}"
+    )
+
+
 class Terminated(KeyboardInterrupt):
     """The end of a command by SIGTERM: what Ctrl-C cleans up, it does too."""
 

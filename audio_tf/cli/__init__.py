@@ -10,7 +10,6 @@ import os
 import sys
 
 from audio_tf import configs, console, lifeline
-from audio_tf.ops.checks import closest
 from audio_tf.version import __version__
 
 # Modules of this package, by name, and what they do in one line. To add one,
@@ -99,7 +98,14 @@ def main(argv=None):
             ]
             status = command.run(arguments)
         else:
-            refuse(name, argv)
+            console.choose(
+                argv,
+                {**COMMANDS, **RUNS},
+                "command",
+                PROG,
+                "Audio classification from the shell.",
+                f"audio_tf {__version__}",
+            )
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -109,35 +115,3 @@ def main(argv=None):
         if "--debug" in argv:
             raise
         return console.print_error(f"{PROG} {name}", error, flags=flags)[1]
-
-
-def refuse(name, argv):
-    """Prints help or version, or says that there is no such command.
-
-    Raises:
-        SystemExit: always.
-    """
-    commands = {**COMMANDS, **RUNS}
-    table = [f"  {each:12s}{meaning}" for each, meaning in commands.items()]
-    parser = console.Parser(
-        prog=PROG,
-        usage="%(prog)s [-h] [--debug] [--version] COMMAND ...",
-        description="Audio classification from the shell.",
-        epilog="\n".join(["commands:", *table]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--version", action="version", version=f"audio_tf {__version__}"
-    )
-    parser.add_argument(
-        "command",
-        metavar="COMMAND",
-        nargs="?",  # An unknown flag is a nearer reason than its absence.
-        help=f"one of those below; {PROG} COMMAND --help tells of its flags",
-    )
-    if name is not None and not name.startswith("-"):
-        parser.error(f"no command {name!r}{closest(name, commands)}")
-    parser.parse_args(argv)
-    parser.error(
-        f"a command must come first. Received: {' '.join(argv) or 'none'}"
-    )

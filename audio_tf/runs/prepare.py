@@ -12,14 +12,12 @@ after a kill, it does what is missing. It needs Apache Beam: pip install
 'audio_tf[beam]'. docs/prepare.md tells more.
 """
 
-import argparse
 import dataclasses
 import functools
 import json
 import logging
 import os
 import shutil
-import sys
 import typing
 
 from tqdm.auto import tqdm
@@ -27,7 +25,6 @@ from tqdm.auto import tqdm
 from audio_tf import console, data, pipelines
 from audio_tf.audio.decode import AudioError
 from audio_tf.data import feature_cache, folders, preparing, shards
-from audio_tf.ops.checks import closest
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.prepare_settings import COMMANDS
 from audio_tf.terminal import describe_failures
@@ -298,28 +295,15 @@ def main(argv=None, prog="audio-tf prepare"):
         argv: list of str, the command that is to follow, and its flags.
         prog: str, the program's name in usage and errors.
     """
-    argv = sys.argv[1:] if argv is None else list(map(str, argv))
-    if argv and argv[0] in COMMANDS:
-        run_by_flags(
-            functools.partial(run, argv[0]),
-            COMMANDS[argv[0]],
-            __doc__,
-            argv[1:],
-            f"{prog} {argv[0]}",
-        )
-        return
-    parser = console.Parser(
-        prog=prog,
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "command",
-        nargs="?",
-        help=f"one of {', '.join(COMMANDS)}, and then its flags",
-    )
-    command = parser.parse_args(argv[:1]).command
-    parser.error(
-        f"the first argument must be one of {', '.join(COMMANDS)}"
-        f"{closest(command or '', COMMANDS)}. Received: {command or 'none'}"
+    commands = {
+        name: settings_class.__doc__.splitlines()[0]
+        for name, settings_class in COMMANDS.items()
+    }
+    command, flags = console.choose(argv, commands, "command", prog, __doc__)
+    run_by_flags(
+        functools.partial(run, command),
+        COMMANDS[command],
+        __doc__,
+        flags,
+        f"{prog} {command}",
     )

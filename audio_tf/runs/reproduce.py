@@ -15,14 +15,12 @@ Each writes its table with the published figures beside the measured ones, and
 goes on where it stopped.
 """
 
-import argparse
 import json
 import os
 import sys
 import typing
 
 from audio_tf import console
-from audio_tf.ops.checks import closest
 from audio_tf.runs import (
     emotion_table,
     layers_table,
@@ -85,44 +83,14 @@ def main(argv=None, prog=None):
             `None`.
     """
     prog = prog or os.path.basename(sys.argv[0])
-    table, *flags = (sys.argv[1:] if argv is None else argv) or [""]
-    if table in MEASURES:
-        file, asked = flags
-        MEASURES[table](file, json.loads(asked))
+    argv = sys.argv[1:] if argv is None else argv
+    if argv and argv[0] in MEASURES:
+        measure, file, asked = argv
+        MEASURES[measure](file, json.loads(asked))
         return
-    if table not in TABLES:
-        refuse(table, prog)
+    tables = {name: each.help.splitlines()[0] for name, each in TABLES.items()}
+    table, flags = console.choose(argv, tables, "table", prog, __doc__)
     settings_class, reproduce, text = TABLES[table]
     run_by_flags(
         rows.alone(reproduce), settings_class, text, flags, f"{prog} {table}"
-    )
-
-
-def refuse(table, prog):
-    """Prints help, or says that there is no such table.
-
-    Raises:
-        SystemExit: always.
-    """
-    lines = [
-        f"  {name:9s}{each.help.splitlines()[0]}"
-        for name, each in TABLES.items()
-    ]
-    parser = console.Parser(
-        prog=prog,
-        usage="%(prog)s [-h] TABLE ...",
-        description=__doc__,
-        epilog="\n".join(["tables:", *lines]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "table",
-        metavar="TABLE",
-        help=f"one of those below; {prog} TABLE --help tells of its flags",
-    )
-    if table in ("-h", "--help"):
-        parser.parse_args([table])
-    parser.error(
-        f"the table must be one of {list(TABLES)}{closest(table, TABLES)}. "
-        f"Received: {table!r}"
     )

@@ -201,8 +201,9 @@ def test_a_worker_that_fails_costs_its_shard_alone(
 
 def test_what_cannot_be_prepared_is_one_line(capsys, here):
     for arguments, words in (
-        ([], "must be one of train, pretrain, probe. Received: none"),
-        (["tain"], "did you mean 'train'"),
+        ([], "a command must come first. Received: none"),
+        (["--limit", "1GB", "train"], "there is no flag --limit"),
+        (["tain"], "no command 'tain'; did you mean 'train'"),
         (["train", "--limit", "much"], "--limit: A size must be a number"),
         (["train", "--shard-size", "1XB"], "--shard-size: A size"),
         (["train", "--shard-size", "0"], "--shard-size must be above 0"),

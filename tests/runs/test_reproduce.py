@@ -70,6 +70,8 @@ def test_help_tells_of_all_tables_and_then_of_one(capsys):
         assert not any(f"audio-tf reproduce {each} " in text for each in others)
         flags[table] = text.count("\n  --")
     assert overview.count("\n  --") < min(flags.values())
+    code, _, error = said("--out", "x", "layers")
+    assert code == 2 and "there is no flag --out" in error
     code, _, error = said("layer")
     assert code == 2 and "did you mean 'layers'" in error
     assert said()[0] == 2
@@ -454,4 +456,4 @@ def test_the_model_that_is_timed_is_named_before_anything_runs(refusal):
 
 def test_an_unknown_table_is_named_with_the_nearest(refusal):
     line = refusal("reproduce", "sll", "--out", "none")
-    assert "did you mean 'ssl'" in line and "Received: 'sll'" in line
+    assert "no table 'sll'; did you mean 'ssl'" in line
