@@ -26,6 +26,11 @@ MAX_EXPLAINED_S = 30  # It takes some hundred scorings for each second.
 # As many as `MAX_S` has at the rate of a good recorder, so that clips of higher
 # rates must be shorter: a file of few bytes may unpack to any number.
 MAX_SAMPLES = MAX_S * 48_000
+# What commands tell in one line, such as an `ImportError` for the runtime of a
+# file that is no preset: that of one model is no reason against the others.
+REFUSALS = tuple(
+    each for each in console.EXPECTED if issubclass(each, Exception)
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,6 +133,27 @@ class Answer:
         return self.found.get("error")
 
 
+def of_each(names, ask, refuse):
+    """Asks several models, each of which may fail alone.
+
+    Args:
+        names: list of str, the models.
+        ask: function of a name to what that model says.
+        refuse: function of the reason, a str, why a model says nothing, to
+            what stands in its place.
+
+    Returns:
+        Dict by name.
+    """
+    found = {}
+    for name in names:
+        try:
+            found[name] = ask(name)
+        except REFUSALS as error:
+            found[name] = refuse(console.one_line(error))
+    return found
+
+
 class Models:
     """The classifiers that the page offers, each loaded when it is asked for.
 
@@ -219,14 +245,11 @@ class Models:
             Dict of `Answer` by name; that of a model that cannot be loaded
             has the error.
         """
-        found = {}
-        for name in names:
-            try:
-                found[name] = self.answer(name, clip)
-            except (OSError, ValueError) as error:
-                reason = console.one_line(error)
-                found[name] = Answer(refusal(clip.name, reason))
-        return found
+
+        def refuse(reason):
+            return Answer(refusal(clip.name, reason))
+
+        return of_each(names, lambda name: self.answer(name, clip), refuse)
 
     def reasons(self, names, clip):
         """Asks several models what their answers rest on, as `answers` does.
@@ -238,13 +261,11 @@ class Models:
         Returns:
             Dict of what `explain` returns by name.
         """
-        found = {}
-        for name in names:
-            try:
-                found[name] = self.explain(name, clip)
-            except (OSError, ValueError) as error:
-                found[name] = refusal(clip.name, console.one_line(error))
-        return found
+
+        def refuse(reason):
+            return refusal(clip.name, reason)
+
+        return of_each(names, lambda name: self.explain(name, clip), refuse)
 
     def explain(self, name, clip):
         """Weighs every patch of a clip by what it says for its best label.

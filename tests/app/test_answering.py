@@ -89,10 +89,11 @@ def test_reasons_are_those_of_explain(models, rng, tmp_path, monkeypatch):
     assert models.explain("one", bad)["error"] == "empty file"
 
 
-def test_a_model_that_fails_leaves_the_other_alone(models, rng):
+@pytest.mark.parametrize("kind", [FileNotFoundError, ImportError])
+def test_a_model_that_fails_leaves_the_other_alone(kind, models, rng):
     def load(name):
         if name == "gone":
-            raise FileNotFoundError("no config.json in it")
+            raise kind("no config.json in it")
         return models.classifier("one")
 
     both = answering.Models(["gone", "one"], load)
