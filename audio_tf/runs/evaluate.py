@@ -24,7 +24,7 @@ from audio_tf.runs import heard, provenance, results, showing
 from audio_tf.runs.beside import BESIDE
 from audio_tf.runs.corpus_settings import DataSettings, ReportSettings
 from audio_tf.runs.flags import check_folder, run_by_flags
-from audio_tf.runs.leakage import MODEL, PRETRAINING, TRAIN
+from audio_tf.runs.leakage import MODEL, PRETRAINING, TEACHERS, TRAIN
 from audio_tf.runs.settings import setting, shared
 from audio_tf.terminal import describe_failures
 
@@ -221,7 +221,7 @@ def heard_beside(origin):
         origin: dict, the `provenance.json` of the model.
     """
     said = origin.get("settings", {})
-    beside = any(said.get(name) for name in ("teachers", *BESIDE))
+    beside = any(said.get(name) for name in (TEACHERS, *BESIDE))
     return beside or bool(said and built_on(origin))
 
 

@@ -27,7 +27,6 @@ from audio_tf.export import classifiers
 from audio_tf.version import __version__
 
 NAMES_SHOWN = 3
-CONFIG = "config.json"
 MISSING = "missing"
 
 
@@ -102,10 +101,7 @@ def first_command(out):
     Args:
         out: the folder; without `config.json`, this process' command counts.
     """
-    path = pathlib.Path(out, CONFIG)
-    if not path.is_file():
-        return command_line()
-    return json.loads(path.read_text()).get("command", command_line())
+    return begun(out).get("command", command_line())
 
 
 def built_on(settings, out):
@@ -117,9 +113,17 @@ def built_on(settings, out):
         settings: `audio_tf.runs.settings.Settings` of a training.
         out: folder of the run; it may not be there yet.
     """
-    path = pathlib.Path(out, CONFIG)
-    begun = json.loads(path.read_text()) if path.is_file() else {}
-    return classifiers.built_on({**settings.to_json(), **begun})
+    return classifiers.built_on({**settings.to_json(), **begun(out)})
+
+
+def begun(out):
+    """Returns the dict that a run has begun with, empty where there is none.
+
+    Args:
+        out: folder of the run; it may not be there yet.
+    """
+    path = pathlib.Path(out, "config.json")
+    return json.loads(path.read_text()) if path.is_file() else {}
 
 
 def command_line():
@@ -381,8 +385,8 @@ def has_begun(out):
     Args:
         out: folder, which may not be there.
     """
-    written = (pathlib.Path(out, name) for name in ("corpus.json", CONFIG))
-    return all(path.is_file() for path in written)
+    written = ("corpus.json", "config.json")
+    return all(pathlib.Path(out, name).is_file() for name in written)
 
 
 def check_corpus(out, record, later=None):
@@ -467,7 +471,7 @@ def begin_run(out, settings, record, **facts):
     files.write_json(out / "corpus.json", record)
     facts = {**settings.to_json(), "command": first_command(out), **facts}
     # Last: what has it is a run.
-    files.write_json(out / CONFIG, facts)
+    files.write_json(out / "config.json", facts)
 
 
 def column_order(labels, vocabulary, num_classes):
