@@ -267,8 +267,9 @@ def of_row(row, settings):
 def buildable(table, settings):
     """Selects the rows whose models can be built, and says which cannot be.
 
-    That would be found when the row begins, hours later. Models of which a
-    training was begun are known to be.
+    That would be found when the row begins, hours later. It is as the training
+    will do it, with the weights of a preset, which may not fit the attention.
+    Models of which a training was begun are known to be.
 
     Args:
         table: list of `Row`.
@@ -281,7 +282,7 @@ def buildable(table, settings):
         ValueError: if it is that of the baseline, or one whose arguments
             `kwargs_by_attention` says.
     """
-    from audio_tf.models import AudioBackbone
+    from audio_tf.runs import train_model
 
     training, found = settings.training(), []
     for row in table:
@@ -289,9 +290,9 @@ def buildable(table, settings):
         try:
             if not rows.runs_in(row.folder):
                 each = training.replace(**own)
-                AudioBackbone.from_preset(
-                    each.model, load_weights=False, **each.model_options()
-                )
+                # The labels are those of the corpus, whichever these are.
+                head = {**train_model.head(each, True), "labels": ["a", "b"]}
+                train_model.load(each, head)
         except (TypeError, ValueError) as error:
             if "attention_kwargs" in own:
                 raise ValueError(

@@ -82,6 +82,26 @@ def check_trains(model):
         )
 
 
+def load(settings, options):
+    """Loads a preset, or builds a size, with the backbone of a training.
+
+    Args:
+        settings: `TrainSettings`.
+        options: dict of the arguments of the head.
+
+    Returns:
+        `AudioClassifier`.
+
+    Raises:
+        TypeError, ValueError: as `AudioClassifier.from_preset` raises them.
+    """
+    # Head and backbone both have a dropout; a flag is the backbone's.
+    own = {**augmentation(settings), **settings.model_options()}
+    return AudioClassifier.from_preset(
+        settings.model, backbone_kwargs=own, **options
+    )
+
+
 def build(settings, corpus):
     """Builds a new classifier, or takes that of a preset.
 
@@ -127,17 +147,10 @@ def build(settings, corpus):
             if name in options
         },
     )
+    if not kept:
+        options["labels"] = labels
     with settings.naming_flags():
-        classifier = AudioClassifier.from_preset(
-            settings.model,
-            **({} if kept else {"labels": labels}),
-            # Head and backbone both have a dropout; a flag is the backbone's.
-            backbone_kwargs={
-                **augmentation(settings),
-                **settings.model_options(),
-            },
-            **options,
-        )
+        classifier = load(settings, options)
     # A preset may have been saved at rest; what rests by its class still does.
     if not classifier.trainable:
         classifier.trainable = True

@@ -488,6 +488,33 @@ def test_what_cannot_be_built_is_known_before_a_row_begins(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_preset_whose_weights_do_not_fit_is_known_before_a_row_begins(
+    config, tmp_path, capsys
+):
+    """As of another attention than the one that they were trained with."""
+    preset = tmp_path / "preset"
+    backbone = tiny.backbone(sample_rate_hz=8_000, attention="full")
+    backbone.save_to_preset(str(preset))
+
+    def asked(*attentions, **changes):
+        config(model=str(preset), **changes)
+        settings = compare.CompareSettings(
+            train_config=config.path,
+            attentions=attentions,
+            out=tmp_path / "out",
+        )
+        table = compare.buildable(compare.table_rows(settings), settings)
+        return [row.attention for row in table]
+
+    changed = {"model_kwargs": {}, "chunk_s": 0.1}
+    assert asked("full", "dense_synthesizer", **changed) == ["full"]
+    said = capsys.readouterr().out
+    assert said.startswith("dense_synthesizer has no row, as it cannot be ")
+    assert "do not fit" in said
+    with pytest.raises(ValueError, match="config.py: .* do not fit"):
+        asked("full", model_kwargs={"hidden_dim": 20})
+
+
 @pytest.mark.parametrize("causal", ["no", "yes"])
 def test_causality_is_that_of_the_attentions(
     config, tmp_path, monkeypatch, causal
