@@ -169,23 +169,39 @@ def test_official_splits_are_evaluated_as_they_were_trained_on(
         scored()
 
 
+def known_by_name(folder, official, corpora, **more):
+    """Writes a preset that knows what it has heard by its list alone.
+
+    Args:
+        folder: where it is.
+        official: dict that the fixture has returned.
+        corpora: dict of `Corpus` by split; it was trained on `train`.
+        **more: what else its provenance says, or says otherwise.
+
+    Returns:
+        `pathlib.Path` of the preset.
+    """
+    root = DataSettings(**official).file_root()
+    record = provenance.corpus_record({"train": corpora["train"]}, root)
+    origin = {
+        "settings": official,
+        "given": list(official),
+        "corpus": provenance.corpus_facts(record),
+        **more,
+    }
+    preset = folder / "preset"
+    preset.mkdir(exist_ok=True)
+    (preset / "provenance.json").write_text(json.dumps(origin))
+    return preset
+
+
 def test_what_a_model_without_marks_has_heard_is_known_by_name(
     official, tmp_path
 ):
     """Wherever it is scored, as of formats that are compared."""
     settings = DataSettings(**official)
     corpora = settings.load()
-    record = provenance.corpus_record(
-        {"train": corpora["train"]}, settings.file_root()
-    )
-    preset = tmp_path / "preset"
-    preset.mkdir()
-    origin = {
-        "settings": official,
-        "given": list(official),
-        "corpus": provenance.corpus_facts(record),
-    }
-    (preset / "provenance.json").write_text(json.dumps(origin))
+    preset = known_by_name(tmp_path, official, corpora)
     corpora["test"] = corpora["train"]
     asked = str(preset), corpora, "test", RATE_HZ
     with pytest.raises(ValueError, match="2 of test, such as .*train1_NO"):
@@ -202,21 +218,12 @@ def test_of_what_was_beside_a_corpus_its_list_tells_nothing(official, tmp_path):
     """No clip by name is none at all only where nothing else was heard."""
     settings = DataSettings(**official)
     corpora = settings.load()
-    record = provenance.corpus_record(
-        {"train": corpora["train"]}, settings.file_root()
-    )
-    preset = tmp_path / "preset"
-    preset.mkdir()
 
     def counted(**more):
-        origin = {
-            "settings": {**official, **more.pop("settings", {})},
-            # Of a command that reads this corpus where none is named.
-            "given": [],
-            "corpus": provenance.corpus_facts(record),
-            **more,
-        }
-        (preset / "provenance.json").write_text(json.dumps(origin))
+        said = {**official, **more.pop("settings", {})}
+        # Of a command that reads this corpus where none is named.
+        more = {"settings": said, "given": [], **more}
+        preset = known_by_name(tmp_path, official, corpora, **more)
         asked = str(preset), corpora, "val", RATE_HZ
         return evaluate.decode_unheard(settings, *asked)[2]
 
@@ -230,7 +237,7 @@ def test_of_what_was_beside_a_corpus_its_list_tells_nothing(official, tmp_path):
     for each in more:
         assert counted(**each) is None
     # Marks are of all that was heard.
-    np.save(preset / heard.FILE, np.array([7], "uint64"))
+    np.save(tmp_path / "preset" / heard.FILE, np.array([7], "uint64"))
     for each in more:
         assert counted(**each) == 0
 
