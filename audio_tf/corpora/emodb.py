@@ -1,11 +1,9 @@
 """The Berlin Database of Emotional Speech, split by speaker."""
 
 import pathlib
-import re
 
 from audio_tf.audio.audio_files import audio_below
-from audio_tf.corpora.corpus import Corpus, check_splits, split_by_speaker
-from audio_tf.corpora.speech_corpus import collect
+from audio_tf.corpora.emotions import read_names
 
 # By the first letter of the German word, which files are named after: Wut,
 # Langeweile, Ekel, Angst, Freude, Trauer, neutral.
@@ -48,25 +46,12 @@ def read_emodb(data_dir, val_speakers=(), test_speakers=()):
             speakers do not fit; see `split_by_speaker`.
     """
     data_dir = pathlib.Path(data_dir)
-    found, labels = [], []
-    for file in audio_below(data_dir / "wav"):
-        match = re.fullmatch(
-            rf"([0-9]{{2}})[ab][0-9]{{2}}([{''.join(EMOTIONS)}])[a-z]",
-            file.stem,
-        )
-        if match is None:
-            raise ValueError(
-                f"{file}: must be named as 03a01Fa is: speaker, text, one of "
-                f"{''.join(EMOTIONS)} for the emotion, version. "
-                f"Received: {file.stem!r}"
-            )
-        found.append((file, file.stem, match[1]))
-        labels.append([EMOTIONS[match[2]]])
-    corpus = Corpus(collect(found).files, labels, sorted(EMOTIONS.values()))
-    speakers = [speaker for *_, speaker in found]
-    return check_splits(
+    return read_names(
         data_dir,
-        split_by_speaker(
-            data_dir, corpus, speakers, val_speakers, test_speakers
-        ),
+        audio_below(data_dir / "wav"),
+        rf"(?P<speaker>[0-9]{{2}})[ab][0-9]{{2}}(?P<emotion>"
+        rf"[{''.join(EMOTIONS)}])[a-z]",
+        EMOTIONS,
+        "03a01Fa",
+        (val_speakers, test_speakers),
     )

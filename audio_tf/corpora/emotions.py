@@ -135,7 +135,8 @@ def read_names(where, found, pattern, emotions, example, held_out):
         match = re.fullmatch(pattern, file.stem)
         if match is None:
             raise ValueError(
-                f"{file}: must be named as {example} is. "
+                f"{file}: must be named as {example} is, with one of "
+                f"{', '.join(emotions)} for the emotion. "
                 f"Received: {file.stem!r}"
             )
         clips.append((file, file.stem, match["speaker"]))
