@@ -50,6 +50,30 @@ def check_numbers_by_split(**given):
             )
 
 
+def check_in_one_split(noun, by_split, known=None):
+    """Raises a `ValueError` if a number is twice in a dict by split.
+
+    Clips would be on both sides of a figure.
+
+    Args:
+        noun: str, what the numbers are of, such as `"fold"`.
+        by_split: dict of lists of int.
+        known: collection of the numbers that there are, or `None` for any.
+
+    Returns:
+        List of all the numbers, of all splits.
+    """
+    used = [number for numbers in by_split.values() for number in numbers]
+    unknown = known is not None and not set(used) <= set(known)
+    if len(set(used)) < len(used) or unknown:
+        among = "" if known is None else f"one of {sorted(known)} and "
+        raise ValueError(
+            f"Each {noun} must be {among}in one split only, or clips of one "
+            f"are on both sides. Received: {by_split}"
+        )
+    return used
+
+
 def check_names_by_split(name, value, paths=False):
     """Raises a `ValueError` unless an argument is a dict of lists of strings.
 

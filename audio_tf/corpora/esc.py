@@ -3,7 +3,10 @@
 import pathlib
 import re
 
-from audio_tf.corpora.arguments import check_numbers_by_split
+from audio_tf.corpora.arguments import (
+    check_in_one_split,
+    check_numbers_by_split,
+)
 from audio_tf.corpora.corpus import Corpus, check_splits
 from audio_tf.corpora.lists import audio_path, is_there, read_rows
 from audio_tf.corpora.protocols import one_fold_in_turn
@@ -77,13 +80,7 @@ def read_esc(data_dir, folds, only_esc10=False):
     vocabulary = sorted(order, key=order.get)
     if len(set(order.values())) < len(order):
         raise ValueError(f"{path}: two categories of one target: {order}")
-    used = [fold for split in folds.values() for fold in split]
-    there = {fold for fold, _, _ in clips}
-    if len(set(used)) != len(used) or not set(used) <= there:
-        raise ValueError(
-            f"Each fold must be one of {sorted(there)} and in one split only, "
-            f"or clips of one recording are on both sides. Received: {folds}"
-        )
+    check_in_one_split("fold", folds, {fold for fold, _, _ in clips})
     corpora = {}
     for split, numbers in folds.items():
         chosen = [clip for clip in clips if clip[0] in numbers]

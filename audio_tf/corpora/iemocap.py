@@ -3,7 +3,10 @@
 import pathlib
 import re
 
-from audio_tf.corpora.arguments import check_numbers_by_split
+from audio_tf.corpora.arguments import (
+    check_in_one_split,
+    check_numbers_by_split,
+)
 from audio_tf.corpora.corpus import Corpus, check_splits
 from audio_tf.corpora.lists import read_list
 from audio_tf.corpora.protocols import one_fold_in_turn
@@ -57,12 +60,7 @@ def read_iemocap(data_dir, folds=IEMOCAP_FOLDS):
     """
     check_numbers_by_split(folds=folds)
     data_dir = pathlib.Path(data_dir)
-    used = [session for sessions in folds.values() for session in sessions]
-    if len(set(used)) < len(used) or not set(used) <= set(range(1, 6)):
-        raise ValueError(
-            "Each session must be from 1 to 5 and in one split only. "
-            f"Received: {folds}"
-        )
+    check_in_one_split("session", folds, range(1, 6))
     corpora = {}
     for split, sessions in folds.items():
         turns = [

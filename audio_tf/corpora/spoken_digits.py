@@ -6,7 +6,11 @@ import typing
 
 from audio_tf.audio.audio_files import audio_below
 from audio_tf.corpora import phones
-from audio_tf.corpora.arguments import check_names, check_numbers_by_split
+from audio_tf.corpora.arguments import (
+    check_in_one_split,
+    check_names,
+    check_numbers_by_split,
+)
 from audio_tf.corpora.corpus import Corpus, check_splits, split_by_speaker
 from audio_tf.corpora.labels import compose_unicode
 from audio_tf.corpora.lists import is_there
@@ -110,11 +114,7 @@ def read_fsdd(data_dir, splits=None, strict=False):
     data_dir = pathlib.Path(data_dir)
     splits = FSDD_SPLITS if splits is None else splits
     check_numbers_by_split(splits=splits)
-    used = [index for indices in splits.values() for index in indices]
-    if len(set(used)) < len(used):
-        raise ValueError(
-            f"Each index must be in one split only. Received: {splits}"
-        )
+    used = check_in_one_split("index", splits)
     recordings, others = find_recordings(data_dir)
     corpus = collect(
         [(each.file, each.name, each.speaker) for each in recordings]

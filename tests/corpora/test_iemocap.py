@@ -47,5 +47,8 @@ def test_what_does_not_fit_is_named(tmp_path):
     path.write_text(text)
     with pytest.raises(FileNotFoundError, match="Session2.*no dialogs"):
         read_iemocap(tmp_path)
-    with pytest.raises(ValueError, match="in one split only"):
-        read_iemocap(tmp_path, {"train": [1], "test": [1]})
+    for folds in ({"train": [1], "test": [1]}, {"train": [1], "test": [6]}):
+        with pytest.raises(
+            ValueError, match=r"one of \[1, 2, 3, 4, 5\] and in"
+        ):
+            read_iemocap(tmp_path, folds)
