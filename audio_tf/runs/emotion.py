@@ -283,9 +283,9 @@ def load(settings, out):
         out: `pathlib.Path`, the folder of the run.
 
     Returns:
-        Tuple of `fold_arrays.Embedded`, the encoder or `None`, a `corpus_record`, a
-        dict of facts about the model or `None`, a dict of facts about the
-        corpus, and the failures.
+        Tuple of `fold_arrays.Embedded`, the encoder or `None`, a
+        `corpus_record`, a dict of facts about the model or `None`, a dict of
+        facts about the corpus, and the failures.
     """
     if settings.embeddings is None:
         embedded, encoder, record, shared, failures = folds.embed_corpus(

@@ -16,6 +16,7 @@ from audio_tf.runs import (
     baseline,
     emotion_rows,
     emotion_table,
+    fold_arrays,
     provenance,
     rows,
 )
