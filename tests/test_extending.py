@@ -37,11 +37,13 @@ from audio_tf.export import formats
 from audio_tf.models import AudioClassifier, preset_backbones
 from audio_tf.runs import (
     compare,
+    compare_rows,
     corpus_settings,
     model_settings,
     rows,
     train,
 )
+from audio_tf.runs.compare_settings import CompareSettings
 from audio_tf.runs.flags import add_flags
 from audio_tf.runs.flags import parse as parse_flags
 
@@ -255,10 +257,10 @@ def test_a_backbone_without_causal_is_compared_as_it_is(
     values = {"model": str(preset), "dataset": "named", "data_dir": str(sounds)}
     config.write_text(f"def get_config():\n    return {values!r}\n")
     given = {"train_config": str(config), "attentions": ["full", "near"]}
-    settings = compare.CompareSettings(**given, out=str(tmp_path / "out"))
+    settings = CompareSettings(**given, out=str(tmp_path / "out"))
     ran = []
     monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
-    for row in compare.table_rows(settings):
+    for row in compare_rows.table_rows(settings):
         compare.train(row, 0, settings)
         flags = list(map(str, ran.pop()[1:]))
         asked = parse_flags(train.TrainSettings, "", flags)
@@ -269,7 +271,7 @@ def test_a_backbone_without_causal_is_compared_as_it_is(
         assert asked.attention == row.attention == backbone.attention
         assert block.attention.causal is False
     with pytest.raises(ValueError, match="differ in `causal`, and the model"):
-        compare.CompareSettings(**given, causality=["no", "yes"])
+        CompareSettings(**given, causality=["no", "yes"])
 
 
 def test_a_size_is_an_entry_and_listed_as_backbones_are(

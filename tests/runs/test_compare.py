@@ -24,6 +24,8 @@ from audio_tf.runs import (
     baseline,
     compare,
     compare_costs,
+    compare_rows,
+    compare_settings,
     flags,
     leaderboard,
     provenance,
@@ -31,6 +33,7 @@ from audio_tf.runs import (
     train,
     train_data,
 )
+from audio_tf.runs.compare_settings import CompareSettings
 
 
 def test_multiply_adds_are_those_of_the_attentions_of_all_blocks():
@@ -209,14 +212,14 @@ def test_a_table_is_trained_measured_drawn_and_goes_on(
 def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
     config, tmp_path, capsys
 ):
-    settings = compare.CompareSettings(
+    settings = CompareSettings(
         train_config=config.path,
         attentions=["full", "shared_qk", "xbox"],
         seeds=[0, 1, 2],
         out=tmp_path,
         score_split="test",
     )
-    table = compare.table_rows(settings)
+    table = compare_rows.table_rows(settings)
     for row, values in zip(
         table, ([0.5, 0.6], [0.7, 0.8, 0.8], []), strict=True
     ):
@@ -267,7 +270,7 @@ def test_a_split_without_labels_is_refused_before_a_row_begins(
     for label in "ab":
         text = text.replace(f",{label},test", ",,test")
     listed.write_text(text)
-    settings = compare.CompareSettings(
+    settings = CompareSettings(
         train_config=config(), score_split="test", out=tmp_path / "out"
     )
     message = "--score-split must have clips with labels.*test, 6 clips with"
@@ -278,13 +281,13 @@ def test_a_split_without_labels_is_refused_before_a_row_begins(
 
 def test_rows_without_a_figure_are_left_out(config, tmp_path):
     """As where the files of all labels of the split are bad."""
-    settings = compare.CompareSettings(
+    settings = CompareSettings(
         train_config=config.path,
         attentions=["full", "xbox"],
         seeds=[0],
         out=tmp_path,
     )
-    table = compare.table_rows(settings)
+    table = compare_rows.table_rows(settings)
     for row, value in zip(table, (None, 0.5), strict=True):
         folder = row.run_folder(0)
         (folder / "preset").mkdir(parents=True)
@@ -305,7 +308,7 @@ def test_baselines_of_other_seeds_are_not_shown(config, tmp_path):
     """Nor any that are not asked for; an earlier table may have left them."""
     shown = []
     for seeds, wanted in (([0], True), ([0, 1], True), ([0], False)):
-        settings = compare.CompareSettings(
+        settings = CompareSettings(
             train_config=config.path,
             seeds=seeds,
             out=tmp_path,
@@ -343,7 +346,7 @@ def test_a_baseline_is_of_the_corpus_as_it_is_now(
     """One of before stands beside no row, also where the next one fails."""
     ran, listed = [], tmp_path / "corpus" / "list.csv"
     monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
-    settings = compare.CompareSettings(
+    settings = CompareSettings(
         train_config=config.path, seeds=[0], out=tmp_path
     )
     report = compare.baseline_report(settings)
@@ -373,13 +376,13 @@ def test_costs_are_of_the_trainings_that_are_there_now(
     config, tmp_path, monkeypatch, changed
 ):
     """A row that is made anew, or full attention, has others."""
-    settings = compare.CompareSettings(
+    settings = CompareSettings(
         train_config=config.path,
         attentions=["xbox", "full"],
         seeds=[7],
         out=tmp_path,
     )
-    base, row = compare.table_rows(settings)
+    base, row = compare_rows.table_rows(settings)
     asked = []
 
     def measure(arguments, device):
@@ -412,7 +415,7 @@ def test_baselines_have_the_seeds_of_the_rows(config, tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
 
     def run_with(*seeds):
-        settings = compare.CompareSettings(
+        settings = CompareSettings(
             train_config=config.path, seeds=list(seeds), out=tmp_path
         )
         ran.clear()
@@ -430,14 +433,14 @@ def test_baselines_have_the_seeds_of_the_rows(config, tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_causal_has_no_row(config, tmp_path, capsys):
-    settings = compare.CompareSettings(
+    settings = CompareSettings(
         train_config=config.path,
         attentions=["xbox", "shared_qk", "full", "hybrid_local"],
         causality=["yes", "no"],
         out=tmp_path / "out",
     )
     found = [
-        (row.attention, row.causal) for row in compare.table_rows(settings)
+        (row.attention, row.causal) for row in compare_rows.table_rows(settings)
     ]
     assert found == [
         ("full", "yes"),
@@ -449,7 +452,7 @@ def test_what_cannot_be_causal_has_no_row(config, tmp_path, capsys):
         ("hybrid_local", "no"),
     ]
     assert capsys.readouterr().out.startswith("xbox cannot be causal")
-    settings = compare.CompareSettings(train_config=config.path)
+    settings = CompareSettings(train_config=config.path)
     from audio_tf.attention import ATTENTIONS, MIXTURES
 
     assert sorted(settings.names()) == sorted([*ATTENTIONS, *MIXTURES])
@@ -462,13 +465,15 @@ def test_what_cannot_be_built_is_known_before_a_row_begins(
     """A model of one block has no two attentions in turn."""
 
     def asked(**changes):
-        settings = compare.CompareSettings(
+        settings = CompareSettings(
             train_config=config.path,
             attentions=["full", "hybrid_local", "xbox"],
             out=tmp_path / "out",
             **changes,
         )
-        table = compare.buildable(compare.table_rows(settings), settings)
+        table = compare_rows.buildable(
+            compare_rows.table_rows(settings), settings
+        )
         return [row.attention for row in table]
 
     assert asked() == ["full", "xbox"]
@@ -498,12 +503,14 @@ def test_a_preset_whose_weights_do_not_fit_is_known_before_a_row_begins(
 
     def asked(*attentions, **changes):
         config(model=str(preset), **changes)
-        settings = compare.CompareSettings(
+        settings = CompareSettings(
             train_config=config.path,
             attentions=attentions,
             out=tmp_path / "out",
         )
-        table = compare.buildable(compare.table_rows(settings), settings)
+        table = compare_rows.buildable(
+            compare_rows.table_rows(settings), settings
+        )
         return [row.attention for row in table]
 
     changed = {"model_kwargs": {}, "chunk_s": 0.1}
@@ -521,12 +528,12 @@ def test_causality_is_that_of_the_attentions(
 ):
     """Also behind a front end whose windows look ahead."""
     config(model="audio_transformer_mel_small", model_kwargs={"num_layers": 2})
-    settings = compare.CompareSettings(
+    settings = CompareSettings(
         train_config=config.path, causality=[causal], out=tmp_path / "out"
     )
     ran = []
     monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
-    row = compare.table_rows(settings)[1]
+    row = compare_rows.table_rows(settings)[1]
     compare.train(row, 5, settings)
     (command,) = ran
     assert command[0] == "train" and row.attention == "shared_qk"
@@ -547,7 +554,7 @@ def test_a_folder_says_what_its_rows_were_made_with(config, tmp_path):
     given["out"] = str(out)
 
     def begin(**more):
-        compare.begin(compare.CompareSettings(**{**given, **more}))
+        compare.begin(CompareSettings(**{**given, **more}))
 
     begin(kwargs_by_attention={"xbox": {"num_candidates": -2}})
     begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
@@ -573,11 +580,13 @@ def test_rows_are_of_the_presets_as_they_are_now(
     weights = preset / "model.weights.h5"
     weights.write_bytes(b"one")
     monkeypatch.setattr(
-        compare, "model_takes", lambda training: ["attention", "causal"]
+        compare_settings,
+        "model_takes",
+        lambda training: ["attention", "causal"],
     )
     value = {"model": str(preset), "teachers": [str(preset)]}[role]
     config(**{role: value}, model_kwargs={})
-    settings = compare.CompareSettings(train_config=config.path, out=out)
+    settings = CompareSettings(train_config=config.path, out=out)
 
     def begin():
         compare.begin(settings)
@@ -632,7 +641,7 @@ def test_rows_that_are_not_asked_for_stay_in_the_table(
         """Makes the table, and lists what was trained and what stands there."""
         ran.clear()
         timed.clear()
-        compare.compare(compare.CompareSettings(**given, **asked))
+        compare.compare(CompareSettings(**given, **asked))
         return list(ran), [
             tuple(row[name] for name in ("attention", "causal", "seeds"))
             for row in board(out)
@@ -677,7 +686,7 @@ def test_rows_that_are_not_asked_for_stay_in_the_table(
 
 def test_rows_are_of_the_corpus_as_it_is_now(config, tmp_path):
     out = tmp_path / "out"
-    settings = compare.CompareSettings(train_config=config.path, out=str(out))
+    settings = CompareSettings(train_config=config.path, out=str(out))
     compare.begin(settings)
     run = out / "causal_no" / "xbox" / "seed_0"
     run.mkdir(parents=True)
@@ -709,9 +718,7 @@ def test_rows_are_of_the_corpus_as_it_is_now(config, tmp_path):
 def test_arguments_are_known_before_a_row_begins(config, name, argument, said):
     options = {name: {argument: 2}}
     with pytest.raises(ValueError, match=f"^--kwargs-by-attention: .*{said}"):
-        compare.CompareSettings(
-            train_config=config.path, kwargs_by_attention=options
-        )
+        CompareSettings(train_config=config.path, kwargs_by_attention=options)
 
 
 def test_what_does_not_fit_is_named(config, refusal, tmp_path):
