@@ -347,7 +347,7 @@ def run(settings):
             shown = describe(result[name].get(figure))
             print(f"{name:10} {figure:14} {shown}")
         one = f", seed {settings.seeds[0]} alone" if len(reports) > 1 else ""
-        for line in results.format_intervals(spread[name]):
+        for line in results.format_intervals(spread[name], reports[0]):
             print(line + one)
     if settings.report is not None:
         root, failures = settings.file_root(), {}

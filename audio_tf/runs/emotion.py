@@ -209,7 +209,7 @@ def describe(report):
         f"{'mean':<12}{report['accuracy']:9.4f}"
         f"{report['balanced_accuracy']:9.4f}"
     )
-    lines += results.format_intervals(report["intervals"])
+    lines += results.format_intervals(report["intervals"], report)
     return "\n".join(lines)
 
 

@@ -104,14 +104,7 @@ def format_figures(found):
         found: dict that `figures` has returned.
     """
     lines = [metrics.format_report(found)]
-    spread = found["intervals"]
-    lines += format_intervals(spread)
-    lines += [
-        f"{name}: no interval, as it is the same in all draws of "
-        f"{spread['units']} {spread['unit']}s"
-        for name in WITH_INTERVAL
-        if found[name] is not None and name not in spread
-    ]
+    lines += format_intervals(found["intervals"], found)
     at = found.get("at_thresholds")
     if at is not None and at["f1_macro"] is not None:
         lines.append(
@@ -145,18 +138,28 @@ def format_mean(mean, deviation, count):
     return f"{mean:.4f}{spread}"
 
 
-def format_intervals(found):
+def format_intervals(found, figures):
     """Returns the intervals of a result as lines of text.
 
     Args:
         found: dict that `intervals_of` has returned.
+        figures: dict by name of the figures that they are of, of which there
+            may be others.
     """
-    return [
-        f"{name}: {found['level']:.0%} interval [{found[name][0]:.4f}, "
-        f"{found[name][1]:.4f}] over {found['units']} {found['unit']}s"
-        for name in WITH_INTERVAL
-        if name in found
-    ]
+    lines = []
+    for name in WITH_INTERVAL:
+        if figures.get(name) is None:
+            continue
+        of = f"{found['units']} {found['unit']}s"
+        if name in found:
+            low, high = found[name]
+            told = f"{found['level']:.0%} interval [{low:.4f}, {high:.4f}]"
+            lines.append(f"{name}: {told} over {of}")
+        else:
+            lines.append(
+                f"{name}: no interval, as it is the same in all draws of {of}"
+            )
+    return lines
 
 
 def facts(settings, record, found, others=()):

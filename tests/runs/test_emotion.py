@@ -479,7 +479,7 @@ def test_arrays_are_held_once(tmp_path, monkeypatch):
     given = settings(layers=None)
     file = arrays(tmp_path / given.embeddings)
     stored = fold_arrays.stored_arrays(file)
-    monkeypatch.setattr(folds, "stored_arrays", lambda path: stored)
+    monkeypatch.setattr(fold_arrays, "stored_arrays", lambda path: stored)
     monkeypatch.setattr(pathlib.Path, "read_bytes", None)
     monkeypatch.chdir(tmp_path)
     loaded, _, record, *_ = emotion.load(given, tmp_path / "out")
