@@ -475,11 +475,12 @@ def test_attentions_are_compared_with_equal_causality(
 ):
     """`--causal` reaches the blocks, and each record says what came out."""
 
-    def fit(settings, model, batches, out, facts, share):
+    def fit(settings, model, batches, out, facts, hears, share):
         last = checkpoints.LastCheckpoint(out / "last.keras")
         last.set_model(model)
         last.on_epoch_end(0)
-        pretrain.write_preset(model, settings, out, facts, settings.steps)
+        steps = settings.steps
+        pretrain.write_preset(model, settings, out, facts, steps, hears)
 
     monkeypatch.setattr(pretrain, "fit", fit)
     for flags, causal in (([], False), (["--causal"], True)):

@@ -210,7 +210,7 @@ def test_noise_is_laid_under_clips(
     heard_there = data.prepare(
         listed, 8_000, tmp_path / "cache", progress=False
     )
-    assert set(heard_there.marks) <= set(heard.read(out / "preset"))
+    assert set(heard_there.marks) <= set(heard.read(out / "preset").learned)
 
     (tmp_path / "here").rename(tmp_path / "there")
     again = ["train", "--out", out, "--resume", "--noise"]
