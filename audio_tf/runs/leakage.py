@@ -93,11 +93,11 @@ class Leakage:
             sides: pair of str, names of splits, of groups or of `SIDES`.
         """
         beyond = [SIDES[side] for side in sides if side in SIDES]
-        faults = [each for each in beyond if each.fault is not None]
-        if faults:
-            return self.other_splits and all(each.by_request for each in faults)
         if beyond:
-            return True
+            return all(
+                each.fault is None or (self.other_splits and each.by_request)
+                for each in beyond
+            )
         return self.official or self.other_splits
 
     def judged(self, found, whose=""):
