@@ -31,7 +31,8 @@ def scale_loss_for(model, policy):
 
     Keras asks the model for its policy, not its layers, and small gradients
     would be lost. It scales none of pure float16, either. Any other policy
-    leaves the model's own.
+    leaves the model's own. On Torch, Keras takes the scale off in the dtype
+    of the weights: of pure float16, gradients below 6e-8 stay lost there.
 
     Args:
         model: a functional `keras.Model`; changed in place.

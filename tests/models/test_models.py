@@ -203,6 +203,12 @@ def test_half_precision_of_the_head_alone_scales_the_loss(rng):
     assert np.abs(moved).min() > 1e-3
 
 
+@pytest.mark.xfail(
+    keras.backend.backend() == "torch",
+    reason="Keras on Torch takes the scale off in float16",
+    raises=AssertionError,
+    strict=True,
+)
 def test_half_precision_of_weights_too_scales_the_loss(rng):
     """Slopes of 1e-8 are none in float16."""
     model = AudioClassifier(backbone(dtype="float16"), num_classes=3)
