@@ -13,14 +13,13 @@ import numpy as np
 from scipy import special
 from sklearn import metrics as sklearn_metrics
 
+from audio_tf import terminal
 from audio_tf.ops import weighted
 from audio_tf.ops.checks import check_choice
 
 # Handed on: figures of clips begin with it.
 from audio_tf.ops.clip_scores import clip_scores as clip_scores
 from audio_tf.ops.clip_scores import validated_scores
-
-MAX_NAMED_CLASSES = 5
 
 
 def average_precision_per_class(targets, scores):
@@ -488,9 +487,7 @@ def format_report(report):
     ]
     left_out = report["classes_without_positives"]
     if left_out:
-        named = ", ".join(left_out[:MAX_NAMED_CLASSES])
-        if len(left_out) > MAX_NAMED_CLASSES:
-            named += f" and {len(left_out) - MAX_NAMED_CLASSES} more"
+        named = terminal.first_names(left_out)
         lines.append(f"Left out, without positives: {named}")
     return "\n".join(lines)
 

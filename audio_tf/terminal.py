@@ -66,3 +66,8 @@ def first_names(names, count=None):
     shown = ", ".join(map(printable, names[:NAMES_SHOWN]))
     more = (len(names) if count is None else count) - NAMES_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def first_quoted(names):
+    """Returns `first_names` of names in quotes, such as labels with commas."""
+    return first_names(map(repr, names)) or "none"

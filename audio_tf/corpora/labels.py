@@ -2,9 +2,11 @@
 
 import unicodedata
 
+import numpy as np
+
 from audio_tf.corpora.lists import check_utf8, read_fields
 from audio_tf.ops.checks import closest
-from audio_tf.terminal import JOINERS
+from audio_tf.terminal import JOINERS, first_quoted
 
 # What separates labels in other corpora, where commas do here.
 OTHER_SEPARATORS = (";", "|")
@@ -142,3 +144,40 @@ def split_labels(path, number, field, vocabulary, needed=True):
             f"Received: {unknown}"
         )
     return labels
+
+
+def column_order(labels, vocabulary, num_classes):
+    """Finds the column of a model's scores for each label of a corpus.
+
+    Args:
+        labels: the model's labels in the order of its scores, or `None` if
+            it does not know them.
+        vocabulary: the corpus' labels in their order.
+        num_classes: int, the model's scores of a clip.
+
+    Returns:
+        Integer array `(classes,)`: `scores[:, order]` are in the order of
+        `vocabulary`.
+
+    Raises:
+        ValueError: if the labels are not the same; it names those that are
+            not.
+    """
+    if labels is None:
+        if num_classes != len(vocabulary):
+            raise ValueError(
+                f"The model must have a score for each of {len(vocabulary)} "
+                f"labels. Received: {num_classes} scores"
+            )
+        return np.arange(num_classes)
+    if set(labels) != set(vocabulary):
+        missing = [label for label in vocabulary if label not in labels]
+        further = [label for label in labels if label not in vocabulary]
+        parts = [f"without {first_quoted(missing)}"] if missing else []
+        parts += [f"with {first_quoted(further)} beyond"] if further else []
+        raise ValueError(
+            "The model must have the labels of the corpus. Received: a model "
+            f"{', '.join(parts)}"
+        )
+    column = {label: index for index, label in enumerate(labels)}
+    return np.array([column[label] for label in vocabulary])

@@ -11,8 +11,7 @@ from audio_tf.corpora import phones
 from audio_tf.corpora.arguments import check_names_by_split
 from audio_tf.corpora.corpus import Corpus
 from audio_tf.corpora.labels import compose_unicode
-
-NAMES_SHOWN = 5
+from audio_tf.terminal import first_names, first_quoted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,10 +94,8 @@ class SpeechCorpus(Corpus):
         """
         lines = []
         for what, names in self.report.items():
-            shown = ", ".join(map(str, names[:NAMES_SHOWN]))
-            more = len(names) - NAMES_SHOWN
-            tail = f" and {more} more" if more > 0 else ""
-            lines.append(f"{len(names)} {what}: {shown}{tail}")
+            shown = first_names(map(str, names))
+            lines.append(f"{len(names)} {what}: {shown}")
         return "\n".join(lines)
 
     def reporting(self, found, strict=False):
@@ -147,8 +144,8 @@ class SpeechCorpus(Corpus):
         if not known:
             raise ValueError(
                 f"None of {len(self)} utterances is among the {len(labels)} "
-                f"with labels. Received: {self.utterances[:NAMES_SHOWN]} and "
-                f"{list(labels)[:NAMES_SHOWN]}"
+                f"with labels. Received: {first_quoted(self.utterances)}; "
+                f"and {first_quoted(labels)}"
             )
         top = max(each.max(initial=0) for each in known)
         if label_names is not None and top >= len(label_names):

@@ -32,7 +32,7 @@ from sklearn.preprocessing import (
 from audio_tf import data, files, layers, metrics
 from audio_tf.corpora import leaks
 from audio_tf.ops import masks
-from audio_tf.runs import provenance, results
+from audio_tf.runs import corpus_records, provenance, results
 from audio_tf.runs.corpus_settings import ReportSettings
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import POSITIVE, SEED, Check, setting
@@ -282,10 +282,10 @@ def still_holds(content, settings):
     """
     corpora = settings.load()
     used = {split: corpora[split] for split in ("train", settings.split)}
-    record = provenance.corpus_record(used, settings.file_root())
+    record = corpus_records.make(used, settings.file_root())
     # A report of before does not say what was left out.
     record["left_out"] = content.get("left_out")
-    return provenance.corpus_facts(record) == content["corpus"]
+    return corpus_records.summary(record) == content["corpus"]
 
 
 def run(settings):
@@ -353,8 +353,8 @@ def run(settings):
         root, failures = settings.file_root(), {}
         for split in clips:
             failures |= clips[split].failures
-        record = provenance.leave_out(
-            provenance.corpus_record({s: corpora[s] for s in clips}, root),
+        record = corpus_records.leave_out(
+            corpus_records.make({s: corpora[s] for s in clips}, root),
             root,
             failures,
         )

@@ -185,7 +185,7 @@ def begin(settings):
             clips with labels in the split.
     """
     from audio_tf import attention
-    from audio_tf.runs import provenance, train_data
+    from audio_tf.runs import corpus_records, train_data
 
     training = settings.training()
     corpora = training.load()
@@ -216,7 +216,7 @@ def begin(settings):
     runs = rows.runs_in(out)
     record = train_data.listed(training, corpora)[1] if runs else None
     for run in runs:
-        provenance.check_corpus(run, record, later="test")
+        corpus_records.check(run, record, later="test")
 
 
 def compare(settings):

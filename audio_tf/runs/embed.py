@@ -38,7 +38,7 @@ from audio_tf.corpora.examples import counts, with_validation
 from audio_tf.corpora.layouts import Layout
 from audio_tf.data.feature_cache import check_space
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import provenance
+from audio_tf.runs import corpus_records, provenance
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.settings import (
     POSITIVE,
@@ -137,7 +137,7 @@ FREE_SETTINGS = ("data_dir", "batch_size")
 
 
 def record_of(examples):
-    """Lists the files of examples as `provenance.corpus_record` does."""
+    """Lists the files of examples as `corpus_records.make` does."""
     return {
         "vocabulary": sorted(set(examples.labels)),
         "splits": {"all": examples.sources},
@@ -285,7 +285,7 @@ def run(settings, out):
     path, part = out / WHOLE, out / PART
     examples = settings.load()
     record = record_of(examples)
-    provenance.check_corpus(out, record)
+    corpus_records.check(out, record)
     if path.is_file() and not part.is_file():
         print(f"{path} is made already")
         return

@@ -36,6 +36,7 @@ from audio_tf.corpora import CORPORA
 from audio_tf.models import ATTENTION_MODULES
 from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import (
+    corpus_records,
     fold_arrays,
     fold_decoders,
     folds,
@@ -308,8 +309,8 @@ def load(settings, out):
             embedded, x=embedded.x[:, places], layers=layers
         )
     record = fold_arrays.arrays_record(path, embedded)
-    provenance.check_corpus(out, record)
-    stands = {"corpus": provenance.corpus_facts(record)}
+    corpus_records.check(out, record)
+    stands = {"corpus": corpus_records.summary(record)}
     return embedded, None, record, None, stands, {}
 
 

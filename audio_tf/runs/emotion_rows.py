@@ -123,7 +123,7 @@ class TableSettings(Settings):
             ValueError: if the folder has rows of another setting, of another
                 encoder or corpus, or of these before files of them changed.
         """
-        from audio_tf.runs import fold_arrays, folds, provenance
+        from audio_tf.runs import corpus_records, fold_arrays, folds
 
         training, out = self.training(), pathlib.Path(self.out)
         check_folder("out", self.out, training.data_dir)
@@ -141,7 +141,7 @@ class TableSettings(Settings):
         rows.begin(out, asked, {*asked} - rows.said(out))
         # Or rows of both would be found in one table, hours later.
         for run in rows.runs_in(out):
-            provenance.check_corpus(run, record)
+            corpus_records.check(run, record)
         rows.tell_of_seeds(out, self.seeds, self.all_seeds())
 
     def train(self, out, seed, **own):

@@ -18,15 +18,16 @@ import numpy as np
 from audio_tf import data, files
 from audio_tf.corpora import CORPORA, leaks, load_corpus
 from audio_tf.corpora.corpus import file_identity
+from audio_tf.corpora.labels import column_order
 from audio_tf.export import load_classifier
 from audio_tf.export.classifiers import built_on, read_provenance
-from audio_tf.runs import heard, provenance, results, showing
+from audio_tf.runs import corpus_records, heard, results, showing
 from audio_tf.runs.beside import BESIDE
 from audio_tf.runs.corpus_settings import DataSettings, ReportSettings
 from audio_tf.runs.flags import check_folder, run_by_flags
 from audio_tf.runs.leakage import MODEL, PRETRAINING, TEACHERS, TRAIN
 from audio_tf.runs.settings import setting, shared
-from audio_tf.terminal import describe_failures
+from audio_tf.terminal import describe_failures, first_quoted
 
 
 @dataclasses.dataclass
@@ -75,9 +76,7 @@ def labelled_chunks(
     )
     corpora = settings.load()
     corpus = corpora["test"]
-    order = provenance.column_order(
-        model.labels, corpus.vocabulary, model.num_classes
-    )
+    order = column_order(model.labels, corpus.vocabulary, model.num_classes)
     vocabulary = [corpus.vocabulary[row] for row in np.argsort(order)]
     corpora["test"] = dataclasses.replace(corpus, vocabulary=vocabulary)
     clips, _, _ = decode_unheard(
@@ -133,9 +132,9 @@ def columns(classifier, corpus):
         corpus: `Corpus` of a split.
 
     Returns:
-        Integer array `(classes,)`, as `provenance.column_order` returns it.
+        Integer array `(classes,)`, as `column_order` returns it.
     """
-    order = provenance.column_order(
+    order = column_order(
         classifier.labels, corpus.vocabulary, classifier.num_classes
     )
     if classifier.labels is None:
@@ -185,10 +184,10 @@ def trained_on(settings, origin):
         # Of a corpus of which some is gone.
         print(f"not known what the model was trained on: {error}")
         return None, False
-    record = provenance.corpus_record(
+    record = corpus_records.make(
         {"train": found["train"]}, settings.file_root()
     )
-    same = provenance.corpus_facts(record) == {
+    same = corpus_records.summary(record) == {
         "train": origin["corpus"]["train"]
     }
     return found["train"].files, same
@@ -301,7 +300,7 @@ def check_vocabulary(settings, classifier, corpus):
         raise ValueError(
             "--vocabulary must be a file of all labels of the model, one a "
             "line, where some have no clip. Received: none, and no clip of "
-            f"{provenance.shown(lacking)}"
+            f"{first_quoted(lacking)}"
         )
 
 
@@ -323,7 +322,7 @@ def thresholds_for(split, record, origin):
     if found is not None:
         # A vocabulary may have another order than that of the training.
         record = {**record, "vocabulary": origin["labels"]}
-        facts = provenance.corpus_facts(record)[split]
+        facts = corpus_records.summary(record)[split]
         if facts == origin["corpus"].get("val"):
             print("no F1 at thresholds: they were calibrated on these clips")
             return None
@@ -355,8 +354,8 @@ def run(settings):
     )
     chunks, scores = score(classifier, clips, order, settings.batch_size)
     root = settings.file_root()
-    record = provenance.leave_out(
-        provenance.corpus_record(corpora, root), root, chunks.clips.failures
+    record = corpus_records.leave_out(
+        corpus_records.make(corpora, root), root, chunks.clips.failures
     )
     report = results.figures(
         settings.split,

@@ -8,7 +8,7 @@ from audio_tf import attention, data
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
 from audio_tf.corpora import Corpus
 from audio_tf.models import AudioBackbone
-from audio_tf.runs import heard, provenance
+from audio_tf.runs import corpus_records, heard
 from audio_tf.runs.fold_arrays import Embedded
 from audio_tf.runs.leakage import MODEL, SCORED
 
@@ -95,7 +95,7 @@ def listed(settings):
     corpus, splits = merged(loaded)
     # Where groups are left out, nothing depends on the splits.
     by_split = settings.protocol == "splits"
-    record = provenance.corpus_record(
+    record = corpus_records.make(
         loaded if by_split else {"all": corpus}, settings.file_root()
     )
     return corpus, splits, record
@@ -143,7 +143,7 @@ def embed_corpus(settings, out, check):
     corpus, splits, record = listed(settings)
     root, by_split = settings.file_root(), settings.protocol == "splits"
     # Before all is decoded.
-    provenance.check_corpus(out, record)
+    corpus_records.check(out, record)
     encoder = AudioBackbone.from_preset(settings.model, trainable=False)
     if encoder.takes != "waveform":
         raise ValueError(
@@ -159,8 +159,8 @@ def embed_corpus(settings, out, check):
     arguments = settings.prepare_arguments()
     clips = data.prepare(corpus, encoder.sample_rate_hz, **arguments)
     check_lengths(encoder, clips, settings)
-    record = provenance.leave_out(record, root, clips.failures)
-    provenance.check_corpus(out, record)
+    record = corpus_records.leave_out(record, root, clips.failures)
+    corpus_records.check(out, record)
     kept = {str(file) for file in clips.corpus.files}
     splits = [
         split

@@ -23,7 +23,7 @@ import numpy as np
 
 from audio_tf import console
 from audio_tf.data.shares import Share
-from audio_tf.runs import checkpoints, distribution, last_words, provenance
+from audio_tf.runs import checkpoints, corpus_records, distribution, last_words
 from audio_tf.runs.host_settings import places
 from audio_tf.runs.settings import flag
 from audio_tf.version import __version__
@@ -272,7 +272,7 @@ def facts(settings, record, out, free):
             for name, value in same.items()
             if name not in ("out", *free)
         },
-        "corpus": provenance.corpus_facts(record),
+        "corpus": corpus_records.summary(record),
         "files left out": sorted(record["left_out"] or ()),
         "epochs done in --out": checkpoints.epochs_done(
             pathlib.Path(out, "last.keras")

@@ -184,7 +184,7 @@ class Leakage:
         Args:
             side, preset, known: as `of_model` takes them.
             corpora: dict of `Corpus` by split.
-            record: dict that `provenance.corpus_record` has returned of them.
+            record: dict that `corpus_records.make` has returned of them.
         """
         listed, splits = entries(known.listed), record["splits"]
         there = set().union(*map(entries, splits.values()))

@@ -28,6 +28,7 @@ from audio_tf.models import freezing, preset_backbones, presets
 from audio_tf.runs import (
     callbacks,
     checkpoints,
+    corpus_records,
     heard,
     history,
     host_callbacks,
@@ -413,7 +414,7 @@ def listed(settings):
         for split, corpus in settings.load().items()
         if split in ("train", "val") and len(corpus)
     }
-    return corpora, provenance.corpus_record(corpora, settings.file_root())
+    return corpora, corpus_records.make(corpora, settings.file_root())
 
 
 def run_on_devices(settings, out, share):
@@ -425,21 +426,21 @@ def run_on_devices(settings, out, share):
         model = build(settings)
         console.print_summary(model)
     (corpora, record), root = listed(settings), settings.file_root()
-    provenance.check_corpus(out, record)
+    corpus_records.check(out, record)
     before = heard.began_with(settings, out)
     # Before all is decoded, for which they wait for each other.
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     batches, failures = load_batches(
         settings, corpora, model.backbone.max_frames, share
     )
-    record = provenance.leave_out(record, root, failures)
-    provenance.check_corpus(out, record)
+    record = corpus_records.leave_out(record, root, failures)
+    corpus_records.check(out, record)
     built = provenance.model_facts(model.backbone)
     begun = {"model": built, "built_on": provenance.built_on(settings, out)}
     facts = {
         **provenance.run_facts(settings, out),
         **begun,
-        "corpus": provenance.corpus_facts(record),
+        "corpus": corpus_records.summary(record),
         "build": settings.build_facts(),
         "resampler": RESAMPLER,
     }

@@ -32,7 +32,7 @@ from audio_tf.audio import RESAMPLER
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import AudioBackbone
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import heard, provenance, results
+from audio_tf.runs import corpus_records, heard, provenance, results
 from audio_tf.runs.corpus_settings import SpeechSettings
 from audio_tf.runs.flags import run_by_flags
 from audio_tf.runs.leakage import MODEL
@@ -294,7 +294,7 @@ def run(asked, out):
     path = out / "probes.json"
     features, settings, model = load_features(asked)
     (corpora, record), root = listed(settings), settings.file_root()
-    provenance.check_corpus(out, record)
+    corpus_records.check(out, record)
     weights = model and model["weights_sha256"]
     tasks = earlier_tasks(path, weights)
     clips = {
@@ -304,8 +304,8 @@ def run(asked, out):
     failures = {}
     for each in clips.values():
         failures |= each.failures
-    record = provenance.leave_out(record, root, failures)
-    provenance.check_corpus(out, record)
+    record = corpus_records.leave_out(record, root, failures)
+    corpus_records.check(out, record)
     todo = [task for task in settings.tasks if task not in tasks]
     if not todo:
         print(describe(tasks))
@@ -332,7 +332,7 @@ def run(asked, out):
         **provenance.run_facts(settings, out),
         "splits": settings.split_facts(),
         "leaks": results.leak_facts(settings, found),
-        "corpus": provenance.corpus_facts(record),
+        "corpus": corpus_records.summary(record),
         "build": settings.build_facts(),
         "resampler": RESAMPLER,
         "files_left_out": len(failures),

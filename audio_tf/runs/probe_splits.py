@@ -4,7 +4,7 @@ import numpy as np
 
 from audio_tf import data
 from audio_tf.analysis import probes
-from audio_tf.runs import provenance
+from audio_tf.runs import corpus_records
 
 SPLITS = ("train", "val", "test")
 
@@ -56,7 +56,7 @@ def listed(settings):
         Pair of what `load_splits` returns and its `corpus_record`.
     """
     corpora = load_splits(settings)
-    return corpora, provenance.corpus_record(corpora, settings.file_root())
+    return corpora, corpus_records.make(corpora, settings.file_root())
 
 
 def phonemes(task):

@@ -10,7 +10,13 @@ import numpy as np
 from audio_tf import intervals, metrics, released
 from audio_tf.export.classifiers import read_provenance
 from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import heard, history, model_card, provenance, results
+from audio_tf.runs import (
+    corpus_records,
+    heard,
+    history,
+    model_card,
+    results,
+)
 from audio_tf.runs.evaluate import score_split
 from audio_tf.runs.flags import saved_run
 from audio_tf.runs.leakage import PRETRAINING
@@ -194,8 +200,8 @@ def of_classifier(settings, scored, classifier):
         classifier, corpus, settings.split, run.prepare_arguments()
     )
     clips, root = chunks.clips, run.file_root()
-    record = provenance.corpus_record({settings.split: clips.corpus}, root)
-    same_clips(provenance.corpus_facts(record), origin, settings, "the corpus")
+    record = corpus_records.make({settings.split: clips.corpus}, root)
+    same_clips(corpus_records.summary(record), origin, settings, "the corpus")
     labels = clips.corpus.vocabulary
     report = metrics.evaluate(chunks.targets, scores, labels)
     check_figures(scored.folder / f"{settings.split}.json", report)
@@ -278,7 +284,7 @@ def learned_from(facts, origin):
     """Returns a text of what a baseline has learned from, empty if the same.
 
     Args:
-        facts: dict by split that `provenance.corpus_facts` has returned.
+        facts: dict by split that `corpus_records.summary` has returned.
         origin: dict, the `provenance.json` of the run that it stands beside.
     """
     ours, theirs = origin["corpus"]["train"], facts.get("train")
@@ -294,7 +300,7 @@ def same_clips(facts, origin, settings, what):
     """Checks that something is of the very clips of a run.
 
     Args:
-        facts: dict by split that `provenance.corpus_facts` has returned.
+        facts: dict by split that `corpus_records.summary` has returned.
         origin: dict, the `provenance.json` of the run.
         settings: `ReleaseSettings`.
         what: str, what is checked.

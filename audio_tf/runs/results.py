@@ -9,7 +9,7 @@ made them.
 import numpy as np
 
 from audio_tf import intervals, metrics, thresholds
-from audio_tf.runs import provenance
+from audio_tf.runs import corpus_records, provenance
 
 # Figures whose intervals every result has.
 WITH_INTERVAL = ("accuracy", "mAP")
@@ -167,10 +167,10 @@ def facts(settings, record, found, others=()):
 
     Args:
         settings: `DataSettings` of a script.
-        record: `provenance.corpus_record` of all splits that were read.
+        record: `corpus_records.make` of all splits that were read.
         found: list of `leaks.Leak`, what is on both sides of the splits.
         others: folders of clips beside the corpus', see
-            `provenance.name_below`.
+            `corpus_records.name_below`.
 
     Returns:
         Dict ready for JSON: `splits`, whether they are the official ones,
@@ -184,7 +184,7 @@ def facts(settings, record, found, others=()):
         "seed": settings.seed,
         "splits": settings.split_facts(),
         "leaks": leak_facts(settings, found, others),
-        "corpus": provenance.corpus_facts(record),
+        "corpus": corpus_records.summary(record),
         "build": settings.build_facts(),
         "code": provenance.code_facts(),
     }
@@ -207,7 +207,8 @@ def leak_facts(settings, found, others=()):
             "shared": leak.shared,
             "clips": leak.clips,
             "files": [
-                provenance.name_below(root, file, others) for file in leak.files
+                corpus_records.name_below(root, file, others)
+                for file in leak.files
             ],
         }
         for leak in found

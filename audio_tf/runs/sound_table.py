@@ -54,7 +54,7 @@ def begin(settings):
             before files of it changed, or the corpus has no clips with labels
             in the split.
     """
-    from audio_tf.runs import provenance, train_data
+    from audio_tf.runs import corpus_records, train_data
 
     check_folder("out", settings.out, settings.data_dir)
     corpora = settings.load()
@@ -84,7 +84,7 @@ def begin(settings):
         training = settings.training(row)
         record = train_data.listed(training, corpora)[1]
         for run in rows.runs_in(out / row):
-            provenance.check_corpus(run, record, later="test")
+            corpus_records.check(run, record, later="test")
     return validated
 
 

@@ -379,7 +379,7 @@ def check_begun(out, pretraining, probing):
     Raises:
         ValueError: if files of the corpus have changed since.
     """
-    from audio_tf.runs import pretrain, probe_splits, provenance
+    from audio_tf.runs import corpus_records, pretrain, probe_splits
 
     for kind, asked, listed in (
         ("pretrain", pretraining, pretrain.listed),
@@ -390,4 +390,4 @@ def check_begun(out, pretraining, probing):
             seed = int(file.parent.name.removeprefix(f"{kind}_"))
             if seed not in records:
                 records[seed] = listed(asked.replace(seed=seed))[1]
-            provenance.check_corpus(file.parent, records[seed])
+            corpus_records.check(file.parent, records[seed])

@@ -30,6 +30,7 @@ from audio_tf.models import freezing
 from audio_tf.runs import (
     beside,
     checkpoints,
+    corpus_records,
     heard,
     hosts,
     noise,
@@ -299,7 +300,7 @@ def train(settings, out, share):
     corpora, record = train_data.listed(settings, corpora, out)
     root, others = settings.file_root(), beside.roots(corpora)
     # Before all is decoded.
-    provenance.check_corpus(out, record, later="test")
+    corpus_records.check(out, record, later="test")
     hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     if (out / "last.keras").is_file():
         classifier = keras.saving.load_model(out / "last.keras")
@@ -339,8 +340,8 @@ def train(settings, out, share):
     # Marks find them under any name; without any the list is what tells.
     told = {leak.splits for leak in by_marks}
     found += [leak for leak in by_list if leak.splits not in told]
-    record = provenance.leave_out(record, root, failures, others)
-    provenance.check_corpus(out, record, later="test")
+    record = corpus_records.leave_out(record, root, failures, others)
+    corpus_records.check(out, record, later="test")
     facts = results.facts(settings, record, found, others)
     model = provenance.model_facts(classifier.backbone)
     begun = {
@@ -356,7 +357,7 @@ def train(settings, out, share):
     origin = {
         **provenance.run_facts(settings, out),
         **begun,
-        "licences": provenance.licence_facts(corpora["train"], failures),
+        "licences": corpus_records.licence_facts(corpora["train"], failures),
     }
     fit(settings, classifier, chunks, out, teachers, share, bank)
     return Prepared(chunks, known, before, failures, facts, origin)

@@ -4,8 +4,9 @@ import functools
 
 from audio_tf import data, metrics
 from audio_tf.data.shares import WHOLE
-from audio_tf.runs import beside, hosts, noise, provenance, unlabelled
+from audio_tf.runs import beside, corpus_records, hosts, noise, unlabelled
 from audio_tf.runs.settings import flag
+from audio_tf.terminal import first_quoted
 
 
 def with_beside(settings, corpora):
@@ -43,8 +44,8 @@ def listed(settings, corpora, out=None):
     corpora = with_beside(settings, corpora)
     places = settings.file_root(), beside.roots(corpora)
     if out is not None:
-        corpora = provenance.in_first_order(out, corpora, *places)
-    return corpora, provenance.corpus_record(corpora, *places)
+        corpora = corpus_records.in_first_order(out, corpora, *places)
+    return corpora, corpus_records.make(corpora, *places)
 
 
 def decode(settings, name, corpus, classifier, share):
@@ -127,7 +128,7 @@ def tell_of_missing(chunks):
     ]
     if missing:
         print(
-            f"train: no clip has {provenance.shown(missing)}, which a model "
+            f"train: no clip has {first_quoted(missing)}, which a model "
             f"of {len(labels)} labels cannot learn so"
         )
 
@@ -157,5 +158,5 @@ def check_monitor(settings, chunks):
             f"--monitor {settings.monitor} must tell epochs apart, and on this "
             "validation split it is the same whatever a model answers; "
             f"--monitor val_loss is not. Received: {len(targets)} clips, "
-            f"labelled {provenance.shown(found)}"
+            f"labelled {first_quoted(found)}"
         )

@@ -11,8 +11,9 @@ from audio_tf.models import (
     presets,
 )
 from audio_tf.models.targets import check_one_label
-from audio_tf.runs import callbacks, provenance
+from audio_tf.runs import callbacks
 from audio_tf.runs.recipes import AUGMENTATIONS
+from audio_tf.terminal import first_quoted
 
 
 def augmentation(settings):
@@ -161,7 +162,7 @@ def build(settings, corpus):
     presets.check_found_again(classifier)
     console.print_summary(classifier)
     whose = "the preset's head" if kept else "a new head"
-    print(f"{whose} for {len(labels)} labels: {provenance.shown(labels)}")
+    print(f"{whose} for {len(labels)} labels: {first_quoted(labels)}")
     return classifier
 
 

@@ -23,7 +23,7 @@ from audio_tf.builders import records, shards
 from audio_tf.builders.records import AudioFormat
 from audio_tf.builders.release import Clip
 from audio_tf.cli import main
-from audio_tf.runs import corpus_settings, provenance
+from audio_tf.runs import corpus_records, corpus_settings
 
 tfds = pytest.importorskip(
     "tensorflow_datasets", reason="NO BUILDER IS TESTED: no TFDS"
@@ -365,7 +365,7 @@ def test_a_run_records_the_same_corpus(built):
         if place != source:
             warned = pytest.warns(RuntimeWarning, match="is not complete")
         with warned:
-            records.append(provenance.corpus_record(settings.load(), root))
+            records.append(corpus_records.make(settings.load(), root))
     assert records[1:] == records[:1] * 2
     assert records[0]["splits"]["val"]["audio/2-3-A.wav"] == [472, "dog"]
 

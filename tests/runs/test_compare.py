@@ -26,9 +26,9 @@ from audio_tf.runs import (
     compare_costs,
     compare_rows,
     compare_settings,
+    corpus_records,
     flags,
     leaderboard,
-    provenance,
     rows,
     train,
     train_data,
@@ -330,11 +330,11 @@ def write_baseline(asked, left_out=()):
     """Writes a report as the run of these settings would have written it."""
     corpora = asked.load()
     used = {split: corpora[split] for split in ("train", asked.split)}
-    record = provenance.corpus_record(used, asked.file_root())
+    record = corpus_records.make(used, asked.file_root())
     record["left_out"] = dict.fromkeys(left_out, "no audio")
     report = {
         "settings": {"seeds": asked.seeds},
-        "corpus": provenance.corpus_facts(record),
+        "corpus": corpus_records.summary(record),
         "left_out": record["left_out"],
     }
     pathlib.Path(asked.report).write_text(json.dumps(report))

@@ -305,7 +305,7 @@ def test_clips_in_other_splits_are_another_corpus(
     monkeypatch.setattr(
         folds.provenance,
         "check_corpus",
-        lambda out, record: seen.append(folds.provenance.corpus_facts(record)),
+        lambda out, record: seen.append(folds.corpus_records.summary(record)),
     )
     file = tmp_path / "clips.csv"
     names = ("03a01Wa", "03a01Na", "08a01Wa", "08a01Na", "16a01Wa", "16a01Na")

@@ -14,6 +14,7 @@ if keras.backend.backend() != "tensorflow":
 
 from audio_tf.runs import (
     baseline,
+    corpus_records,
     emotion_rows,
     emotion_table,
     fold_arrays,
@@ -119,7 +120,7 @@ def test_rows_are_of_the_corpus_as_it_is_now(tmp_path):
         return settings
 
     training = begin(folders[0]).training()
-    record = provenance.corpus_record(training.load(), training.file_root())
+    record = corpus_records.make(training.load(), training.file_root())
     run = tmp_path / "out" / "mha" / "seed_0"
     provenance.begin_run(run, training, record)
     # A corpus may be moved.

@@ -16,7 +16,13 @@ from backbone_cases import RATE_HZ, speech_encoder
 
 from audio_tf import data
 from audio_tf.corpora import Corpus
-from audio_tf.runs import emotion, evaluate, folds, heard, provenance
+from audio_tf.runs import (
+    corpus_records,
+    emotion,
+    evaluate,
+    folds,
+    heard,
+)
 from audio_tf.runs.corpus_settings import DataSettings
 from audio_tf.runs.heard import Heard
 from audio_tf.runs.leakage import (
@@ -182,11 +188,11 @@ def known_by_name(folder, official, corpora, **more):
         `pathlib.Path` of the preset.
     """
     root = DataSettings(**official).file_root()
-    record = provenance.corpus_record({"train": corpora["train"]}, root)
+    record = corpus_records.make({"train": corpora["train"]}, root)
     origin = {
         "settings": official,
         "given": list(official),
-        "corpus": provenance.corpus_facts(record),
+        "corpus": corpus_records.summary(record),
         **more,
     }
     preset = folder / "preset"
@@ -248,7 +254,7 @@ def test_names_of_another_corpus_are_not_what_a_teacher_has_heard(
     """Numbers for names, and equal lengths: marks tell them apart."""
     settings = DataSettings(**official)
     corpora = settings.load()
-    record = provenance.corpus_record(corpora, settings.file_root())
+    record = corpus_records.make(corpora, settings.file_root())
     splits = record["splits"]
     preset = tmp_path / "teacher" / "preset"
     preset.mkdir(parents=True)

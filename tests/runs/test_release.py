@@ -27,6 +27,7 @@ from audio_tf.models import AudioClassifier
 from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import (
     baseline,
+    corpus_records,
     model_card,
     provenance,
     release,
@@ -72,7 +73,7 @@ def finished(corpus, tmp_path_factory, no_pictures):
         seed=5,
     )
     corpora = settings.load()
-    record = provenance.corpus_record(corpora, settings.file_root())
+    record = corpus_records.make(corpora, settings.file_root())
     model = AudioClassifier(
         tiny.backbone(sample_rate_hz=8_000),
         labels=corpora["train"].vocabulary,
@@ -84,7 +85,7 @@ def finished(corpus, tmp_path_factory, no_pictures):
     origin = {
         **provenance.run_facts(settings),
         "command": f"audio-tf train --data-dir {corpus} --out=/srv/run/a b",
-        "corpus": provenance.corpus_facts(record),
+        "corpus": corpus_records.summary(record),
         "teachers": [{"preset": "/srv/old", "weights_sha256": "01ab" * 16}],
         "labels": model.labels,
         "splits": {**settings.split_facts(), "protocol": "by hand"},
@@ -399,10 +400,10 @@ def test_clips_that_are_not_for_commerce_are_told_by_the_corpus_own_lists():
         ["x"],
         licences=[free, bound, None, free],
     )
-    counted = provenance.licence_facts(corpus, {"b": "no audio"})
+    counted = corpus_records.licence_facts(corpus, {"b": "no audio"})
     assert counted == {free: 2, "": 1}
     silent = dataclasses.replace(corpus, licences=None)
-    assert provenance.licence_facts(silent, {}) is None
+    assert corpus_records.licence_facts(silent, {}) is None
     command = {"command": "audio-tf train"}
 
     def check(dataset, licences, **more):
@@ -414,7 +415,7 @@ def test_clips_that_are_not_for_commerce_are_told_by_the_corpus_own_lists():
     # Clips of which nothing is said may be those that are not.
     with pytest.raises(ValueError, match="fsd50k is CC BY-NC in part"):
         check("fsd50k", counted)
-    bound_ones = provenance.licence_facts(corpus, {})
+    bound_ones = corpus_records.licence_facts(corpus, {})
     for dataset in ("fsd50k", "csv"):
         with pytest.raises(ValueError, match=f"1 of {dataset} are .*by-nc/3.0"):
             check(dataset, bound_ones)

@@ -23,6 +23,7 @@ from audio_tf.export import classifiers, several
 from audio_tf.models import AudioClassifier
 from audio_tf.runs import (
     baseline,
+    corpus_records,
     evaluate,
     heard,
     provenance,
@@ -61,7 +62,7 @@ def test_a_speaker_on_both_sides_is_seen_as_lists_are_read(tmp_path):
     touch(*(tmp_path / "recordings" / f"3_jo_{i}.wav" for i in (0, 5, 10)))
     settings = DataSettings(dataset="fsdd", data_dir=str(tmp_path))
     found = leaks.of_sources(settings.load())
-    record = provenance.corpus_record(settings.load(), settings.file_root())
+    record = corpus_records.make(settings.load(), settings.file_root())
     facts = json.loads(json.dumps(results.facts(settings, record, found)))
     assert facts["dataset"] == "fsdd" and facts["seed"] == 0
     assert facts["leaks"][1] == {
@@ -318,10 +319,10 @@ def test_names_of_another_corpus_are_not_what_a_model_has_heard(tmp_path):
     # Of an older model, nothing but names is known.
     again = evaluate.heard_by_name(corpus, *found)
     assert again and set(again) < set(corpus.files)
-    record = provenance.corpus_record(
+    record = corpus_records.make(
         {"train": corpora.load_corpus("csv", path, seed=5)["train"]}, tmp_path
     )
-    origin["corpus"] = provenance.corpus_facts(record)
+    origin["corpus"] = corpus_records.summary(record)
     found = evaluate.trained_on(settings, origin)
     assert evaluate.heard_by_name(corpus, *found, marks) == again
 
@@ -520,8 +521,8 @@ def test_a_model_is_not_scored_on_what_it_was_trained_on(tmp_path):
         test_folds=[4],
         other_splits=True,
     )
-    record = provenance.corpus_record(training.load(), training.file_root())
-    origin["corpus"] = provenance.corpus_facts(record)
+    record = corpus_records.make(training.load(), training.file_root())
+    origin["corpus"] = corpus_records.summary(record)
     first = str(tmp_path / "audio" / "1-11-A.wav")
     assert known(other_splits=True) == []
     assert [*map(str, known(other_splits=True, split="val"))] == [first]

@@ -28,9 +28,9 @@ from audio_tf.export.classifiers import read_provenance
 from audio_tf.models import AudioClassifier
 from audio_tf.runs import (
     beside,
+    corpus_records,
     heard,
     noise,
-    provenance,
     recipes,
     teaching,
     train,
@@ -343,7 +343,7 @@ def test_a_teacher_has_not_learned_from_what_is_scored(
 ):
     settings = TrainSettings(dataset="csv", data_dir=str(corpus))
     corpora = settings.load()
-    record = provenance.corpus_record(corpora, settings.file_root())
+    record = corpus_records.make(corpora, settings.file_root())
     splits = record["splits"]
     name, (size, *labels) = next(iter(splits[split].items()))
     teacher = tmp_path / "heard" / "preset"
@@ -435,7 +435,7 @@ def test_a_model_without_marks_has_heard_what_its_list_says(
 ):
     """As a teacher without marks has, also when its run's folder is gone."""
     settings = TrainSettings(dataset="csv", data_dir=str(corpus))
-    record = provenance.corpus_record(settings.load(), settings.file_root())
+    record = corpus_records.make(settings.load(), settings.file_root())
     preset, out = tmp_path / "before" / "preset", tmp_path / "run"
     AudioClassifier(
         tiny.backbone(sample_rate_hz=8_000), labels=["low", "high"], chunk_s=0.1
