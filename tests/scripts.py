@@ -11,7 +11,7 @@ import unittest.mock
 
 import pytest
 
-from audio_tf.runs import rows
+from audio_tf.runs import processes
 
 TRAINING = pathlib.Path(__file__).resolve().parent.parent / "training"
 
@@ -46,14 +46,14 @@ runpy.run_path(script, run_name="__main__")
 
 
 def in_this_process(arguments, device=None):
-    """In place of `audio_tf.runs.rows.start`; a device makes no difference."""
-    _, _, module = rows.AUDIO_TF
+    """In place of `runs.processes.start`; a device makes no difference."""
+    _, _, module = processes.AUDIO_TF
     try:
         status = importlib.import_module(module).main(arguments)
     except SystemExit as stopped:
         status = stopped.code
     if status:
-        command = [*rows.AUDIO_TF, *arguments]
+        command = [*processes.AUDIO_TF, *arguments]
         raise subprocess.CalledProcessError(status, command)
 
 

@@ -40,7 +40,7 @@ from audio_tf.runs import (
     compare_rows,
     corpus_settings,
     model_settings,
-    rows,
+    processes,
     train,
 )
 from audio_tf.runs.compare_settings import CompareSettings
@@ -259,7 +259,7 @@ def test_a_backbone_without_causal_is_compared_as_it_is(
     given = {"train_config": str(config), "attentions": ["full", "near"]}
     settings = CompareSettings(**given, out=str(tmp_path / "out"))
     ran = []
-    monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
+    monkeypatch.setattr(processes, "run", lambda *command: ran.append(command))
     for row in compare_rows.table_rows(settings):
         compare.train(row, 0, settings)
         flags = list(map(str, ran.pop()[1:]))

@@ -27,7 +27,7 @@ import json
 import pathlib
 import sys
 
-from audio_tf.runs import compare_costs, leaderboard, rows
+from audio_tf.runs import compare_costs, leaderboard, processes, rows
 from audio_tf.runs.compare_rows import (
     buildable,
     kept_rows,
@@ -49,7 +49,7 @@ def train(row, seed, settings):
     out = row.run_folder(seed)
     if row.finished(seed):
         return
-    rows.run(
+    processes.run(
         "train",
         *("--config", settings.train_config),
         *rows.as_flags({**of_row(row, settings), "seed": seed}),
@@ -95,7 +95,7 @@ def costs(row, seed, settings):
         "repeats": settings.turns,
     }
     file = row.folder / "costs.json"
-    return rows.measure(["compare", "costs"], file, asked)
+    return processes.measure(["compare", "costs"], file, asked)
 
 
 def summed_up(settings, table, measured):

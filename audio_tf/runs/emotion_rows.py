@@ -12,7 +12,7 @@ import typing
 
 from audio_tf import files, released
 from audio_tf.corpora import CORPORA
-from audio_tf.runs import results, rows
+from audio_tf.runs import processes, results, rows
 from audio_tf.runs.flags import check_folder, read_config
 from audio_tf.runs.settings import (
     SEED,
@@ -157,7 +157,7 @@ class TableSettings(Settings):
         config = ()
         if self.emotion_config is not None:
             config = ("--config", self.emotion_config)
-        rows.run(
+        processes.run(
             "emotion",
             *config,
             *rows.as_flags(self.those_given(HANDED_ON)),

@@ -23,7 +23,7 @@ import math
 import pathlib
 
 from audio_tf import files
-from audio_tf.runs import rows
+from audio_tf.runs import processes, rows
 from audio_tf.runs.flags import check_folder
 from audio_tf.runs.sound_rows import QUESTIONS, TABLE_1
 
@@ -96,13 +96,13 @@ def train(row, seed, settings, validated, device=None):
         seed: int.
         settings: `SoundTableSettings`.
         validated: bool, whether the corpus has a validation split.
-        device: as `rows.run` takes it.
+        device: as `processes.run` takes it.
     """
     out = settings.folder(row, seed)
     if rows.trained(out):
         return
     values = {**settings.values(row, validated), "seed": seed}
-    rows.run(
+    processes.run(
         "train",
         *rows.as_flags(values),
         *("--out", out, *rows.resumed(out)),
@@ -126,7 +126,7 @@ def parameters(row, seed, settings):
     asked = {"model": str(out / "preset"), "made_with": rows.made_with(out)}
     # Not on a GPU, which may have a row.
     command = ["reproduce", "parameters"]
-    return rows.measure(command, file, asked, device="")["parameters"]
+    return processes.measure(command, file, asked, device="")["parameters"]
 
 
 def count_parameters(file, asked):
@@ -368,7 +368,7 @@ def reproduce_sounds(settings):
         if row in settings.rows
     ]
     # Closed here: the garbage collector must not be who waits for rows.
-    with contextlib.closing(rows.over_devices(one, jobs)) as done:
+    with contextlib.closing(processes.over_devices(one, jobs)) as done:
         for row, seed in done:
             if row not in counted and rows.trained(settings.folder(row, seed)):
                 with failures.kept():

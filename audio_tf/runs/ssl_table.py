@@ -31,7 +31,7 @@ import pathlib
 
 from audio_tf import files
 from audio_tf.corpora import SPEECH
-from audio_tf.runs import rows
+from audio_tf.runs import processes, rows
 from audio_tf.runs.flags import check_folder, read_config
 from audio_tf.runs.settings import (
     NOT_NEGATIVE,
@@ -163,7 +163,7 @@ def pretrain(attention, seed, settings):
 
     out = pathlib.Path(settings.out, attention, f"pretrain_{seed}")
     if not is_trained(out / "preset"):
-        rows.run(
+        processes.run(
             "pretrain",
             *("--config", settings.pretrain_config),
             *("--attention", attention, "--seed", seed),
@@ -190,7 +190,7 @@ def probe(attention, seed, settings):
     else:
         flags = ["--model", pretrain(attention, seed, settings)]
     places = ("data_dir", "cache_dir", *PROBE_FLAGS)
-    rows.run(
+    processes.run(
         "probe",
         *("--config", settings.probe_config, *flags),
         *("--tasks", *TASKS, "--seed", seed),
@@ -231,7 +231,7 @@ def inference_s(settings):
         "repeats": settings.repeats,
         "options": pretraining.those_given(("causal",)),
     }
-    return rows.measure(["reproduce", "time"], file, asked)["seconds"]
+    return processes.measure(["reproduce", "time"], file, asked)["seconds"]
 
 
 def time_inference(file, asked):

@@ -29,7 +29,7 @@ from audio_tf.runs import (
     corpus_records,
     flags,
     leaderboard,
-    rows,
+    processes,
     train,
     train_data,
 )
@@ -153,22 +153,22 @@ def board(out):
 def test_a_table_is_trained_measured_drawn_and_goes_on(
     config, tmp_path, main, monkeypatch, capfd, eager_models, no_pictures
 ):
-    monkeypatch.setattr("audio_tf.runs.rows.start", in_this_process)
+    monkeypatch.setattr("audio_tf.runs.processes.start", in_this_process)
     out = tmp_path / "table"
     arguments = ["compare", "--train-config", config.path, "--out", out]
     arguments += ["--attentions", "xbox", "full", "--seeds", 3]
     arguments += ["--turns", 1, "--kwargs-by-attention"]
-    run = rows.run
+    run = processes.run
 
     def killed(command, *flags):
         """Trains `full`, and not what runs out of memory."""
         if "xbox" not in flags:
             return run(command, *flags)
-        words = [*rows.AUDIO_TF, command, *map(str, flags)]
+        words = [*processes.AUDIO_TF, command, *map(str, flags)]
         raise subprocess.CalledProcessError(9, words)
 
     with monkeypatch.context() as patched, pytest.raises(SystemExit) as stopped:
-        patched.setattr(rows, "run", killed)
+        patched.setattr(processes, "run", killed)
         main(*arguments, '{"xbox": {"num_candidates": 3}}')
     assert stopped.value.code == 1
     failed = capfd.readouterr().out.partition("1 runs failed:\n")[2]
@@ -345,7 +345,7 @@ def test_a_baseline_is_of_the_corpus_as_it_is_now(
 ):
     """One of before stands beside no row, also where the next one fails."""
     ran, listed = [], tmp_path / "corpus" / "list.csv"
-    monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
+    monkeypatch.setattr(processes, "run", lambda *command: ran.append(command))
     settings = CompareSettings(
         train_config=config.path, seeds=[0], out=tmp_path
     )
@@ -396,7 +396,7 @@ def test_costs_are_of_the_trainings_that_are_there_now(
         content = {"settings": {"epochs": 3, "out": "here", **own}}
         (folder / "config.json").write_text(json.dumps(content))
 
-    monkeypatch.setattr(rows, "start", measure)
+    monkeypatch.setattr(processes, "start", measure)
     train("xbox")
     train("full")
     found = [compare.costs(row, 7, settings)["parameters"] for _ in range(2)]
@@ -412,7 +412,7 @@ def test_costs_are_of_the_trainings_that_are_there_now(
 
 def test_baselines_have_the_seeds_of_the_rows(config, tmp_path, monkeypatch):
     ran = []
-    monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
+    monkeypatch.setattr(processes, "run", lambda *command: ran.append(command))
 
     def run_with(*seeds):
         settings = CompareSettings(
@@ -532,7 +532,7 @@ def test_causality_is_that_of_the_attentions(
         train_config=config.path, causality=[causal], out=tmp_path / "out"
     )
     ran = []
-    monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
+    monkeypatch.setattr(processes, "run", lambda *command: ran.append(command))
     row = compare_rows.table_rows(settings)[1]
     compare.train(row, 5, settings)
     (command,) = ran
@@ -633,8 +633,8 @@ def test_rows_that_are_not_asked_for_stay_in_the_table(
         timed.append(pathlib.Path(asked["model"]).parent.name)
         return {"inference_ratio": 1.0}
 
-    monkeypatch.setattr(rows, "run", run)
-    monkeypatch.setattr(rows, "measure", costs)
+    monkeypatch.setattr(processes, "run", run)
+    monkeypatch.setattr(processes, "measure", costs)
     given = {"train_config": config.path, "baseline_rows": False, "out": out}
 
     def table(**asked):

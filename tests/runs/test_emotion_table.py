@@ -18,8 +18,8 @@ from audio_tf.runs import (
     emotion_rows,
     emotion_table,
     fold_arrays,
+    processes,
     provenance,
-    rows,
 )
 from audio_tf.runs.baseline import BaselineSettings
 from audio_tf.runs.flags import add_flags
@@ -210,7 +210,7 @@ def test_a_row_goes_on_to_what_it_writes_behind_its_folds(
     settings = emotion_table.EmotionTableSettings(
         emotion_config=str(config), model="preset", data_dir=str(tmp_path)
     )
-    monkeypatch.setattr(rows, "run", lambda *command: ran.append(command))
+    monkeypatch.setattr(processes, "run", lambda *command: ran.append(command))
     out = tmp_path / "row"
     write(out, report((0.5, 0.4)))
     (out / "config.json").write_text("{}")
@@ -255,7 +255,7 @@ def asked(monkeypatch):
         }
         pathlib.Path(settings.report).write_text(json.dumps(report))
 
-    monkeypatch.setattr(rows, "run", run)
+    monkeypatch.setattr(processes, "run", run)
     # There is no corpus.
     monkeypatch.setattr(baseline, "still_holds", lambda *_: True)
     return found
@@ -363,7 +363,7 @@ def test_rows_are_run_once_and_layers_selected(
     config = tmp_path / "config.py"
     values = {"filters": 1, "epochs": 1, "leave_out": ["1"], "num_heads": 1}
     config.write_text(f"def get_config():\n    return {values!r}\n")
-    monkeypatch.setattr("audio_tf.runs.rows.start", in_this_process)
+    monkeypatch.setattr("audio_tf.runs.processes.start", in_this_process)
     common = ["--emotion-config", config, "--embeddings", file, "--seeds", 0]
     out = tmp_path / "table"
     with pytest.raises(SystemExit):

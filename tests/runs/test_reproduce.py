@@ -161,7 +161,7 @@ def test_rows_are_run_once_and_failures_named(
     tmp_path, main, monkeypatch, capfd, eager_models
 ):
     """Two rows and mel, on noises of two speakers; one attention fails."""
-    monkeypatch.setattr("audio_tf.runs.rows.start", in_this_process)
+    monkeypatch.setattr("audio_tf.runs.processes.start", in_this_process)
     rng = np.random.default_rng(0)
     corpus = tmp_path / "corpus" / "recordings"
     corpus.mkdir(parents=True)
@@ -367,7 +367,7 @@ def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
     """Of each attention, once asked; the first call, which compiles, is not."""
     rows = {name: ssl_table.TABLE_2[name] for name in ("features", "full")}
     monkeypatch.setattr(ssl_table, "TABLE_2", rows)
-    monkeypatch.setattr("audio_tf.runs.rows.start", in_this_process)
+    monkeypatch.setattr("audio_tf.runs.processes.start", in_this_process)
     monkeypatch.setattr(
         models.AudioAlbertBackbone,
         "from_preset",
@@ -390,7 +390,7 @@ def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
     asked = json.loads((tmp_path / "inference.json").read_text())["asked"]
     assert asked["frames"] == 7 and asked["repeats"] == 2
     # It is not timed again.
-    monkeypatch.setattr("audio_tf.runs.rows.start", None)
+    monkeypatch.setattr("audio_tf.runs.processes.start", None)
     assert ssl_table.inference_s(settings) == seconds
 
 

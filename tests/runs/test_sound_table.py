@@ -15,7 +15,13 @@ if keras.backend.backend() != "tensorflow":
 from scripts import in_this_process
 
 from audio_tf import models
-from audio_tf.runs import provenance, rows, sound_rows, sound_table, train_data
+from audio_tf.runs import (
+    processes,
+    provenance,
+    sound_rows,
+    sound_table,
+    train_data,
+)
 
 
 def test_the_papers_table_is_whole():
@@ -185,7 +191,7 @@ def test_parameters_are_of_the_training_that_is_there_now(
         (folder / "config.json").write_text(json.dumps(content))
         return sound_table.parameters("small", 1, asked)
 
-    monkeypatch.setattr(rows, "start", count)
+    monkeypatch.setattr(processes, "start", count)
     assert [train(), train(), train(data_dir="moved")] == [1, 1, 1]
     # As where its runs were removed, and made again with other settings.
     assert train(model_kwargs={"num_layers": 2}) == 2
@@ -293,7 +299,7 @@ def test_eight_rows_are_run_once_and_failures_named(
     tmp_path, main, monkeypatch, capfd, eager_models, no_pictures
 ):
     """On noises of two classes; of one row an argument is wrong at first."""
-    monkeypatch.setattr("audio_tf.runs.rows.start", in_this_process)
+    monkeypatch.setattr("audio_tf.runs.processes.start", in_this_process)
     rng, folder, lines = np.random.default_rng(0), tmp_path / "corpus", []
     folder.mkdir()
     for number in range(16):
