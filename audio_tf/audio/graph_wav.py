@@ -7,6 +7,8 @@ fail the batch it is in. The bytes may come from anybody: no number in them is
 trusted.
 """
 
+import typing
+
 import numpy as np
 import tensorflow as tf
 
@@ -27,6 +29,42 @@ MAX_CHANNELS = 1024  # libsndfile's.
 SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")
 
 
+class Layout(typing.NamedTuple):
+    """Where the parts of a WAV file are; int64 scalars but where it says so.
+
+    Attributes:
+        is_wave: bool scalar, whether it begins as a WAV file.
+        is_wide: bool scalar, whether sizes are of 64 bits, as in RF64.
+        fmt: the start of the fmt chunk's content, -1 if there is none.
+        data: the start of the data chunk's content, -1 if there is none.
+        promised: the size that the data chunk claims.
+    """
+
+    is_wave: tf.Tensor
+    is_wide: tf.Tensor
+    fmt: tf.Tensor
+    data: tf.Tensor
+    promised: tf.Tensor
+
+
+class Format(typing.NamedTuple):
+    """What the fmt chunk says of samples; int64 scalars but where it says so.
+
+    Attributes:
+        channels: as it says, any number of 16 bits.
+        rate_hz: as it says, any number of 32 bits.
+        sample_bytes: bytes of a sample.
+        matches: bool `(decoders,)`, which of `DECODERS` is that of the samples.
+        supported: bool scalar, whether there is one, and the rest makes sense.
+    """
+
+    channels: tf.Tensor
+    rate_hz: tf.Tensor
+    sample_bytes: tf.Tensor
+    matches: tf.Tensor
+    supported: tf.Tensor
+
+
 @tf.autograph.experimental.do_not_convert
 def decode_wav(contents):
     """Decodes the bytes of a WAV file.
@@ -40,6 +78,46 @@ def decode_wav(contents):
         With an error there are no samples and the rate is 0. `TOO_LONG` is
         left to the caller.
     """
+    layout = find_layout(contents)
+    form = read_format(contents, layout)
+    frame_bytes = tf.maximum(form.channels * form.sample_bytes, 1)
+    available, cut_off = available_bytes(contents, layout)
+    frames = available // frame_bytes
+    # In the order in which `read_audio` looks for them.
+    error = first_error(
+        {
+            WavError.NOT_WAVE: ~layout.is_wave,
+            WavError.NO_CHUNKS: (layout.fmt <= 0) | (layout.data <= 0),
+            WavError.ENCODING: ~form.supported,
+            WavError.CUT_OFF: cut_off,
+            WavError.RATE: (form.rate_hz < MIN_RATE_HZ)
+            | (form.rate_hz > MAX_RATE_HZ),
+            WavError.NO_SAMPLES: frames <= 0,
+        }
+    )
+    frames = tf.where(error == 0, frames, 0)
+    start = tf.maximum(layout.data, 0)
+    raw = tf.strings.substr(contents, start, frames * frame_bytes)
+    audio = tf.switch_case(
+        tf.argmax(form.matches, output_type=tf.int32),
+        [lambda decode=decode: decode(raw) for decode in DECODERS.values()],
+    )
+    # Before channels are averaged, since their sum may be infinite.
+    finite = tf.reduce_all(tf.math.is_finite(audio))
+    loud = tf.reduce_any(tf.abs(audio) > MAX_PEAK)
+    error = tf.where(loud, WavError.OVERFLOW, error)
+    error = tf.where(finite, error, WavError.NOT_FINITE)
+    audio = mean_of_channels(audio, frames, form.channels)
+    good = error == WavError.NONE
+    return (
+        tf.ensure_shape(audio, (None,))[: tf.where(good, frames, 0)],
+        tf.cast(tf.where(good, form.rate_hz, 0), tf.int32),
+        error,
+    )
+
+
+def find_layout(contents):
+    """Returns the `Layout` of a file, a string scalar."""
     size = tf.strings.length(contents)
     magic = words(contents, 0, 3, tf.int32)
     # The first chunk of RF64 has the sizes that 32 bits do not hold.
@@ -51,10 +129,18 @@ def decode_wav(contents):
     is_wave &= magic[2] == number(b"WAVE")
     fmt, data, promised = find_chunks(contents, tf.where(is_wave, size, 0))
     promised = tf.where(is_wide, wide, promised)
-    found = (fmt > 0) & (data > 0)
+    return Layout(is_wave, is_wide, fmt, data, promised)
 
+
+def read_format(contents, layout):
+    """Returns the `Format` of a file; of one without chunks it means nothing.
+
+    Args:
+        contents: string scalar.
+        layout: its `Layout`.
+    """
     # From the size of the chunk on; `fmt` is -1 where there is none.
-    header = words(contents, tf.maximum(fmt - 4, 0), 22, tf.uint16)
+    header = words(contents, tf.maximum(layout.fmt - 4, 0), 22, tf.uint16)
     header = tf.cast(header, tf.int64)
     fmt_size, tag, channels, rate_hz, align, bits = (
         header[0] + header[1] * 2**16,
@@ -76,7 +162,7 @@ def decode_wav(contents):
         tf.constant(list(DECODERS), tf.int64) == [tag, sample_bytes], axis=1
     )
     # WavPack and Ogg put their magic where the samples should be.
-    packed = words(contents, tf.maximum(data, 0), 1, tf.int32)[0]
+    packed = words(contents, tf.maximum(layout.data, 0), 1, tf.int32)[0]
     supported = (
         tf.reduce_any(matches)
         & (fmt_size >= 16 + 24 * tf.cast(extensible, tf.int64))
@@ -86,53 +172,43 @@ def decode_wav(contents):
         & (packed != number(b"wvpk"))
         & (packed != number(b"OggS"))
     )
+    return Format(channels, rate_hz, sample_bytes, matches, supported)
 
-    there = tf.cast(size, tf.int64) - data
+
+def available_bytes(contents, layout):
+    """Counts the bytes of samples that a file has.
+
+    Args:
+        contents: string scalar.
+        layout: its `Layout`.
+
+    Returns:
+        Pair of the bytes, an int64 scalar, and whether the file promises more
+        than it has, a bool scalar.
+    """
+    size = tf.strings.length(contents)
+    promised, is_wide = layout.promised, layout.is_wide
+    there = tf.cast(size, tf.int64) - layout.data
     streamed = tf.reduce_any(
         promised == tf.constant(sorted(STREAMING_SIZES), tf.int64)
     )
     streamed &= ~is_wide
     available = tf.cond(
         (promised == 0) & ~is_wide,
-        lambda: tf.where(~is_chunks(contents, size, data), there, 0),
+        lambda: tf.where(~is_chunks(contents, size, layout.data), there, 0),
         lambda: tf.minimum(promised, there),
     )
-    frame_bytes = tf.maximum(channels * sample_bytes, 1)
-    frames = available // frame_bytes
-    # In the order in which `read_audio` looks for them.
-    error = first_error(
-        {
-            WavError.NOT_WAVE: ~is_wave,
-            WavError.NO_CHUNKS: ~found,
-            WavError.ENCODING: ~supported,
-            WavError.CUT_OFF: (promised > there) & ~streamed,
-            WavError.RATE: (rate_hz < MIN_RATE_HZ) | (rate_hz > MAX_RATE_HZ),
-            WavError.NO_SAMPLES: frames <= 0,
-        }
-    )
-    frames = tf.where(error == 0, frames, 0)
-    raw = tf.strings.substr(contents, tf.maximum(data, 0), frames * frame_bytes)
-    audio = tf.switch_case(
-        tf.argmax(matches, output_type=tf.int32),
-        [lambda decode=decode: decode(raw) for decode in DECODERS.values()],
-    )
-    # Before channels are averaged, since their sum may be infinite.
-    finite = tf.reduce_all(tf.math.is_finite(audio))
-    loud = tf.reduce_any(tf.abs(audio) > MAX_PEAK)
-    error = tf.where(loud, WavError.OVERFLOW, error)
-    error = tf.where(finite, error, WavError.NOT_FINITE)
-    audio = tf.cond(
+    return available, (promised > there) & ~streamed
+
+
+def mean_of_channels(audio, frames, channels):
+    """Averages the channels of samples `(frames * channels,)` of a file."""
+    return tf.cond(
         channels == 1,
         lambda: audio,
         lambda: tf.reduce_mean(
             tf.reshape(audio, tf.stack([frames, tf.maximum(channels, 1)])), 1
         ),
-    )
-    good = error == WavError.NONE
-    return (
-        tf.ensure_shape(audio, (None,))[: tf.where(good, frames, 0)],
-        tf.cast(tf.where(good, rate_hz, 0), tf.int32),
-        error,
     )
 
 
