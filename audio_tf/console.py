@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import faulthandler
 import io
+import itertools
 import logging
 import os
 import pathlib
@@ -77,16 +78,28 @@ class Parser(argparse.ArgumentParser):
         return action
 
     def parse_known_args(self, args=None, namespace=None):
-        """Parses as argparse does, and refuses a flag that is not known."""
-        namespace, unknown = super().parse_known_args(args, namespace)
+        """Parses as argparse does, and refuses a flag that is not known.
+
+        It is refused before what is missing, which it may be meant for.
+        """
+        words = sys.argv[1:] if args is None else list(args)
+        if not {"-h", "--help"} & {*words}:
+            for word in itertools.takewhile(lambda word: word != "--", words):
+                # Argparse takes a word with a blank in it for a value.
+                if word.startswith("--") and " " not in word:
+                    self.check_known(word)
+        namespace, unknown = super().parse_known_args(words, namespace)
         if unknown:
-            name = unknown[0].split("=")[0]
-            self.error(
-                f"there is no flag {name}{closest(name, self.flags)}"
-                if name.startswith("-")
-                else f"takes no {unknown[0]!r}"
-            )
+            if unknown[0].startswith("-"):
+                self.check_known(unknown[0])
+            self.error(f"takes no {unknown[0]!r}")
         return namespace, unknown
+
+    def check_known(self, word):
+        """Ends the process if a word, as `--top=3`, is of no known flag."""
+        name = word.split("=")[0]
+        if name not in self.flags:
+            self.error(f"there is no flag {name}{closest(name, self.flags)}")
 
     def error(self, message):
         """Ends the process with one line on the standard error."""

@@ -39,6 +39,27 @@ def test_a_wrong_flag_is_one_line_that_names_the_nearest(capsys):
         assert line in said and said.isprintable() and not output.out, flags
 
 
+def test_an_unknown_flag_is_a_nearer_reason_than_what_is_missing(capsys):
+    parser = console.Parser(prog="tool")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("files", nargs="+")
+    for words, line in (
+        (["a", "--modl", "m"], "no flag --modl; did you mean '--model'"),
+        (["a", "--modl=m"], "no flag --modl; did you mean '--model'"),
+        (["a"], "the following arguments are required: --model"),
+        (["--", "--modl"], "the following arguments are required: --model"),
+    ):
+        with pytest.raises(SystemExit):
+            parser.parse_args(words)
+        assert line in capsys.readouterr().err, words
+    # What argparse takes for a value, or for help, is no unknown flag.
+    asked = parser.parse_args(["--model", "--a b", "--", "--modl"])
+    assert (asked.model, asked.files) == ("--a b", ["--modl"])
+    with pytest.raises(SystemExit) as helped:
+        parser.parse_args(["--modl", "--help"])
+    assert helped.value.code == 0
+
+
 def test_debug_is_a_flag_of_every_parser():
     assert "debug" not in parsed([])
     assert parsed(["--debug"]).debug is True
