@@ -13,7 +13,7 @@ from audio_tf.audio.scoring import compute, longest_clip
 from audio_tf.audio.sources import Source
 from audio_tf.models.file_batches import BadFiles
 from audio_tf.models.given_clips import GivenClips, bound
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_rates, check_sizes
 
 
 class FileTask(GivenClips, compat.OnAnyBackend):
@@ -81,6 +81,8 @@ class FileTask(GivenClips, compat.OnAnyBackend):
     def fit_given(self, given):
         """Does the work of `fit`, of the dict of its arguments; see there."""
         batch_size = given.get("batch_size")
+        # Keras takes 1.5 for 0.5.
+        check_rates(validation_split=given.get("validation_split") or 0.0)
         clips = self.find_files(given)
         self.replace_names(given)
         self.replace_class_weight(

@@ -454,6 +454,10 @@ def test_validation_split_takes_the_last_files(files, classifier, given):
         classifier.fit(files, NAMES, validation_split=0.9)
     with pytest.raises(ValueError, match="of lists of files, not of a dataset"):
         classifier.fit(dataset(files), validation_split=0.5)
+    for share in (1.5, -0.1):
+        for clips in (files, np.zeros((len(files), 8), "float32")):
+            with pytest.raises(ValueError, match=r"`validation_split`.*\[0, 1"):
+                classifier.fit(clips, TARGETS, validation_split=share)
 
 
 def test_bad_files_are_left_out_and_counted(files, classifier, tmp_path, given):
