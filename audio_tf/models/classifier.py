@@ -181,7 +181,6 @@ class AudioClassifier(
         self.silence_db = silence_db
         self.dropout = dropout
         self.head_dtype = own_head_dtype
-        self.activation = keras.activations.get(activation)
         self.pooling = pooling
         self.hidden_dim = hidden_dim
         self.preprocessor = preprocessor
@@ -202,6 +201,16 @@ class AudioClassifier(
     def max_samples(self):
         """The samples of the longest clip that is taken, `None` for any."""
         return self.backbone.max_samples
+
+    @property
+    def activation(self):
+        """The activation of the scores, a function, which may be set."""
+        return self.output_activation.activation
+
+    @activation.setter
+    def activation(self, value):
+        self.output_activation.activation = keras.activations.get(value)
+        self.note_other_weights()
 
     @property
     def frame_model(self):
