@@ -14,6 +14,7 @@ from keras_hub.src.utils import preset_utils
 from keras_hub.src.utils.transformers import safetensor_utils
 
 from audio_tf import released, torch_files
+from audio_tf.terminal import first_line
 
 CONFIG_FILE = preset_utils.CONFIG_FILE
 TASK_CONFIG_FILE = preset_utils.TASK_CONFIG_FILE
@@ -231,11 +232,18 @@ def get_preset_loader(preset):
         released.RELEASED[preset].verify()
     try:
         get_file(preset, CONFIG_FILE)
-    except FileNotFoundError as error:
-        # KerasHub would ask a hub again, and not say what it answered.
-        reason = " ".join(str(error.__cause__ or error).split())
+    except ImportError:
+        raise
+    except Exception as error:
+        # Hubs raise errors of their own, which may not name the preset, and
+        # where a file is missing, KerasHub would ask again and not say why.
+        missing = isinstance(error, FileNotFoundError)
+        said = (missing and error.__cause__) or error
+        reason = " ".join(str(said).split())
+        if isinstance(error, ValueError) and preset in reason:
+            raise
         raise ValueError(
-            f"The preset has no {CONFIG_FILE} ({reason}). "
+            f"The preset has no {CONFIG_FILE} that could be read ({reason}). "
             f"Received: preset={preset!r}"
         ) from error
     loader = converted_loader(preset)
@@ -293,12 +301,39 @@ def get_file(preset, name):
 def load_backbone_weights(loader, backbone):
     """Loads the weights of a preset's backbone."""
     preset_utils.jax_memory_cleanup(backbone)
-    loader._load_backbone_weights(backbone)
+    with naming_weights(loader, *weight_files(loader)):
+        loader._load_backbone_weights(backbone)
 
 
 def load_task_weights(loader, task):
     """Loads the weights of a preset's task beyond those of its backbone."""
-    task.load_task_weights(get_file(loader.preset, TASK_WEIGHTS_FILE))
+    with naming_weights(loader, TASK_WEIGHTS_FILE):
+        task.load_task_weights(get_file(loader.preset, TASK_WEIGHTS_FILE))
+
+
+@contextlib.contextmanager
+def naming_weights(loader, *names):
+    """Makes a context whose errors of files name the preset and its file.
+
+    HDF5 says where a file was cut off, and not which one.
+
+    Args:
+        loader: the loader of the preset.
+        *names: the files that the weights may be in.
+
+    Raises:
+        ValueError: if the weights cannot be read.
+    """
+    try:
+        yield
+    except OSError as error:
+        here = loader.preset
+        there = [n for n in names if os.path.exists(os.path.join(here, n))]
+        raise ValueError(
+            f"The preset's {(there or names)[0]} cannot be read, as where it "
+            f"was not copied as a whole: {first_line(error)}. "
+            f"Received: preset={here!r}"
+        ) from error
 
 
 def serialized_for_preset(model):

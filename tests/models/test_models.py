@@ -434,6 +434,19 @@ def test_preset_with_a_new_head_keeps_the_backbone(rng, tmp_path):
     assert np.abs(np.asarray(bare(x)) - np.asarray(model(x))).max() > 1e-4
 
 
+def test_an_activation_that_is_set_is_that_of_scores_and_config(rng):
+    model, x = classifier(), waveform(rng)
+    before = model.predict(x, verbose=0)
+    model.activation = "linear"
+    logits = np.log(before / (1.0 - before))
+    scores = model.predict(x, verbose=0)
+    np.testing.assert_allclose(scores, logits, atol=1e-5)
+    assert model.activation is keras.activations.linear
+    assert model.get_config()["activation"] == "linear"
+    model.output_activation.activation = keras.activations.softmax
+    assert model.get_config()["activation"] == "softmax"
+
+
 def test_config_is_complete_and_json():
     for variant in VARIANTS:
         model = built(variant).backbone
@@ -740,12 +753,15 @@ def test_a_preset_that_could_not_be_loaded_is_not_written(tmp_path):
     assert not (tmp_path / "preset").exists()
 
 
-def test_a_hub_that_is_not_reached_says_why(monkeypatch):
+@pytest.mark.parametrize(
+    "error", [FileNotFoundError("no such file"), ConnectionError("no network")]
+)
+def test_a_hub_that_is_not_reached_says_why(error, monkeypatch):
     asked = []
 
     def refuse(preset, name):
         asked.append(name)
-        raise FileNotFoundError("no such file") from OSError("no network")
+        raise error from OSError("no network")
 
     monkeypatch.setattr(preset_utils, "get_file", refuse)
     with pytest.raises(
@@ -753,6 +769,35 @@ def test_a_hub_that_is_not_reached_says_why(monkeypatch):
     ):
         AudioClassifier.from_preset("hf://no/such")
     assert asked == ["config.json"]
+
+
+def test_a_hub_that_raises_an_error_of_its_own_names_the_preset(monkeypatch):
+    class HubError(Exception):
+        """As TensorFlow's and Kaggle's own are, which name no preset."""
+
+    errors = [
+        HubError("no\nnetwork"),
+        ValueError("no network"),
+        ImportError("pip install it"),
+        ValueError("'hf://no/such' is no name of this hub"),
+    ]
+
+    def refuse(preset, name):
+        raise errors[0]
+
+    monkeypatch.setattr(preset_utils, "get_file", refuse)
+    while errors:
+        kind = ImportError if isinstance(errors[0], ImportError) else ValueError
+        with pytest.raises(kind) as refused:
+            AudioClassifier.from_preset("hf://no/such")
+        named = (
+            "The preset has no config.json that could be read (no network). "
+        )
+        own = len(errors) <= 2
+        assert (refused.value is errors[0]) == own
+        assert own or str(refused.value).startswith(named)
+        assert own or "'hf://no/such'" in str(refused.value)
+        errors.pop(0)
 
 
 def test_a_class_of_ones_own_within_another_is_told_where_to_be_named(
@@ -820,6 +865,17 @@ def test_an_incomplete_preset_is_refused(rng, tmp_path):
         (tmp_path / name).unlink()
         with pytest.raises(ValueError, match=f"no {name}"):
             AudioClassifier.from_preset(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["model.weights.h5", "task.weights.h5"])
+def test_weights_that_were_not_copied_as_a_whole_are_named(name, tmp_path):
+    classifier().save_to_preset(tmp_path / "preset")
+    file = tmp_path / "preset" / name
+    file.write_bytes(file.read_bytes()[:2_000])
+    with pytest.raises(
+        ValueError, match=rf"{name} cannot be read.*truncated.*{tmp_path.name}"
+    ):
+        AudioClassifier.from_preset(tmp_path / "preset")
 
 
 @pytest.mark.costly
