@@ -7,7 +7,7 @@ import numpy as np
 
 from audio_tf.corpora.arguments import check_names
 from audio_tf.corpora.labels import check_vocabulary
-from audio_tf.ops.checks import closest
+from audio_tf.ops.checks import check_counts, closest
 
 SPLITS = ("train", "val", "test")
 
@@ -125,7 +125,12 @@ def draw_splits(corpus, seed):
 
     Returns:
         Dict of `Corpus` by split; within a split the clips keep their order.
+
+    Raises:
+        ValueError: if the seed is no whole number of at least 0: without one,
+            each call would draw other splits.
     """
+    check_counts(seed=seed)
     if corpus.sources is not None:
         # A clip whose source is not known is one of its own.
         units = [

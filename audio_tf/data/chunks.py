@@ -16,7 +16,7 @@ from audio_tf.data.batching import (
 )
 from audio_tf.data.clips import limit_to_model
 from audio_tf.data.shares import WHOLE
-from audio_tf.ops.checks import check_sizes
+from audio_tf.ops.checks import check_counts, check_sizes
 from audio_tf.ops.clip_scores import clip_scores
 
 
@@ -348,16 +348,23 @@ class Chunks:
             `scoring_order` tells which row is which clip.
 
         Raises:
-            ValueError: if `batch_size` or what to begin with is no count, or
+            ValueError: if `batch_size`, `seed` or what to begin with is no
+                count, the first pass has fewer batches than are left out, or
                 no batch is full, but all must be.
         """
         check_sizes(batch_size=batch_size)
-        if min(first_epoch or 0, first_batch) < 0:
+        check_counts(
+            seed=seed,
+            first_epoch=0 if first_epoch is None else first_epoch,
+            first_batch=first_batch,
+        )
+        batches = self.num_batches(batch_size, full_batches)
+        if first_batch > batches:
             raise ValueError(
-                "A pass and its batches are counted from 0. Received: "
-                f"first_epoch={first_epoch}, first_batch={first_batch}"
+                f"`first_batch` must be at most {batches}, the batches of a "
+                f"pass. Received: first_batch={first_batch}"
             )
-        if full_batches and not self.num_batches(batch_size, True):
+        if full_batches and not batches:
             raise ValueError(
                 f"None of {self.num_batches(batch_size)} batches is full. "
                 f"Received: batch_size={batch_size}, {len(self)} chunks"
@@ -372,10 +379,10 @@ class Chunks:
                 epochs = itertools.count(first_epoch)
             left_out = first_batch
             for epoch in epochs:
-                batches = self.epoch_batches(
+                found = self.epoch_batches(
                     epoch, batch_size, shuffle, seed, jitter, full_batches
                 )
-                for rows, moved in itertools.islice(batches, left_out, None):
+                for rows, moved in itertools.islice(found, left_out, None):
                     yield share.part(rows), share.part(moved)
                 left_out = 0
 
@@ -396,7 +403,7 @@ class Chunks:
         dataset = rows_dataset(generate)
         count = tf.data.INFINITE_CARDINALITY
         if first_epoch is None:
-            count = self.num_batches(batch_size, full_batches) - first_batch
+            count = batches - first_batch
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
         return dataset.map(read, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 

@@ -120,6 +120,20 @@ def is_size(value):
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
+def check_counts(**counts):
+    """Raises a `ValueError` that names the first that is no count from 0 on.
+
+    Whole numbers of numpy's are counts, too.
+    """
+    for name, count in counts.items():
+        whole = isinstance(count, numbers.Integral) and is_number(count)
+        if not (whole and count >= 0):
+            raise ValueError(
+                f"`{name}` must be a whole number of at least 0. "
+                f"Received: {name}={count!r}"
+            )
+
+
 def check_list(name, values, of="values", empty=True):
     """Raises a `ValueError` unless an argument is a list or a tuple.
 

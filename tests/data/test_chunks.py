@@ -369,10 +369,21 @@ def test_batch_size_that_is_none(chunks, batch_size):
         chunks.num_batches(batch_size)
 
 
-def test_passes_are_counted_from_zero(chunks):
-    for first in ({"first_epoch": -1}, {"first_batch": -1}):
-        with pytest.raises(ValueError, match="counted from 0.*-1"):
-            chunks.dataset(BATCH, **first)
+@pytest.mark.parametrize("name", ["seed", "first_epoch", "first_batch"])
+@pytest.mark.parametrize("value", [-1, 1.5, "1", True])
+def test_what_a_pass_begins_with_is_counted_from_zero(chunks, name, value):
+    message = f"`{name}` must be a whole number of at least 0.*{value}"
+    with pytest.raises(ValueError, match=message):
+        chunks.dataset(BATCH, **{name: value})
+
+
+def test_a_pass_leaves_out_no_more_batches_than_it_has(chunks):
+    count = chunks.num_batches(BATCH)
+    assert not list(chunks.dataset(BATCH, first_batch=count))
+    # Of one more, TensorFlow would count -1 batches: batches without an end.
+    for first in ({}, {"first_epoch": 0}):
+        with pytest.raises(ValueError, match=f"must be at most {count}, the"):
+            chunks.dataset(BATCH, first_batch=count + 1, **first)
 
 
 def test_jitter_stays_near_and_within_the_clip(chunks, clips_and_audio):
