@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import types
 
 import numpy as np
 
@@ -35,6 +36,8 @@ class Corpus:
             instead of the list where they say nothing of licences.
         frame_labels: `None`, since the labels are of whole clips alone;
             `SpeechCorpus` may have labels of frames.
+        report: empty, since what does not fit is an error; `SpeechCorpus`
+            may have what it leaves out.
 
     Examples:
         >>> from audio_tf import corpora
@@ -53,16 +56,43 @@ class Corpus:
     source_kind: str | None = dataclasses.field(default=None, kw_only=True)
     licences: list | None = dataclasses.field(default=None, kw_only=True)
 
+    # The attributes that have something of each clip.
+    OF_CLIPS = ("files", "labels", "groups", "sources", "licences")
     frame_labels = None
+    report = types.MappingProxyType({})
+
+    def __post_init__(self):
+        for name, values in self.lists().items():
+            if len(values) != len(self.files):
+                raise ValueError(
+                    f"`{name}` must have one entry for each of `files`. "
+                    f"Received: {len(values)} for {len(self.files)} files"
+                )
 
     def __len__(self):
         return len(self.files)
 
+    def lists(self):
+        """Returns the lists that have something of each clip, by attribute."""
+        found = {name: getattr(self, name) for name in self.OF_CLIPS}
+        return {k: v for k, v in found.items() if v is not None}
+
     def targets(self):
-        """Returns multi-hot labels, a float32 array `(clips, classes)`."""
+        """Returns multi-hot labels, a float32 array `(clips, classes)`.
+
+        Raises:
+            ValueError: if a label is not in the vocabulary.
+        """
         column = {label: index for index, label in enumerate(self.vocabulary)}
         targets = np.zeros((len(self), len(self.vocabulary)), "float32")
         for row, labels in enumerate(self.labels):
+            for label in labels:
+                if label not in column:
+                    raise ValueError(
+                        f"{self.files[row]}: label not in the vocabulary of "
+                        f"{len(column)}{closest(label, column)}. "
+                        f"Received: {label!r}"
+                    )
             targets[row, [column[label] for label in labels]] = 1.0
         return targets
 
@@ -104,15 +134,21 @@ class Corpus:
         Args:
             rows: iterable of int, the indices of the clips, in their new
                 order.
+
+        Raises:
+            ValueError: if rows are True or False; these would be 1 and 0.
         """
-        return dataclasses.replace(
-            self,
-            files=[self.files[row] for row in rows],
-            labels=[self.labels[row] for row in rows],
-            groups=self.groups and [self.groups[row] for row in rows],
-            sources=self.sources and [self.sources[row] for row in rows],
-            licences=self.licences and [self.licences[row] for row in rows],
-        )
+        rows = list(rows)
+        if any(isinstance(row, (bool, np.bool_)) for row in rows):
+            raise ValueError(
+                "`rows` must be the indices of clips, as `numpy.flatnonzero` "
+                "has them of a mask. Received: True or False"
+            )
+        chosen = {
+            name: [values[row] for row in rows]
+            for name, values in self.lists().items()
+        }
+        return dataclasses.replace(self, **chosen)
 
 
 def draw_splits(corpus, seed):

@@ -45,6 +45,7 @@ class SpeechCorpus(Corpus):
         ['7-b']
     """
 
+    OF_CLIPS = (*Corpus.OF_CLIPS, "utterances", "frame_labels")
     utterances: list
     frame_labels: list | None = None
     label_rate_hz: float | None = None
@@ -70,15 +71,6 @@ class SpeechCorpus(Corpus):
             return super().annotation(row)
         frames = np.ascontiguousarray(labels, "<i4").tobytes()
         return [*super().annotation(row), hashlib.sha256(frames).hexdigest()]
-
-    def select(self, rows):
-        """Returns the corpus of these utterances alone; see `Corpus.select`."""
-        labels = self.frame_labels
-        return dataclasses.replace(
-            super().select(rows),
-            utterances=[self.utterances[row] for row in rows],
-            frame_labels=labels and [labels[row] for row in rows],
-        )
 
     def labelled(self):
         """Returns the corpus of the utterances whose frames have labels."""

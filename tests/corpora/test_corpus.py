@@ -1,5 +1,6 @@
 """What every corpus is, and splits that contradict each other."""
 
+import numpy as np
 import pytest
 from corpus_files import touch, write_csv
 
@@ -43,6 +44,41 @@ def test_select_keeps_files_and_labels_together():
     assert chosen.targets().tolist() == [[0, 0, 0], [1, 1, 0]]
     assert len(chosen) == 2
     assert len(corpus) == 3
+
+
+def test_select_takes_any_iterable_of_indices_and_no_mask():
+    corpus = corpora.Corpus(["a", "b"], [["x"], ["y"]], ["x", "y"])
+    speech = corpora.SpeechCorpus(
+        ["a", "b"], [["x"], ["y"]], ["x", "y"], utterances=["1", "2"]
+    )
+    for each in (corpus, speech):
+        chosen = each.select(row for row in [1])
+        assert (chosen.files, chosen.labels) == (["b"], [["y"]])
+        for mask in ([False, True], np.array([False, True])):
+            with pytest.raises(ValueError, match="`rows` must be the indices"):
+                each.select(mask)
+    assert speech.select(row for row in [1]).utterances == ["2"]
+
+
+def test_lists_of_a_corpus_are_of_its_clips():
+    for name in ("labels", "sources", "utterances", "frame_labels"):
+        lists = {"labels": [["x"]] * 2, "utterances": ["1", "2"], name: [["x"]]}
+        with pytest.raises(ValueError, match=f"`{name}` .* 1 for 2 files"):
+            corpora.SpeechCorpus(["a", "b"], vocabulary=["x"], **lists)
+
+
+def test_a_label_of_no_vocabulary_is_named():
+    corpus = corpora.Corpus(["a.wav", "b.wav"], [["dog"], ["dgo"]], ["dog"])
+    message = "b.wav: label not in .* did you mean 'dog'. Received: 'dgo'"
+    with pytest.raises(ValueError, match=message):
+        corpus.targets()
+
+
+@pytest.mark.parametrize("seed", [None, -1, 0.5])
+def test_splits_are_drawn_by_a_seed_alone(tmp_path, seed):
+    touch(tmp_path / "dog" / "a.wav", tmp_path / "rain" / "b.wav")
+    with pytest.raises(ValueError, match=f"`seed` must be .*seed={seed}"):
+        corpora.read_folders(tmp_path, seed=seed)
 
 
 def test_no_speaker_is_in_two_splits():
