@@ -121,7 +121,8 @@ class Chunks:
                 `AudioClassifier` and what `export.formats.load` returns are.
 
         Raises:
-            ValueError: if the model can take none of the clips.
+            ValueError: if the clips are of another rate than the model, or it
+                can take none of them.
         """
         clips = limit_to_model(clips, model)
         return cls(clips, model.chunk_s, model.chunk_hop_s, model.silence_db)

@@ -323,8 +323,13 @@ def limit_to_model(clips, model):
         `Clips`; those left out are in its failures.
 
     Raises:
-        ValueError: if none is left.
+        ValueError: if the clips are of another rate, or none is left.
     """
+    if clips.sample_rate_hz != model.sample_rate_hz:
+        raise ValueError(
+            f"A model at {model.sample_rate_hz} Hz takes no other clips. "
+            f"Received: clips at {clips.sample_rate_hz} Hz"
+        )
     longest = longest_clip(model)
     if longest is None:
         return clips

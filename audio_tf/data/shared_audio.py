@@ -26,7 +26,15 @@ def same_audio(clips):
 
     Returns:
         List of `corpora.leaks.Leak` of the kind `"audio"`.
+
+    Raises:
+        ValueError: if rates differ: no clip would be like another.
     """
+    rates = {split: each.sample_rate_hz for split, each in clips.items()}
+    if len(set(rates.values())) > 1:
+        raise ValueError(
+            f"Clips of all splits must have one rate. Received: {rates}"
+        )
     marks = {split: each.marks.tolist() for split, each in clips.items()}
     splits_of = collections.Counter(
         mark for each in marks.values() for mark in set(each)

@@ -1,5 +1,6 @@
 """Chunks of clips, their batches, and scores from them."""
 
+import dataclasses
 import math
 import os
 
@@ -69,6 +70,11 @@ def test_a_model_of_whole_clips_has_none_that_is_too_long(
     model.chunk_s, model.max_samples = None, 10
     with pytest.raises(ValueError, match="None of 7 clips .* longer than"):
         chunking.Chunks.for_model(clips, model)
+    # Pieces of another length would have scores, too.
+    others = dataclasses.replace(clips, sample_rate_hz=2 * RATE_HZ)
+    model.chunk_s = 0.5
+    with pytest.raises(ValueError, match=f"clips at {2 * RATE_HZ} Hz"):
+        chunking.Chunks.for_model(others, model)
 
 
 sizes = strategies.integers(1, 401)

@@ -1,5 +1,7 @@
 """Clips of two splits that sound the same."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,9 @@ def test_the_same_samples_under_other_names(clips, rng, monkeypatch):
     # Of what is nowhere else, checksums are enough.
     alone = {splits["val"].entries[0], splits["test"].entries[0]}
     assert read and not alone & set(read)
+    splits["test"] = dataclasses.replace(splits["test"], sample_rate_hz=1)
+    with pytest.raises(ValueError, match="must have one rate. .*'test': 1}"):
+        data.same_audio(splits)
 
 
 def test_checksums_that_agree_by_chance_are_not_the_same_sound(clips, rng):
