@@ -55,8 +55,9 @@ def read_iemocap(data_dir, folds=IEMOCAP_FOLDS):
 
     Raises:
         FileNotFoundError: if a session that is asked for is not there.
-        ValueError: if `folds` is no such dict, a session is in two splits, or
-            a line of a dialog does not fit; it names file and line.
+        ValueError: if `folds` is no such dict, a session is in two splits, a
+            line of a dialog does not fit, or a dialog has no turn; it names
+            file and line.
     """
     check_numbers_by_split(folds=folds)
     data_dir = pathlib.Path(data_dir)
@@ -110,6 +111,7 @@ def read_session(data_dir, session):
     turns, lines = [], {}
     for path in session_lists(data_dir, session):
         text = read_list(path).decode("ascii", errors="replace")
+        before = len(lines)
         for number, line in enumerate(text.splitlines(), start=1):
             # Lines of single judges and of ratings are between the turns.
             if not line.startswith("["):
@@ -141,6 +143,11 @@ def read_session(data_dir, session):
                 folder = data_dir / f"Session{session}" / "sentences" / "wav"
                 file = folder / path.stem / f"{name}.wav"
                 turns.append((file, names[code]))
+        if len(lines) == before:
+            raise ValueError(
+                f"{path}: no turn of the dialog, no line that begins with a "
+                "bracket; it may be cut off, or in UTF-16"
+            )
     return turns
 
 

@@ -44,6 +44,11 @@ def test_what_does_not_fit_is_named(tmp_path):
         path.write_text(text.replace(old, new, 1))
         with pytest.raises(ValueError, match=message):
             read_iemocap(tmp_path, FOLDS)
+    without = text.replace("[", "").encode()
+    for content in (b"", without, text.encode("utf-16")):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=f"{path.name}: no turn of the"):
+            read_iemocap(tmp_path, FOLDS)
     path.write_text(text)
     with pytest.raises(FileNotFoundError, match="Session2.*no dialogs"):
         read_iemocap(tmp_path)
