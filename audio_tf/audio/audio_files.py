@@ -69,8 +69,8 @@ def all_below(folder):
     if found is None:
         if not folder.is_dir():
             raise FileNotFoundError(f"{folder}: no such folder")
-        found = list(files_below(folder))
-    return found
+        return list(files_below(folder))
+    return [file for file in found if not is_rest(file.relative_to(folder))]
 
 
 def audio_among(where, found, own="", unless=""):
@@ -89,6 +89,21 @@ def audio_among(where, found, own="", unless=""):
     warn_of_archives(where, left, unless)
     tell_of_others(where, count_others(left))
     return sorted(taken)
+
+
+def is_rest(path):
+    """Returns whether a path within a folder leads to what systems add to it.
+
+    Args:
+        path: `pathlib.PurePath` of a file.
+    """
+    *folders, name = path.parts
+    return name.startswith(BESIDE_OF_MACOS) or any(map(is_rest_folder, folders))
+
+
+def is_rest_folder(name):
+    """Returns whether a folder of that name is of a system, and no class."""
+    return name == OF_MACOS or BINS.fullmatch(name) is not None
 
 
 def files_below(folder, above=()):
@@ -133,7 +148,7 @@ def files_below(folder, above=()):
                 stacklevel=2,
             )
         elif entry.is_dir():
-            if entry.name != OF_MACOS and not BINS.fullmatch(entry.name):
+            if not is_rest_folder(entry.name):
                 yield from files_below(entry.path, (*above, identity))
         elif not entry.is_file():
             warnings.warn(

@@ -5,6 +5,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from corpus_files import packed
 from zip_parts import write_parts
 
 from audio_tf import corpora
@@ -191,6 +192,20 @@ def test_what_macos_puts_beside_a_file_is_no_clip(tmp_path):
     assert found_below(tmp_path) == ["wav/03a01Fa.wav"]
     found = corpora.read_emodb(tmp_path)["train"]
     assert found.labels == [["happiness"]]
+
+
+def test_what_systems_add_is_no_clip_of_an_archive_either(tmp_path):
+    names = ["._a.wav", "__MACOSX/a.wav", "deep/._b.wav", "$RECYCLE.BIN/c.wav"]
+    for name in ("a.wav", "deep/b.wav", *names):
+        file = tmp_path / "sounds" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    found = found_below(tmp_path / "sounds")
+    assert found == ["a.wav", "deep/b.wav"]
+    packed(tmp_path / "sounds")
+    assert found_below(tmp_path / "sounds") == found
+    # Who asks for it gets it.
+    assert found_below(tmp_path / "sounds" / "__MACOSX") == ["a.wav"]
 
 
 def test_a_class_on_a_disk_that_is_not_there_is_told(tmp_path):
