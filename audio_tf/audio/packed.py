@@ -23,6 +23,11 @@ from audio_tf.audio import split_zip
 # each clip is, and what the whole is.
 RELEASE, CLIPS, BUILD = "release", "clips.csv", "build.json"
 COLUMNS = ("file", "shard", "offset", "bytes", "checksum", "source_bytes")
+# What every build says of itself, old ones too.
+FACTS = (
+    *("version", "default", "layouts", "sample_rate_hz", "dtype"),
+    *("complete", "left_out"),
+)
 
 # The formats of WAV files by the type of samples that records hold.
 WAV_FORMATS = {"int16": (1, 16), "float32": (3, 32)}
@@ -187,7 +192,7 @@ class Build:
 
     def __init__(self, folder):
         self.folder = folder
-        self.facts = json.loads((folder / BUILD).read_text("utf-8"))
+        self.facts = read_facts(folder)
         with open(folder / CLIPS, encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
             if tuple(reader.fieldnames or ()) != COLUMNS:
@@ -196,6 +201,15 @@ class Build:
                     f"Received: {reader.fieldnames}"
                 )
             self.rows = {row["file"]: row for row in reader}
+        # Older builds do not count them.
+        count = self.facts.get("clips", len(self.rows))
+        if len(self.rows) != count or any(
+            None in row.values() for row in self.rows.values()
+        ):
+            raise PackError(
+                f"{folder / CLIPS}: cut off or damaged; copy or build it "
+                f"again. Received: {len(self.rows)} of {count} clips"
+            )
 
     @property
     def is_part(self):
@@ -213,7 +227,13 @@ class Build:
         if row is None:
             return None
         shard = self.folder / row["shard"]
-        modified_ns = shard.stat().st_mtime_ns
+        try:
+            modified_ns = shard.stat().st_mtime_ns
+        except FileNotFoundError:
+            raise PackError(
+                f"{shard}: this file of the build is missing; copy or build "
+                "it again"
+            ) from None
 
         def read():
             with open(shard, "rb") as file:
@@ -269,6 +289,29 @@ def is_build(folder):
     return (folder / CLIPS).is_file() and (folder / BUILD).is_file()
 
 
+def read_facts(folder):
+    """Returns what a build says of itself, a dict.
+
+    Args:
+        folder: `pathlib.Path` of the build.
+
+    Raises:
+        PackError: if that is damaged; it names the file.
+    """
+    path = folder / BUILD
+    try:
+        facts = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise PackError(f"{path}: cut off or damaged ({error})") from error
+    missing = [name for name in FACTS if name not in facts]
+    if missing:
+        raise PackError(
+            f"{path}: must say {', '.join(missing)}, as `audio-tf build` "
+            f"writes it. Received: {facts}"
+        )
+    return facts
+
+
 def open_build(folder):
     """Returns the `Build` of a folder, read once as long as it is the same."""
     return _open_build(folder, (folder / CLIPS).stat().st_mtime_ns)
@@ -310,7 +353,7 @@ def find_build(data_dir, dataset=None):
         for path in data_dir.glob("/".join(["*"] * depth + [BUILD])):
             if not is_build(path.parent):
                 continue
-            facts = json.loads(path.read_text("utf-8"))
+            facts = read_facts(path.parent)
             if dataset is None or dataset in facts["layouts"]:
                 version = [int(part) for part in facts["version"].split(".")]
                 # ESC-10 of its own comes before the part of ESC-50, and the

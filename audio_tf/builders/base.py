@@ -352,6 +352,7 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
             "layouts": list(self.LAYOUTS[self.config_name]),
             "sample_rate_hz": self.audio_format.sample_rate_hz,
             "dtype": self.audio_format.dtype,
+            "clips": sum(len(note["rows"]) for note in notes),
             "complete": complete and not left_out,
             # Without what is left out it may be the whole release.
             "part": not complete,

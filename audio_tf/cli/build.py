@@ -11,7 +11,6 @@ complete is left alone. One that is a part of the release, or lacks clips, is
 left alone where --partial or --skip-bad allows that, and is an error else.
 """
 
-import json
 import os
 import pathlib
 
@@ -163,7 +162,7 @@ def read_facts(folder):
             "remove it, or give another --data-dir. Received: a folder "
             f"without {packed.BUILD}"
         )
-    return json.loads(path.read_text("utf-8"))
+    return packed.read_facts(path.parent)
 
 
 def check_build(builder, arguments):

@@ -797,6 +797,37 @@ def test_a_damaged_record_is_named(built, tmp_path):
         packed.read_bytes(path)
 
 
+def test_a_build_that_was_copied_in_part_is_named(built, tmp_path):
+    _, _, builder = built["fsdd/official"]
+    folder = shutil.copytree(builder.data_dir, tmp_path / "copy")
+    release = folder / "release"
+    row = packed.open_build(folder).rows["recordings/0_jackson_0.wav"]
+    for name, change, message in (
+        (packed.BUILD, lambda text: text[:40], "cut off or damaged"),
+        (packed.BUILD, lambda text: "{}", "must say version, default"),
+        (packed.CLIPS, lambda text: text[:-9], "damaged; .* 5 of 5 clips"),
+        (
+            packed.CLIPS,
+            lambda text: text[: text[:-1].rindex("\n") + 1],
+            "damaged; .* 4 of 5 clips",
+        ),
+    ):
+        text = (folder / name).read_text()
+        (folder / name).write_text(change(text))
+        packed._open_build.cache_clear()
+        with pytest.raises(packed.PackError, match=f"copy/{name}: .*{message}"):
+            corpora.load_speech("fsdd", folder, splits={"train": [12, 19]})
+        (folder / name).write_text(text)
+    packed._open_build.cache_clear()
+    (folder / row["shard"]).unlink()
+    corpus = corpora.Corpus(
+        [release / "recordings" / "0_jackson_0.wav"], [["0"]], ["0"]
+    )
+    message = f"{row['shard']}: this file of the build is missing"
+    with pytest.raises(ValueError, match=message):
+        data.prepare(corpus, 8_000, tmp_path / "cache", progress=False)
+
+
 def test_the_command(tmp_path, capsys):
     source = RELEASES["fsdd/official"](tmp_path / "fsdd")
     flags = ["build", "fsdd", "--source", source, "--data-dir", tmp_path / "to"]
