@@ -7,6 +7,7 @@ from audio_tf.builders.base import AudioBuilder
 from audio_tf.builders.release import Release, make_clips
 from audio_tf.corpora.librispeech import LIBRISPEECH_SUBSETS, read_librispeech
 from audio_tf.corpora.phones import read_phones
+from audio_tf.corpora.speech_corpus import WITHOUT_LABELS
 
 # Beside the folder `LibriSpeech`, as CPC released them.
 ALIGNMENT = "converted_aligned_phones.txt"
@@ -168,7 +169,7 @@ def report_of(corpora, phones):
     """
     report = dict(next(iter(corpora.values())).report)
     # They are told by split, and without those that are in no split.
-    report.pop("utterances without labels", None)
+    report.pop(WITHOUT_LABELS, None)
     for split, corpus in corpora.items():
         without = [name for name in corpus.utterances if name not in phones]
         if without:

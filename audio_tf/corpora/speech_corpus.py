@@ -13,6 +13,9 @@ from audio_tf.corpora.corpus import Corpus
 from audio_tf.corpora.labels import compose_unicode
 from audio_tf.terminal import first_names, first_quoted
 
+# What a report says of utterances that lack labels, and are there all the same.
+WITHOUT_LABELS = "utterances without labels"
+
 
 @dataclasses.dataclass(frozen=True)
 class SpeechCorpus(Corpus):
@@ -155,7 +158,7 @@ class SpeechCorpus(Corpus):
             "labels without audio": [
                 name for name in labels if name not in there
             ],
-            "utterances without labels": [
+            WITHOUT_LABELS: [
                 name for name in self.utterances if name not in labels
             ],
         }

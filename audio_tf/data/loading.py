@@ -15,6 +15,11 @@ from audio_tf.corpora import CORPORA, SPEECH, layouts
 from audio_tf.corpora.lists import is_there
 from audio_tf.data.cache import default_cache_dir
 from audio_tf.data.clips import prepare
+from audio_tf.data.left_out import (
+    tell_of_left_out,
+    tell_of_part,
+    tell_of_report,
+)
 from audio_tf.ops.checks import check_choice, check_sizes, closest
 from audio_tf.terminal import describe_failures, first_names
 
@@ -91,7 +96,8 @@ def load(
             build, whose layout is told by what is in it, or of a CSV file of
             the layout `"csv"`; or the name of a layout, a key of `CORPORA` or
             `SPEECH`, of which there is a build in TFDS' folder or in
-            `data_dir`. `"synthetic"` is made in the cache.
+            `data_dir`. `"synthetic"` is made in the cache, where what
+            `"tfds_librispeech"` names is written as files, too.
         split: str, a split of the layout's reader, such as `"train"`.
         task: str, a key of `TASKS`. `"labels"`: all labels of the clip, float32
             `(classes,)`, 1 or 0. `"speaker"`: the speaker's index, int32.
@@ -105,9 +111,10 @@ def load(
         sample_rate_hz: int, the rate of the waveforms, or `None` for the rate
             of the corpus' first clip, the same for all its splits.
         cache_dir: folder of the `AudioCache`, or `None` for the default.
-        strict: bool. If True, a bad file or a clip that lacks what the task
-            asks for is an error; else it is left out, and a warning counts
-            such files, those too that a build was made without.
+        strict: bool. If True, a bad file, a clip that lacks what the task
+            asks for or audio that the reader leaves out, as of an utterance
+            in no split, is an error; else it is left out, and a warning
+            counts such files, those too that a build was made without.
         progress: bool, whether to show a progress bar.
         with_info: bool, whether to return the `Clips` too.
         dataset: str, the name of the layout of the folder or file
@@ -125,8 +132,8 @@ def load(
     Raises:
         FileNotFoundError: if there is no such folder, or no build of a name.
         ValueError: if there is no such task or split, the folder has no known
-            layout, an option is not as its reader takes it, or all clips
-            lack what the task asks for.
+            layout or one of other tasks, an option is not as its reader takes
+            it, or all clips lack what the task asks for.
     """
     check_choice("task", task, TASKS)
     chosen = TASKS[task]
@@ -138,8 +145,11 @@ def load(
         seed = options.setdefault("seed", 0)
         folder = made_dir(dataset, seed, cache_dir)
     root = layouts.resolve(chosen.layouts, dataset, folder)
+    takes = chosen.layouts[dataset].takes
+    if "out_dir" in takes:
+        # Where a training has it, too.
+        options.setdefault("out_dir", pathlib.Path(cache_dir, "librispeech"))
     for option, name in chosen.lists.items():
-        takes = chosen.layouts[dataset].takes
         file = pathlib.Path(root) / name
         if option in takes and is_there(file):
             options.setdefault(option, file)
@@ -147,6 +157,7 @@ def load(
     check_choice("split", split, splits)
     tell_of_part(root)
     tell_of_left_out(root, splits, strict)
+    tell_of_report(folder, splits, strict)
     corpus = splits[split]
     if not len(corpus):
         filled = [each for each in splits if len(splits[each])]
@@ -202,7 +213,13 @@ def locate(name_or_folder, data_dir, known, dataset=None):
         `None` for a corpus that is made in the cache.
     """
     if dataset is not None:
-        check_choice("dataset", dataset, known)
+        # What has no hash, as a list, may be asked for.
+        if dataset not in list(known):
+            raise ValueError(
+                f"`dataset` must be one of {list(known)}"
+                f"{closest(dataset, known)}{tasks_of(dataset)}. "
+                f"Received: dataset={dataset!r}"
+            )
         if data_dir is not None:
             raise ValueError(
                 "`dataset` must be given with a folder, and `data_dir` with "
@@ -213,7 +230,15 @@ def locate(name_or_folder, data_dir, known, dataset=None):
             raise FileNotFoundError(f"{name_or_folder}: no such file or folder")
         return dataset, name_or_folder
     if data_dir is None and os.path.isdir(name_or_folder):
-        return layouts.detect(known, name_or_folder), name_or_folder
+        found = layouts.detect(
+            {**known, **TASKS["audio"].layouts}, name_or_folder
+        )
+        if found not in known:
+            raise ValueError(
+                f"{name_or_folder}: the task needs a corpus of {list(known)}"
+                f"{tasks_of(found)}"
+            )
+        return found, name_or_folder
     if data_dir is None and os.path.isfile(name_or_folder):
         if "csv" in known and str(name_or_folder).lower().endswith(".csv"):
             return "csv", name_or_folder
@@ -226,6 +251,7 @@ def locate(name_or_folder, data_dir, known, dataset=None):
         raise FileNotFoundError(
             f"{name_or_folder}: no such folder, and no layout of "
             f"{list(known)}{closest(name_or_folder, known)}"
+            f"{tasks_of(name_or_folder)}"
         )
     if data_dir is not None or known[name_or_folder].makes_its_own:
         return name_or_folder, data_dir
@@ -241,6 +267,16 @@ def locate(name_or_folder, data_dir, known, dataset=None):
     return name_or_folder, root
 
 
+def tasks_of(dataset):
+    """Returns which tasks a layout is for, a text, empty if there is none.
+
+    Args:
+        dataset: what should be the name of a layout.
+    """
+    tasks = [name for name in TASKS if dataset in list(TASKS[name].layouts)]
+    return f"; the layout {dataset!r} is for task={tasks}" if tasks else ""
+
+
 def made_dir(dataset, seed, cache_dir):
     """Returns the path where a layout that makes its own corpus has it.
 
@@ -250,62 +286,6 @@ def made_dir(dataset, seed, cache_dir):
         cache_dir: folder of the cache.
     """
     return pathlib.Path(cache_dir, f"{dataset}-{seed}")
-
-
-def tell_of_part(root):
-    """Warns if a corpus is read of a build of a part of its release.
-
-    That is no bad file, and no error where bad ones are: of the same part as
-    a folder nothing tells.
-
-    Args:
-        root: path of the folder that the reader of the layout was given.
-    """
-    build = packed.build_of(root)
-    if build is not None and build.is_part:
-        warnings.warn(
-            f"{build.folder}: the build is a part of the release and has "
-            f"{len(build.rows)} clips",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-
-
-def tell_of_left_out(root, splits, strict):
-    """Tells which clips a build has left out, where no list names them.
-
-    Of those that a list names, it is told when they are decoded.
-
-    Args:
-        root: path of the folder that the reader of the layout was given.
-        splits: dict of `Corpus` by split.
-        strict: bool, whether such a clip is an error; else it is a warning.
-
-    Raises:
-        ValueError: if `strict` and there is one.
-    """
-    build = packed.build_of(root)
-    if build is None:
-        return
-    files = {
-        pathlib.Path(file)
-        for corpus in splits.values()
-        for file in corpus.files
-    }
-    reasons = {
-        name: reason
-        for name, reason in build.facts["left_out"].items()
-        if pathlib.Path(root, name) not in files
-    }
-    if not reasons:
-        return
-    text = (
-        f"{build.folder}: {len(reasons)} clips were left out when it was "
-        f"built. {describe_failures(reasons)}"
-    )
-    if strict:
-        raise ValueError(text)
-    warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def find_lacking(corpus, chosen):

@@ -206,7 +206,7 @@ def test_load_leaves_out_the_same_clips_without_phones_of_a_build(tmp_path):
             elements = data.load(
                 place,
                 task="phones",
-                splits={"train": [0, 12, 19]},
+                splits={"train": [0, 12, 19], "test": [4, 5]},
                 cache_dir=tmp_path / "cache",
                 progress=False,
             )
@@ -643,7 +643,7 @@ def test_load_names_what_it_does_not_know(built, tmp_path, monkeypatch):
         data_dir=source,
         split="train",
         task="speaker",
-        splits={"train": [0, 12], "test": [4]},
+        splits={"train": [0, 12], "test": [4, 5, 19]},
         cache_dir=tmp_path,
         progress=False,
         with_info=True,
@@ -654,7 +654,7 @@ def test_load_names_what_it_does_not_know(built, tmp_path, monkeypatch):
             "fsdd",
             data_dir=source,
             task="phones",
-            splits={"train": [0, 12], "test": [4]},
+            splits={"train": [0, 12], "test": [4, 5, 19]},
             cache_dir=tmp_path,
             progress=False,
         )

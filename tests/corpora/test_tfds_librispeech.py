@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from audio_tf import data
 from audio_tf.corpora import (
     load_speech,
     read_tfds_librispeech,
@@ -68,6 +69,23 @@ def prepared(tmp_path_factory):
     builder = Small(data_dir=folder)
     builder.download_and_prepare()
     return folder, samples
+
+
+def test_load_writes_its_files_where_a_training_does(prepared, tmp_path):
+    folder, samples = prepared
+    elements, clips = data.load(
+        "tfds_librispeech",
+        "train-clean-100",
+        "speaker",
+        data_dir=folder,
+        cache_dir=tmp_path,
+        progress=False,
+        with_info=True,
+    )
+    assert [int(who) for _, who in elements] == [0] * 3 + [1] * 3
+    written = tmp_path / "librispeech" / "LibriSpeech" / "train-clean-100"
+    assert all(file.is_relative_to(written) for file in clips.corpus.files)
+    assert sorted(clips.lengths) == sorted(map(len, samples.values()))
 
 
 def test_tfds_loses_no_sample_and_goes_on(prepared, tmp_path):

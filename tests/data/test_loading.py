@@ -4,7 +4,7 @@ import functools
 import pathlib
 
 import pytest
-from corpus_files import write_audio
+from corpus_files import write_audio, write_librispeech
 from releases import write_esc, write_fsdd
 
 from audio_tf import data
@@ -81,6 +81,35 @@ def test_a_csv_file_is_its_own_layout(load, tmp_path):
         load(tmp_path / "a.wav")
     with pytest.raises(ValueError, match="must be a folder.*Received: .*csv"):
         load(path, task="speaker")
+
+
+def test_a_corpus_of_other_tasks_is_told_with_these(load, tmp_path):
+    speech = write_librispeech(tmp_path / "speech").parent
+    sounds = write_esc(tmp_path / "esc")
+    told = r"layout 'librispeech' is for task=\['speaker', 'phones', 'audio'\]"
+    for arguments in (
+        {"name_or_folder": speech},
+        {"name_or_folder": speech, "dataset": "librispeech"},
+        {"name_or_folder": "librispeech", "data_dir": speech},
+        {"name_or_folder": "librispeech"},
+    ):
+        with pytest.raises((ValueError, FileNotFoundError), match=told):
+            load(**arguments)
+    told = r"layout 'esc50' is for task=\['labels', 'audio'\]"
+    with pytest.raises(ValueError, match=told):
+        load(sounds, task="speaker")
+
+
+def test_audio_that_the_reader_leaves_out_is_told(load, tmp_path):
+    root = write_librispeech(tmp_path)
+    options = {"split": "dev-clean", "task": "speaker"}
+    assert len(load(root, strict=True, **options)) == 2
+    write_audio(root / "dev-clean" / "7" / "7-19-0009.flac")
+    told = "1 files not named by their folders: dev-clean/7/7-19-0009.flac"
+    with pytest.warns(RuntimeWarning, match=told):
+        assert len(load(root, **options)) == 2
+    with pytest.raises(ValueError, match=told):
+        load(root, strict=True, **options)
 
 
 def test_all_splits_of_a_corpus_have_one_rate(load, tmp_path):
