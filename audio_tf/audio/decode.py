@@ -135,15 +135,16 @@ def open_audio(path, content=None):
             content = read_packed(path)
         if content is None:
             check_file(path)
-            source, file = os.fsencode(path), open(path, "rb")
+            opened = open(path, "rb")
         elif content:
-            source, file = io.BytesIO(content), io.BytesIO(content)
+            opened = io.BytesIO(content)
         else:
             raise AudioError(path, "empty file")
-        with file:
-            complete, mended = containers.inspect(file)
-        with soundfile.SoundFile(mended or source) as file:
-            yield file, complete
+        with opened:
+            complete, mended = containers.inspect(opened)
+            source = without_name(mended or opened)
+            with soundfile.SoundFile(source, closefd=False) as file:
+                yield file, complete
     except soundfile.LibsndfileError as error:
         # Its own text has the path again, or the name of an object.
         found = error.error_string
@@ -158,6 +159,29 @@ def open_audio(path, content=None):
         raise AudioError(path, str(error)) from error
     except (RuntimeError, OSError) as error:
         raise AudioError(path, f"not readable as audio ({error})") from error
+
+
+def without_name(file):
+    """Returns an open file as `soundfile.SoundFile` takes it without a name.
+
+    Of a name libsndfile takes what it does not see in the file: that any bytes
+    called `.vox` or `.gsm` are sound, and that an MP3 is none if a file of its
+    name behind `._` lies beside it, as macOS puts one on disks of other
+    systems. With a name that ends in `.raw`, soundfile asks for a rate.
+
+    Args:
+        file: the file, open for reading bytes.
+
+    Returns:
+        `file` itself if it is in memory, else its descriptor, which soundfile
+        is not to close; each at its beginning.
+    """
+    if isinstance(file, io.BytesIO):
+        file.seek(0)
+        return file
+    # The file may have moved within its buffer alone.
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
+    return file.fileno()
 
 
 def check_rate(path, rate_hz):

@@ -19,7 +19,7 @@ import soundfile
 
 from audio_tf import files
 from audio_tf.ahead import map_ahead
-from audio_tf.audio import packed
+from audio_tf.audio import decode, packed
 from audio_tf.data import feature_cache, shards
 from audio_tf.data.cache import AudioCache, source_size
 from audio_tf.data.clips import Clips
@@ -199,12 +199,19 @@ def audio_items(cache, sources, beside=lambda samples: 0):
 def samples_of(source, rate_hz):
     """Returns how many samples a file has at a rate, 0 if it does not say."""
     try:
-        if not os.path.isfile(source):
-            source = io.BytesIO(packed.read_bytes(source))
-        found = soundfile.info(source)
+        if os.path.isfile(source):
+            file = open(source, "rb")
+        else:
+            file = io.BytesIO(packed.read_bytes(source))
+        with (
+            file,
+            soundfile.SoundFile(
+                decode.without_name(file), closefd=False
+            ) as found,
+        ):
+            return math.ceil(found.frames * rate_hz / found.samplerate)
     except (OSError, ValueError, RuntimeError):
         return 0  # Whoever decodes it says why.
-    return math.ceil(found.frames * rate_hz / found.samplerate)
 
 
 def write_audio(shard, cache_dir, sample_rate_hz, decoder):

@@ -15,6 +15,7 @@ import soundfile
 import tensorflow as tf
 
 from audio_tf.audio import containers, decode, graph_wav, wav
+from audio_tf.data import preparing
 
 COUNT = 1_009
 
@@ -348,6 +349,29 @@ def test_ogg_with_zeros_behind_it_is_no_crash(tmp_path):
         assert len(decode.read_audio(path)[0]) == 20_011
     except decode.AudioError as error:
         assert error.path == str(path)
+
+
+# macOS puts such a file beside each on disks of other systems.
+@pytest.mark.parametrize("suffix", ["mp3", "wav", "flac", "ogg"])
+def test_what_macos_puts_beside_a_file_says_nothing_of_it(tmp_path, suffix):
+    path = write(tmp_path / f"a.{suffix}", noise(20_011), rate_hz=16_000)
+    alone, _ = decode.read_audio(path)
+    head = b"\0\5\x16\7\0\2\0\0Mac OS X        \0\2"
+    path.with_name(f"._a.{suffix}").write_bytes(head.ljust(4096, b"\0"))
+    np.testing.assert_array_equal(decode.read_audio(path)[0], alone)
+    assert preparing.samples_of(path, 8_000) == math.ceil(len(alone) / 2)
+
+
+@pytest.mark.parametrize("suffix", ["raw", "RAW", "vox", "gsm", "au"])
+def test_a_name_does_not_make_sound_of_bytes(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(b"It is a text and no audio.\n" * 211)
+    assert_refused(path, "Format not recognised")
+    write(path, format="WAV", subtype="FLOAT")
+    np.testing.assert_array_equal(
+        decode.read_audio(path)[0], noise(COUNT).astype("float32")
+    )
+    assert preparing.samples_of(path, 8_000) == COUNT
 
 
 def test_truncated_mp3(tmp_path):
