@@ -244,13 +244,14 @@ def is_folder(path):
 def is_given_folder(path):
     """Returns whether a path that somebody gives is of a folder, packed or not.
 
-    A damaged archive is none: whoever reads what is in it says why.
+    A damaged archive is none, nor is what may not be looked at or has a longer
+    name than there are: whoever reads what is in it says why.
     """
     if os.path.lexists(path):
         return os.path.isdir(path)
     try:
         return is_folder(path)
-    except packed.PackError:
+    except (packed.PackError, OSError):
         return False
 
 

@@ -10,6 +10,7 @@ from zip_parts import write_parts
 
 from audio_tf import corpora
 from audio_tf.archives import listing
+from audio_tf.audio import decode
 
 FILES = [
     "a.wav",
@@ -55,6 +56,14 @@ def test_names_folders_and_patterns(given, meant, sounds):
     for paths in (given, [pathlib.Path(path) for path in given]):
         found = corpora.list_files(paths)
         assert [os.fspath(file) for file in found] == meant
+
+
+# As a file in a folder that one may not enter, which root is let into.
+def test_a_name_that_nothing_can_have_leaves_the_others_alone(sounds):
+    name = "a" * 300 + ".wav"
+    assert corpora.list_files([name, "a.wav"]) == [name, "a.wav"]
+    with pytest.raises(decode.AudioError, match="too long"):
+        decode.read_audio(name)
 
 
 @pytest.mark.parametrize("pattern", ["*.mp3", "none/*", "no[12].wav"])
