@@ -35,9 +35,18 @@ WIDE_SIZES = 12
 # A file has two to ten chunks; millions of empty ones would take minutes.
 MAX_CHUNKS = 256
 
+# How a FLAC begins: its name, then the 34 bytes that describe it, which may be
+# the last that do.
+FLAC = re.compile(rb"fLaC[\0\x80]\0\0\x22")
+
 # How files begin whose ID3 tags, if any, libsndfile is not to see: of a WAV or
 # an AIFF it would take the end away, and an Ogg it would refuse.
 TAGLESS = (*CONTAINERS, b"OggS", b"fLaC")
+
+JOINED = (
+    "several recordings joined as one {}, of which the first alone would be "
+    "read"
+)
 
 # Each byte with its bits turned around.
 TURNED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
@@ -53,11 +62,11 @@ def inspect(file):
     It reads as much of a cut WAV, AIFF, SVX, Ogg, AU, Wave64, VOC, CAF or NIST
     SPHERE, which TIMIT's files called `.WAV` are, as is there, the beginning of
     one so long that its sizes have begun again at 0, the first of several
-    recordings that were joined as one Ogg, an Ogg without its pages that are
-    damaged, nothing of a WAV whose writer left the size of the data at 0, of a
-    WAV or AIFF behind ID3 tags as much less as these are long, and of an MP3
-    what `mpeg` tells. A cut IRCAM, PVF or PAF is taken for complete: these say
-    nowhere how long they are.
+    recordings that were joined as one Ogg or FLAC, an Ogg without its pages
+    that are damaged, nothing of a WAV whose writer left the size of the data at
+    0, of a WAV or AIFF behind ID3 tags as much less as these are long, and of
+    an MP3 what `mpeg` tells. A cut IRCAM, PVF or PAF is taken for complete:
+    these say nowhere how long they are.
 
     Args:
         file: the file, open for reading bytes.
@@ -67,8 +76,8 @@ def inspect(file):
         in its place, an `io.BytesIO`, or `None` for the file itself.
 
     Raises:
-        ContainerError: if it is longer than its header can say, or an Ogg of
-            several recordings or with a damaged page.
+        ContainerError: if it is longer than its header can say, an Ogg or a
+            FLAC of several recordings, or an Ogg with a damaged page.
     """
     rest = behind_tags(file)
     if rest is not None:
@@ -80,13 +89,14 @@ def inspect(file):
     if magic == b"OggS":
         if ogg_begins_again(file):
             raise ContainerError(
-                "several recordings joined as one Ogg, of which the first "
-                "alone would be read; make them one, as `ffmpeg -i` does"
+                f"{JOINED.format('Ogg')}; make them one, as `ffmpeg -i` does"
             )
         damaged = ogg_damage(file)
         if damaged is not None:
             raise ContainerError(f"damaged: its Ogg page at byte {damaged}")
         return ogg_has_its_end(file), None
+    if magic == b"fLaC" and flac_begins_again(file):
+        raise ContainerError(JOINED.format("FLAC"))
     if mpeg.begins(magic):
         content = mpeg.mend(file)
         return True, content and io.BytesIO(content)
@@ -219,6 +229,17 @@ def ogg_begins_again(file):
             return True
         begun = begun or not is_first
         place += 27 + page[26] + sum(file.read(page[26]))
+
+
+def flac_begins_again(file):
+    """Returns whether an open FLAC has the beginning of another within it."""
+    file.seek(4)
+    before = b""
+    while block := file.read(2**20):
+        if FLAC.search(before + block):
+            return True
+        before = block[-7:]
+    return False
 
 
 def ogg_damage(file):

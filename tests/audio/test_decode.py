@@ -323,6 +323,18 @@ def test_an_ogg_of_several_recordings_is_refused(tmp_path, subtype):
     assert not containers.ogg_begins_again(io.BytesIO(side_by_side))
 
 
+# Where its blocks of 2^20 bytes meet, too.
+@pytest.mark.parametrize("before", [0, 2**20 - 3])
+def test_a_flac_of_several_recordings_is_refused(tmp_path, before):
+    path = write(tmp_path / "a.flac")
+    whole = path.read_bytes()
+    place = max(len(whole), before)
+    path.write_bytes(whole.ljust(place, b"\0"))
+    assert len(decode.read_audio(path)[0]) == COUNT
+    path.write_bytes(whole.ljust(place, b"\0") + whole)
+    assert_refused(path, "several recordings joined as one FLAC")
+
+
 @pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
 @pytest.mark.parametrize("page", [0, 1, 2, 3, -1])
 def test_a_damaged_page_of_an_ogg_is_told(tmp_path, subtype, page):
