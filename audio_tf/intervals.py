@@ -85,8 +85,8 @@ def bootstrap(metric, targets, scores, unit=None):
     quantiles of the figure over the draws. A share of exactly 0 or 1 is the
     same in every draw; it has the interval of `wilson` over the units. Another
     figure that is the same in every draw, as mean average precision is where
-    all is right, has none: how far one wrong clip moves it depends on all
-    others, and no interval of no width is told. A draw whose figure is
+    all is right, or a share that two speakers have alike, has none: it would
+    be of no width, as if it was that of any other clip. A draw whose figure is
     infinite counts as that, so that an end may be infinite.
 
     Args:
@@ -96,15 +96,11 @@ def bootstrap(metric, targets, scores, unit=None):
         unit: int64 `(clips,)`, as `units` returns it; `None` for clips.
 
     Returns:
-        Pair of floats, or `None` if no draw has the figure, there is one unit
-        alone, so that all draws are that one, or it is no share and the same
-        in all draws: these tell nothing of others. A share of 0 or 1 has its
-        interval of one unit, too.
+        Pair of floats, or `None` if no draw has the figure, or it is the same
+        in all of them, as in those of one unit alone, and no share of 0 or 1:
+        these tell nothing of others.
     """
     unit = np.arange(len(targets)) if unit is None else unit
-    alone = unit.max() == 0
-    if not metric.is_share and alone:
-        return None
     if metric.weighted is not None:
         found = np.concatenate(
             [
@@ -113,11 +109,6 @@ def bootstrap(metric, targets, scores, unit=None):
             ]
         )
         found = found[~np.isnan(found)]
-        if metric.is_share and len(found) and np.all(found == found[0]):
-            if found[0] in (0.0, 1.0):
-                return wilson(float(found[0]), int(unit.max()) + 1)
-            if alone:
-                return None
     else:
         values = [
             metric.extended(targets[rows], scores[rows])
@@ -127,9 +118,22 @@ def bootstrap(metric, targets, scores, unit=None):
         found = [value for value in values if value is not None]
     if not len(found):
         return None
-    if not metric.is_share and np.isclose(found, found[0], 0.0, SAME).all():
-        return None
-    return _quantiles(found)
+    return _interval(found, metric.is_share, int(unit.max()) + 1)
+
+
+def _interval(found, is_share, count):
+    """Returns the interval of a figure, `None` if draws of it do not differ.
+
+    Args:
+        found: floats, the figure in each draw.
+        is_share: bool, whether it is a share.
+        count: int, the units that were drawn from.
+    """
+    if not np.isclose(found, found[0], 0.0, SAME).all():
+        return _quantiles(found)
+    if is_share and found[0] in (0.0, 1.0):
+        return wilson(float(found[0]), count)
+    return None
 
 
 def bootstrap_mean(values):
@@ -142,6 +146,7 @@ def bootstrap_mean(values):
         Pair of floats, the quantiles of the mean over units drawn with
         repetition. Where the share of each is exactly 0, or that of each 1,
         all draws are the same: it is the interval of `wilson` over the units.
+        Where that of each is another, `None`: draws tell nothing of others.
 
     Raises:
         ValueError: if there are fewer than two units.
@@ -151,15 +156,13 @@ def bootstrap_mean(values):
         raise ValueError(
             f"values must be of two units or more. Received: {len(values)}"
         )
-    if values[0] in (0.0, 1.0) and np.all(values == values[0]):
-        return wilson(float(values[0]), len(values))
     found = np.concatenate(
         [
             weights @ values / len(values)
             for weights in draw_weights(np.arange(len(values)), DRAWS)
         ]
     )
-    return _quantiles(found)
+    return _interval(found, True, len(values))
 
 
 def wilson(share, count):

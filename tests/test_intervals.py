@@ -120,19 +120,22 @@ def test_one_clip_has_no_interval_but_of_a_share():
             assert found is None
 
 
-def test_clips_of_one_unit_have_no_interval_of_no_width():
-    """All draws are that unit, and would be as sure of any share."""
+def test_units_that_are_alike_have_no_interval_of_no_width():
+    """All draws have their share, and would be as sure of any other unit's."""
     metric, unit = metrics.METRICS["accuracy"], np.zeros(4, int)
     targets = np.eye(2, dtype=np.int64)[[0, 1, 0, 1]]
     scores = np.eye(2)[[0, 1, 1, 0]]
     assert intervals.bootstrap(metric, targets, scores, unit) is None
     found = intervals.bootstrap(metric, targets, targets, unit)
     assert found == intervals.wilson(1.0, 1)
-    # Two units that are alike tell as much as they can: each draw is a half.
-    halves = intervals.bootstrap(
-        metric, targets[[0, 3, 0, 3]], scores[[0, 3, 0, 3]], unit + [0, 0, 1, 1]
+    # Each draw of two units of which half is right is a half.
+    rows, unit = [0, 3, 0, 3], unit + [0, 0, 1, 1]
+    assert (
+        intervals.bootstrap(metric, targets[rows], scores[rows], unit) is None
     )
-    assert halves == (0.5, 0.5)
+    # Clips alone differ.
+    low, high = intervals.bootstrap(metric, targets[rows], scores[rows])
+    assert low < 0.5 < high
 
 
 def test_an_end_next_to_an_infinite_draw_is_infinite():
@@ -209,5 +212,7 @@ def test_a_mean_over_few_speakers_spreads_as_their_means_do(rng):
         assert intervals.bootstrap_mean([share] * 3) == intervals.wilson(
             share, 3
         )
+    # Nor do these, which are the same but for rounding.
+    assert intervals.bootstrap_mean([0.7, 0.7, np.nextafter(0.7, 1)]) is None
     with pytest.raises(ValueError, match="Received: 1"):
         intervals.bootstrap_mean([0.5])

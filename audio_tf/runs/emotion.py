@@ -20,7 +20,8 @@ of train, val and test, as `audio-tf embed` writes, for --protocol splits.
 
 --out gets emotion.json and a folder for each fold with decoder.keras; with a
 Gaussian module importance.npz, the Importance Factor of each layer and
-feature over the validation clips of all folds, and pictures of it.
+feature, and pictures of it: the map of each fold's decoder is averaged over
+the chunks of its validation, and the folds count alike.
 """
 
 import dataclasses
@@ -224,24 +225,19 @@ def interval_of(done):
         Dict as `results.intervals_of` returns it: over the groups that were
         left out, or over what the clips of a single fold come from.
     """
-    found = {"level": intervals.LEVEL}
+    first = next(iter(done.values()))
     if len(done) > 1:
-        accuracies = [each["accuracy"] for each in done.values()]
-        interval = intervals.bootstrap_mean(accuracies)
-        return {
-            **found,
-            "unit": "group",
-            "units": len(done),
-            "accuracy": list(interval),
-        }
-    (only,) = done.values()
-    return {
-        **found,
+        unit, units = "group", len(done)
+        interval = intervals.bootstrap_mean(
+            [each["accuracy"] for each in done.values()]
+        )
+    else:
         # Folds of before do not say, and drew clips.
-        "unit": only.get("unit", "clip"),
-        "units": only.get("units", only["clips"]["test"]),
-        "accuracy": list(only["interval"]),
-    }
+        unit = first.get("unit", "clip")
+        units = first.get("units", first["clips"]["test"])
+        interval = first["interval"]
+    found = {"level": intervals.LEVEL, "unit": unit, "units": units}
+    return found if interval is None else {**found, "accuracy": [*interval]}
 
 
 def summed_up(done):

@@ -217,7 +217,9 @@ def read_importance(path):
 
 
 def write_importance(out, names, embedded, title):
-    """Writes the Importance Factor over the validation clips of all folds.
+    """Writes the Importance Factor of all folds, which count alike.
+
+    The map of each fold's decoder is a mean over the chunks of its validation.
 
     Args:
         out: `pathlib.Path`, the folder of the run.

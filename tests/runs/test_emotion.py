@@ -170,6 +170,23 @@ def test_every_class_counts_alike():
     )
 
 
+def test_groups_that_are_alike_have_no_interval():
+    """That of their draws would be of no width."""
+    fold = {
+        **{"accuracy": 0.8, "balanced_accuracy": 0.7, "interval": None},
+        **{"unit": "speaker", "units": 2, "clips": {"test": 9}},
+        **{"val_accuracy": 0.9, "best_epoch": 1, "seconds": 0.5},
+    }
+    for done, of in (
+        ({"jo": fold, "ann": fold}, "2 groups"),
+        ({"splits": fold}, "2 speakers"),
+    ):
+        found = emotion.summed_up(done)
+        assert "accuracy" not in found["intervals"]
+        told = emotion.describe(found).splitlines()[-1]
+        assert told.startswith("accuracy: no interval") and of in told
+
+
 @pytest.mark.costly
 def test_the_interval_of_a_split_is_over_its_speakers(tmp_path, monkeypatch):
     """Of two speakers, one known and one not: another two may be either."""
