@@ -227,7 +227,7 @@ class GaussianAdaptiveDecoder(
         num_heads: int, heads of the module; `None` for the paper's number, or
             the next smaller one that leaves each head three layers or more.
         attention_kwargs: dict of further arguments of the attention, which
-            override the module's.
+            override the module's; it says `num_heads` if that is `None`.
         filters: int, channels between the two convolutions.
         grid: pair of ints whose product is the features behind the attention,
             rows and columns of the picture; `None` for the authors', nearly
@@ -436,6 +436,14 @@ def make_attention(module, num_layers, dim, num_heads, given, dtype):
         TypeError: if the attention takes no such argument.
         ValueError: if heads do not divide what they cut.
     """
+    given = dict(given or {})
+    if "num_heads" in given:
+        if num_heads is not None:
+            raise ValueError(
+                "`num_heads` and `attention_kwargs` must not say the same. "
+                f"Received: num_heads={num_heads}, attention_kwargs={given}"
+            )
+        num_heads = given["num_heads"]
     if num_heads is None:
         num_heads = fitting_heads(module, num_layers, dim)
     own = {**module.arguments, "name": "attention", "dtype": dtype}
@@ -449,7 +457,7 @@ def make_attention(module, num_layers, dim, num_heads, given, dtype):
         )
     if module.hidden_dim is not None:
         own["hidden_dim"] = min(module.hidden_dim, dim)
-    attention.check_arguments(module.attention, given or {})
+    attention.check_arguments(module.attention, given)
     return attention.create(
         module.attention,
         **{
@@ -457,6 +465,6 @@ def make_attention(module, num_layers, dim, num_heads, given, dtype):
             "key_dim": dim // num_heads,
             "causal": False,
             **own,
-            **(given or {}),
+            **given,
         },
     )

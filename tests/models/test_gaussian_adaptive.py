@@ -223,6 +223,16 @@ def test_maps_are_those_of_gaussian_modules(rng):
         ({"num_heads": 5}, ValueError, "must divide axis 1"),
         ({"module": "mha", "num_heads": 3}, ValueError, "num_heads=3, dim=8"),
         ({"attention_kwargs": {"variance": 1}}, TypeError, "variant"),
+        (
+            {"num_heads": 2, "attention_kwargs": {"num_heads": 3}},
+            ValueError,
+            "not say the same. Received: num_heads=2",
+        ),
+        (
+            {"module": "mha", "attention_kwargs": {"num_heads": 3}},
+            ValueError,
+            "num_heads=3, dim=8",
+        ),
         ({"filter": 5}, TypeError, "did you mean 'filters'"),
         ({"num_layers": 0}, ValueError, "num_layers=0"),
         ({"grid": (8,)}, ValueError, "`grid` must be a pair"),
