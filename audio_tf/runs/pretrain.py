@@ -9,7 +9,7 @@
 The folder --out gets config.json, history.csv, last.keras, TensorBoard logs
 with pictures of what is filled in, and preset/, the encoder from waveform to
 frames, which training/probe.py, AudioClassifier and `audio-tf inspect` take;
-it is written anew with the pictures.
+both are written anew every --picture-every checkpoints, and at the end.
 """
 
 import dataclasses

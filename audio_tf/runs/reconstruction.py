@@ -51,7 +51,9 @@ def draw_clips(features, shown, hop_s, stacked_frames=1, targets=None):
 
 
 class ReconstructionPictures(keras.callbacks.Callback):
-    """Draws the same clips after epochs of training, if there is matplotlib.
+    """Draws the same clips after some epochs and after the last of training.
+
+    It does so if there is matplotlib.
 
     TensorBoard gets all of them, and a file the first one.
 
@@ -86,7 +88,10 @@ class ReconstructionPictures(keras.callbacks.Callback):
         self.writer = tf.summary.create_file_writer(self.log_dir)
 
     def on_epoch_end(self, epoch, logs=None):
-        if (epoch + 1) % self.every_epochs or not showing.can_draw():
+        last = epoch + 1 == self.params["epochs"]
+        if (epoch + 1) % self.every_epochs and not last:
+            return
+        if not showing.can_draw():
             return
         drawn = draw_clips(
             complete(self.features, "features")["features"],
