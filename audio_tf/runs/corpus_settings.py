@@ -198,6 +198,14 @@ class SpeechSettings(SplitSettings):
         37.5, "seconds above which utterances are left out", check=POSITIVE
     )
 
+    def check(self):
+        super().check()
+        if self.min_s > self.max_s:
+            raise ValueError(
+                "--min-s must be at most --max-s, or no utterance is left. "
+                f"Received: min_s={self.min_s}, max_s={self.max_s}"
+            )
+
     def load(self):
         """Reads the corpus, and prints what it says of itself.
 

@@ -433,6 +433,7 @@ def test_mistakes_are_named(corpus, refusal, tmp_path):
         (["--steps", 1500], "as --save-every 750 does"),
         (["--batch-size", 5, "--accumulate", 2], "--accumulate must divide"),
         (["--resume"], "nothing to resume"),
+        ([*source, "--min-s", 2, "--max-s", 1.5], "must be at most --max-s"),
         (
             [*("--accumulate", 2), *("--distribution", "data_parallel")],
             "one device only",
