@@ -3,6 +3,7 @@
 import numpy as np
 
 from audio_tf.analysis.figures import new_figure
+from audio_tf.terminal import printable
 
 # From purple to orange by white, which the colour-blind tell apart.
 COLOURS = "PuOr_r"
@@ -14,6 +15,8 @@ MOST_TICKS = 9
 COLUMNS = 650
 # Frames of a spectrogram that are in memory at a time.
 FRAMES = 4096
+# Characters of a file's path and of a label that a title has room for.
+LONGEST_PATH, LONGEST_LABEL = 80, 50
 
 
 def draw_explanation(found, samples=None, sample_rate_hz=None):
@@ -65,17 +68,30 @@ def draw_explanation(found, samples=None, sample_rate_hz=None):
         height_ratios=heights,
         width_ratios=[5.0, 1.0],
     )
-    title = (
-        f"{found['file']}: {found['label']}, score {found['score']:.3f} "
-        f"(silence {found['silence_score']:.3f})"
-    )
-    figure.suptitle(title, fontsize=10, parse_math=False)
+    figure.suptitle(title_of(found), fontsize=10, parse_math=False)
     if has_sound:
         draw_spectrogram(axes[0, 0], samples, sample_rate_hz)
         axes[0, 1].set_axis_off()
     draw_weights(figure, axes[-2], axes[-1, 0], found)
     axes[-1, 1].set_axis_off()
     return figure
+
+
+def title_of(found):
+    """Returns the title of a drawing, in two lines that have room in it.
+
+    Args:
+        found: as `draw_explanation` takes it.
+    """
+    path = printable(found["file"])
+    if len(path) > LONGEST_PATH:
+        # Its end tells a file from the others.
+        path = "..." + path[-LONGEST_PATH:]
+    label = printable(found["label"], LONGEST_LABEL)
+    return (
+        f"{path}\n{label}: score {found['score']:.3f}, "
+        f"silence {found['silence_score']:.3f}"
+    )
 
 
 def draw_weights(figure, row, below, found):

@@ -187,7 +187,7 @@ def draw_patterns(initial, learned, title, names=("initial", "learned")):
             else:
                 panel.set_yticks([])
         panels[2 * band, column].set_title(f"head {head + 1}", fontsize=9)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=10, parse_math=False)
     figure.supxlabel("key (frames)", fontsize=8)
     add_scale(figure, image, panels)
     return figure
@@ -223,7 +223,7 @@ def draw_kinds(examples, title):
         image = draw_map(panel, weights)
         panel.set_title(f"{kind}\n{caption}", fontsize=9)
     panels[0].set_ylabel("query (frames)", fontsize=8)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=10, parse_math=False)
     figure.supxlabel("key (frames)", fontsize=8)
     if image is not None:
         add_scale(figure, image, panels)
@@ -283,6 +283,7 @@ def draw_projection(projection, heads, title, names=None):
         f"{projection.wanted} components, {explained:.1f} % of the variance;\n"
         f"t-SNE of perplexity {projection.perplexity:.3g}",
         fontsize=9,
+        parse_math=False,
     )
     return figure
 
@@ -314,7 +315,7 @@ def draw_heads(maps, titles, title):
         panel.set_title(name, fontsize=8)
     for row in panels:
         row[0].set_ylabel("query (frames)", fontsize=8)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=10, parse_math=False)
     figure.supxlabel("key (frames)", fontsize=8)
     add_scale(figure, image, panels)
     return figure

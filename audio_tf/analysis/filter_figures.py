@@ -29,6 +29,28 @@ def styles(states):
     return [BEFORE, AFTER][-len(states) :]
 
 
+def add_legend(figure, handles, names, ncols=2, **options):
+    """Adds a legend below the panels, whose names are drawn as they are.
+
+    Args:
+        figure: matplotlib `Figure`.
+        handles: list of what is explained.
+        names: list of str; a state may have that of its folder.
+        ncols: int, columns.
+        **options: further arguments of `Figure.legend`.
+    """
+    legend = figure.legend(
+        handles,
+        names,
+        loc="outside lower center",
+        ncols=ncols,
+        fontsize=9,
+        **options,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
 def set_frequencies(panel, sample_rate_hz, in_mel):
     """Sets the vertical axis of a panel to frequencies in kHz.
 
@@ -125,12 +147,11 @@ def draw_responses(states, sample_rate_hz, of_bands, title):
     points, _ = widths.get_legend_handles_labels()
     # A state's line and its mark lie over each other.
     handles = [*zip(lines, points, strict=False), *lines[len(points) :]]
-    figure.legend(
+    add_legend(
+        figure,
         handles,
         names,
-        loc="outside lower center",
         ncols=3,
-        fontsize=9,
         handler_map={tuple: HandlerTuple(ndivide=1)},
     )
     figure.suptitle(title, fontsize=11, parse_math=False)
@@ -167,7 +188,7 @@ def draw_sorted(panel, found, name):
         rasterized=True,
     )
     panel.set_xlabel("filter, sorted by centre frequency", fontsize=9)
-    panel.set_title(name, fontsize=10)
+    panel.set_title(name, fontsize=10, parse_math=False)
     return image
 
 
@@ -241,9 +262,7 @@ def draw_examples(states, chosen, responses, sample_rate_hz, title):
     else:
         figure.supylabel("weight of a sample", fontsize=9)
         handles, names = panels.flat[0].get_legend_handles_labels()
-        figure.legend(
-            handles, names, loc="outside lower center", ncols=2, fontsize=9
-        )
+        add_legend(figure, handles, names)
     figure.suptitle(title, fontsize=11, parse_math=False)
     return figure
 
@@ -307,8 +326,6 @@ def draw_curves(states, bands_hz, title):
         panel.tick_params(labelsize=8)
         panel.grid(alpha=0.3)
     handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(
-        handles, names, loc="outside lower center", ncols=2, fontsize=9
-    )
+    add_legend(figure, handles, names)
     figure.suptitle(title, fontsize=11, parse_math=False)
     return figure

@@ -588,6 +588,22 @@ def test_points_are_of_their_heads(rng):
         assert points.get_label() == f"head {head + 1}, {'xyz'[head]}"
 
 
+@needs_matplotlib
+def test_titles_are_no_formulas(rng):
+    """A folder may be called what is one, or what is none and ends a run."""
+    name, maps_of_heads = "$a_{$/preset", np.stack([np.eye(9)])
+    projected = analysis.project(groups(rng, count=2)[0])
+    for figure in (
+        analysis.draw_patterns(maps_of_heads, maps_of_heads, name),
+        analysis.draw_kinds({}, name),
+        analysis.draw_heads(maps_of_heads, ["head"], name),
+        analysis.draw_projection(projected, np.zeros(6, int), name),
+    ):
+        figure.draw_without_rendering()
+        titles = [panel.get_title() for panel in figure.axes]
+        assert any(name in each for each in [*titles, figure.get_suptitle()])
+
+
 def test_a_thin_diagonal_of_a_large_map_is_not_lost():
     small = figures.shrink(np.eye(501), 100)
     assert small.shape == (84, 84)

@@ -60,3 +60,18 @@ def test_every_patch_and_every_sound_is_in_the_picture(seconds, patches, rng):
     found = (at / RATE_HZ / image.get_extent()[1] * columns).astype(int)
     near = np.clip(found[:, None] + [-1, 0, 1], 0, columns - 1)
     assert np.all(level_db[:, near].max(axis=(0, 2)) > -3.0)
+
+
+def test_long_names_do_not_hide_the_score(rng):
+    found = explained(rng.normal(size=(3, 2)), 1)
+    found["file"] = f"{'a long folder/' * 20}which\nclip.wav"
+    found["label"] = "of a taxonomy, whose names have commas, " * 9
+    figure = explanation_figures.draw_explanation(found)
+    figure.draw_without_rendering()
+    (title,) = figure.texts
+    box = title.get_window_extent()
+    assert 0.0 < box.x0 < box.x1 < figure.bbox.width
+    path, label = title.get_text().splitlines()
+    assert path.startswith("...") and path.endswith("/which\\nclip.wav")
+    assert label.startswith("of a taxonomy, whose")
+    assert label.endswith(": score 0.900, silence 0.100")

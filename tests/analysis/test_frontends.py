@@ -156,6 +156,18 @@ def test_another_model_before(presets, drawn, tmp_path, capsys, texts_written):
     assert "the same front end" in error and "(24, 11, 1)" in error
 
 
+def test_names_of_states_are_no_formulas():
+    """That of a folder may be none, which ended all when it was drawn."""
+    states = {
+        name: {"gain (dB)": np.arange(3.0)}
+        for name in ("$a_{$/mel", frontends.AFTER)
+    }
+    figure = filter_figures.draw_curves(states, np.arange(3.0), "title")
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [*states]
+
+
 def test_a_front_end_without_filters_says_so(presets, tmp_path, capsys):
     top, _ = presets
     assert inspect(str(tmp_path), "--model", str(top / "speech")) == 2
