@@ -108,7 +108,8 @@ def beside(measured, paper, form=".4f"):
 def format_table(table, full_s):
     """Returns a Markdown table with the paper's figures in parentheses.
 
-    It has every row of `TABLE_2`: one that was not measured says so.
+    It has every row of `TABLE_2`: one that was not measured says so, and each
+    other one of how many seeds it is the mean, as rows may be at several.
 
     Args:
         table: dict of `row_facts` by attention.
@@ -116,12 +117,15 @@ def format_table(table, full_s):
             not be there yet; `None` if they were not measured.
     """
     lines = [
-        f"| attention | causal | {' | '.join(TASKS)} | average | inference |",
-        "|---|" + "---|" * (len(TASKS) + 3),
+        f"| attention | causal | seeds | {' | '.join(TASKS)} | average "
+        "| inference |",
+        "|---|" + "---|" * (len(TASKS) + 4),
     ]
     for name in TABLE_2:
         row = table.get(name) or row_facts(name, [], {})
+        seeds = len(row["by_seed"][TASKS[0]])
         cells = [f"{row['row']} `{name}`", CAUSAL_CELLS[row["causal"]]]
+        cells.append(str(seeds or "-"))
         cells += [
             beside(row["test_accuracy"][task], row["paper"][task])
             for task in TASKS

@@ -17,7 +17,7 @@ the patterns of Raganato et al. (`raganato_synthesizer`; its paper prints the
 same accuracies), and without published figures local attention alone, and local
 and full attention layer by layer in turn (`hybrid_local`), where each of the
 two has one layer that is applied again. A row that was not measured says
-"not run".
+"not run", and each other one of how many seeds it is the mean.
 
 --out gets table2.md, table2.json and a folder for each row. Rows that are
 finished are kept, with all of their seeds: the same command goes on where it

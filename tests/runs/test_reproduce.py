@@ -137,6 +137,11 @@ def test_a_table_has_means_of_seeds_beside_the_papers_values():
     assert all(f"`{name}` |" in line for name, line in lines.items())
     cells = {name: lines[name].split("|")[2].strip() for name in rows}
     assert list(cells.values()) == ["-", "yes", "no", "yes"]
+    # A row of one seed does not pass for the mean of two.
+    rows["full"]["by_seed"]["speaker"].pop()
+    table = ssl_table.format_table(rows, 2.0).splitlines()[2:]
+    counts = [line.split("|")[3].strip() for line in table]
+    assert counts[:4] == ["2", "1", "-", "-"]
     mel = lines["features"]
     assert "0.5100 (0.0060)" in mel and mel.endswith("| - |")
     assert "| 1.00 (1.00) |" in lines["full"]
@@ -150,7 +155,7 @@ def test_a_table_has_means_of_seeds_beside_the_papers_values():
     # Rows that were not measured say so, beside the paper's figures.
     of_2020 = lines["raganato_synthesizer"].split(" | ", 1)[1]
     assert of_2020 == (
-        "- | not run (0.9842) | not run (0.9855) | not run (0.6157) | "
+        "- | - | not run (0.9842) | not run (0.9855) | not run (0.6157) | "
         "not run (0.6492) | not run (0.8086) | - |"
     )
     assert lines["local_dense_synthesizer"].count("| not run |") == 3
