@@ -76,8 +76,9 @@ def add_verification(parser):
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="report parity, size and latency of what was written; exit "
-        "with 1 if float32 scores or explanations differ from the model's",
+        help="report parity, size and latency of what was written, by all of "
+        "its signatures; exit with 1 if one that is not quantized differs from "
+        "the model",
     )
     parser.add_argument(
         "--clips",

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from audio_tf import compat, data, metrics
 from audio_tf.audio import load_audio
+from audio_tf.export import signature_parity
 from audio_tf.export.base import TOLERANCE
 from audio_tf.export.formats import format_of, load
 from audio_tf.export.runtimes import RuntimeClassifier
@@ -45,6 +46,9 @@ class Row:
             label's score, of the signature `explain` from what the model's
             `explain` gives; `None` where there is no such signature.
         explain_tolerance: float, the largest `explained` that passes.
+        signatures: dict by name of how far each other signature is, as
+            `signature_parity.differences` returns it.
+        signature_tolerance: float, the largest of them that passes.
     """
 
     name: str
@@ -59,17 +63,32 @@ class Row:
     scores: dict | None = None
     explained: float | None = None
     explain_tolerance: float = EXPLAIN_TOLERANCES["float32"]
+    signatures: dict = dataclasses.field(default_factory=dict)
+    signature_tolerance: float = TOLERANCE
 
     @property
     def passed(self):
         """Whether all is equal, or finite if it is quantized."""
-        explained = 0.0 if self.explained is None else self.explained
-        if self.quantized:
-            return bool(np.isfinite([self.max_difference, explained]).all())
-        return (
-            self.max_difference <= TOLERANCE
-            and explained <= self.explain_tolerance
-        )
+        return self.parity in ("equal", "quantized")
+
+    @property
+    def parity(self):
+        """What differs, in a few words, a str."""
+
+        def passes(value, tolerance):
+            return np.isfinite(value) if self.quantized else value <= tolerance
+
+        if not passes(self.max_difference, TOLERANCE):
+            return f"DIFFERS (over {TOLERANCE:.0e})"
+        most = self.signature_tolerance
+        for name, value in self.signatures.items():
+            if not passes(value, most):
+                return f"DIFFERS IN {name} (over {most:.0e})"
+        if self.explained is not None and not passes(
+            self.explained, self.explain_tolerance
+        ):
+            return f"EXPLAINS OTHERWISE (over {self.explain_tolerance:.0e})"
+        return "quantized" if self.quantized else "equal"
 
 
 class TensorFlowClassifier(RuntimeClassifier):
@@ -95,7 +114,7 @@ def verify(model, files, waveforms, chunks=None, rounds=ROUNDS, calls=CALLS):
     """Compares exported files with the model that they were written from.
 
     Every waveform, cut to what the model takes, is scored alone and all as one
-    padded batch, and a signature `explain` is compared on that batch. Latency
+    padded batch, and further signatures are compared on that batch. Latency
     is that of the first waveform alone. TensorFlow is timed right before each
     engine, in an order that rotates from round to round: machines slow down for
     seconds, and medians over all of an engine's calls then misled.
@@ -136,6 +155,10 @@ def verify(model, files, waveforms, chunks=None, rounds=ROUNDS, calls=CALLS):
                 model, engine, waveforms, batches[-1]
             )
             rows[-1].explain_tolerance = explain_tolerance(model)
+        rows[-1].signatures = signature_parity.differences(
+            model, engine, waveforms, batches[-1]
+        )
+        rows[-1].signature_tolerance = signature_parity.tolerance(model)
     if rounds:
         time_in_rounds(rows, engines, batches[0], rounds, calls)
     return rows
@@ -306,6 +329,7 @@ def format_rows(rows):
     scored = rows[0].scores or {}
     # A column where a format explains.
     explains = any(row.explained is not None for row in rows)
+    signed = any(row.signatures for row in rows)
     titles = [
         "format",
         "MB",
@@ -315,17 +339,15 @@ def format_rows(rows):
         "ms at batch 1",
         "to TensorFlow",
         *scored,
+        *(["signatures diff"] if signed else []),
         *(["explain diff"] if explains else []),
         "parity",
     ]
     lines = [titles, ["---"] * len(titles)]
     for row in rows:
-        parity = "equal" if row.passed else f"DIFFERS (over {TOLERANCE:.0e})"
-        if row.quantized and row.passed:
-            parity = "quantized"
-        elif row.max_difference <= TOLERANCE and not row.passed:
-            parity = f"EXPLAINS OTHERWISE (over {row.explain_tolerance:.0e})"
         of_explain = "" if row.explained is None else f"{row.explained:.1e}"
+        of_others = list(row.signatures.values())
+        of_others = f"{np.max(of_others):.1e}" if of_others else ""
         low, high = row.ratio_range
         lines.append(
             [
@@ -337,8 +359,9 @@ def format_rows(rows):
                 f"{row.latency_ms:.2f}",
                 f"{row.ratio:.2f} [{low:.2f}-{high:.2f}]",
                 *(f"{value:.4f}" for value in (row.scores or {}).values()),
+                *([of_others] if signed else []),
                 *([of_explain] if explains else []),
-                parity,
+                row.parity,
             ]
         )
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
