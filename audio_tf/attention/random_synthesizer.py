@@ -61,7 +61,7 @@ class RandomSynthesizerAttention(SelfAttention):
             Glorot's uniform one, as Mesh TensorFlow does, or beside
             `patterns` normal noise of 0.02.
         folded: bool, whether the table holds weights in place of logits, as
-            after `fold`.
+            after `fold`, and is not trained.
         **kwargs: further arguments of `SelfAttention`. Dropout acts on the
             table: alike for all clips of a batch.
 
@@ -111,7 +111,9 @@ class RandomSynthesizerAttention(SelfAttention):
         return {"max_length": length}
 
     def build_projections(self, input_shape):
-        self.add_table(self.initial_table)
+        self.add_table(
+            self.initial_weights if self.folded else self.initial_table
+        )
 
     def add_table(self, initializer):
         """Creates the table of scores, `(H, max_length, max_length)`."""
@@ -142,6 +144,11 @@ class RandomSynthesizerAttention(SelfAttention):
         for head, logits in zip(range(self.num_heads), heads, strict=False):
             table[head] = logits
         return ops.convert_to_tensor(table)
+
+    def initial_weights(self, shape, dtype=None):
+        """Computes the weights of a table that is folded from the start."""
+        table = self.initial_table(shape, dtype)
+        return self.weights_of(statistics.to_float32(table))
 
     def fold(self):
         """Turns the table of logits into one of weights, for good.

@@ -283,6 +283,21 @@ def test_folding_keeps_the_outputs(name, causal, rng):
 
 
 @tables
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_layer_made_folded_begins_as_one_that_is_folded(name, causal):
+    """Its table has weights, not logits that would be taken for them."""
+    initializer = keras.initializers.RandomNormal(seed=3)
+    made, folded = (
+        make(name, causal=causal, table_initializer=initializer, folded=given)
+        for given in (True, False)
+    )
+    folded.fold()
+    np.testing.assert_allclose(made.table, folded.table, rtol=1e-6)
+    sums = np.asarray(made.table).sum(axis=-1)
+    np.testing.assert_allclose(sums, 1.0, rtol=1e-5)
+
+
+@tables
 def test_a_folded_layer_takes_any_length_in_a_graph(name, rng):
     layer = shaken(make(name), rng)
     layer.fold()
