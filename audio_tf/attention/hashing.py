@@ -13,7 +13,12 @@ from keras import ops
 from audio_tf.attention import functional
 from audio_tf.attention.self_attention import SelfAttention
 from audio_tf.ops import blocks, masks
-from audio_tf.ops.checks import check_flags, check_sizes, is_number
+from audio_tf.ops.checks import (
+    check_flags,
+    check_seeds,
+    check_sizes,
+    is_number,
+)
 
 
 class HashedAttention(SelfAttention):
@@ -44,7 +49,8 @@ class HashedAttention(SelfAttention):
         num_candidates: int, the number `C` of keys that a query attends to.
         shared_qk: bool. If True, as in the paper, keys are queries.
         require_match: bool, whether a key must have the hash of the query.
-        resample: bool, whether training draws hash vectors anew.
+        resample: bool, whether training draws hash vectors anew; a frozen
+            layer does not.
         literal_mask: bool. If True, what is not chosen keeps the score 0 and
             so the weight `exp(0)`. Takes no dropout.
         seed: int or `None`, seed of the hash vectors. Of one that is given
@@ -81,10 +87,7 @@ class HashedAttention(SelfAttention):
             literal_mask=literal_mask,
         )
         functional.check_literal_mask(literal_mask, self.dropout)
-        if seed is not None and type(seed) is not int:
-            raise ValueError(
-                f"`seed` must be an integer or None. Received: seed={seed!r}"
-            )
+        check_seeds(seed=seed)
         self.num_candidates = num_candidates
         self.shared_qk = shared_qk
         self.require_match = require_match
@@ -158,7 +161,7 @@ class HashedAttention(SelfAttention):
 
     def attend(self, query, key, value, mask, training):
         vectors = self.hash_vectors
-        if self.resample and training:
+        if self.resample and training and self.trainable:
             vectors = keras.random.normal(
                 vectors.shape, seed=self.seed_generator
             )

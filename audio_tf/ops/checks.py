@@ -222,6 +222,16 @@ def check_flags(**flags):
             )
 
 
+def check_seeds(**seeds):
+    """Raises a `ValueError` that names the first that is no int and no None."""
+    for name, seed in seeds.items():
+        if seed is not None and type(seed) is not int:
+            raise ValueError(
+                f"`{name}` must be an integer or None. "
+                f"Received: {name}={seed!r}"
+            )
+
+
 def is_number(value):
     """Returns whether a value is a real number, and not a bool."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -222,6 +222,14 @@ def test_resample_draws_anew_in_training_only(name, rng):
     np.testing.assert_array_equal(fixed(x), fixed(x, training=True))
 
 
+def test_a_frozen_layer_keeps_its_hash_vectors(rng):
+    """Its outputs in training are those of inference, as a dropout's are."""
+    layer, x = make("xbox", resample=True, num_candidates=2), inputs(rng, 17)
+    layer.trainable = False
+    for _ in range(3):
+        np.testing.assert_array_equal(layer(x), layer(x, training=True))
+
+
 def test_resampling_in_a_compiled_step_differs_each_time(rng):
     layer = make("xbox", resample=True, num_candidates=2)
     x = keras.Input((None, F))
