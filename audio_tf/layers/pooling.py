@@ -339,10 +339,11 @@ class MaxMeanPooling(HalvesPooling):
 
 @keras.saving.register_keras_serializable("audio_tf")
 class LastStatesPooling(HalvesPooling):
-    """The first half of the last real frame and the second half of the first.
+    """The first half of the last real frame, the second half of the first one.
 
     Of frames whose halves are the states of a recurrent layer in both
     directions, as those of `CRNNBackbone`, they are the last states of both.
+    Padding may stand before real frames, too.
 
     Examples:
         >>> import numpy as np
@@ -353,8 +354,24 @@ class LastStatesPooling(HalvesPooling):
     """
 
     def pool(self, first, second, mask):
-        last = ops.expand_dims(masks.to_lengths(mask) - 1, 1)
-        positions = ops.arange(ops.shape(mask)[1], dtype="int32")
-        at_end = ops.expand_dims(ops.expand_dims(positions, 0) == last, -1)
-        first = ops.sum(ops.where(at_end, first, 0.0), axis=1)
-        return first, ops.sum(second[:, :1], axis=1)
+        real = ops.cast(mask, "int32")
+        # Of each real frame its place among those of its clip, from 1 on.
+        place = ops.cumsum(real, axis=1)
+        count = ops.sum(real, axis=1, keepdims=True)
+        return (
+            frame_at(first, mask & ops.equal(place, count)),
+            frame_at(second, mask & ops.equal(place, 1)),
+        )
+
+
+def frame_at(x, place):
+    """Takes the one frame of each clip where `place` is True, or zeros.
+
+    Args:
+        x: floating tensor `(batch, time, dim)`.
+        place: boolean `(batch, time)`, True at most once in each clip.
+
+    Returns:
+        Tensor `(batch, dim)`.
+    """
+    return ops.sum(ops.where(ops.expand_dims(place, -1), x, 0.0), axis=1)
