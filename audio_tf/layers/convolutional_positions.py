@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from audio_tf.layers import activations
-from audio_tf.ops import blocks, statistics
+from audio_tf.ops import blocks, masks, statistics
 from audio_tf.ops.checks import check_sizes
 from audio_tf.ops.layer import FRAMES, Layer
 
@@ -29,8 +29,9 @@ class ConvolutionalPositions(Layer):
         **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
-        inputs: floating tensor `(batch, time, dim)`, zero where a frame is
-            not real.
+        inputs: floating tensor `(batch, time, dim)`; without a mask, zero
+            where a frame is not real.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
 
     Returns:
         Tensor `(batch, time, dim)`.
@@ -51,6 +52,7 @@ class ConvolutionalPositions(Layer):
 
     def __init__(self, kernel_size=128, groups=16, activation="gelu", **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         check_sizes(kernel_size=kernel_size, groups=groups)
         self.kernel_size = kernel_size
         self.groups = groups
@@ -91,8 +93,10 @@ class ConvolutionalPositions(Layer):
         )
         return direction * ops.reshape(gain, (-1, 1, 1))
 
-    def call(self, inputs):
+    def call(self, inputs, mask=None):
         inputs = self.as_floats(inputs)
+        if mask is not None:
+            inputs = masks.zero_padding(inputs, ops.cast(mask, "bool"))
         return inputs + self.activation(self.convolve(inputs) + self.bias)
 
     def convolve(self, inputs):
@@ -131,7 +135,7 @@ class ConvolutionalPositions(Layer):
         total = ops.transpose(total, (1, 2, 0, 3))  # (B, T, G, C)
         return ops.reshape(total, (-1, length, dim))
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs, mask=None):
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def get_config(self):

@@ -65,8 +65,9 @@ class TransformerBlock(Stage, Layer):
         inputs: floating tensor `(batch, time, dim)`.
         mask: boolean `(batch, time)`, True where a frame is real, or `None`.
         training: bool, whether dropout applies.
-        return_attention_scores: bool. If True, also return the attention map
-            `(batch, num_heads, time, time)`.
+        return_attention_scores: bool. If True, also return the attention map,
+            `(batch, num_heads, time, time)`, or `(batch, time, dim)` of an
+            attention that weights features.
 
     Returns:
         Tensor `(batch, time, dim)`, or a pair with the attention map.

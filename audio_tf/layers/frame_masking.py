@@ -4,7 +4,12 @@ import keras
 from keras import ops
 
 from audio_tf.ops import masks
-from audio_tf.ops.checks import check_rates, check_sizes, is_number
+from audio_tf.ops.checks import (
+    check_rates,
+    check_seeds,
+    check_sizes,
+    is_number,
+)
 from audio_tf.ops.layer import FRAMES, Layer
 
 # The two public readings of "masked acoustic modelling"; the papers state
@@ -129,6 +134,7 @@ class FrameMasking(Layer):
     ):
         super().__init__(**kwargs)
         check_sizes(run_frames=run_frames)
+        check_seeds(evaluation_seed=evaluation_seed)
         if gap_frames is not None and (
             isinstance(gap_frames, bool)
             or not isinstance(gap_frames, int)
@@ -317,6 +323,7 @@ class LearnedFrameMasking(Layer):
         super().__init__(**kwargs)
         check_rates(mask_rate=mask_rate)
         check_sizes(run_frames=run_frames)
+        self.supports_masking = True
         self.mask_rate = mask_rate
         self.run_frames = run_frames
         self.seed = seed

@@ -7,7 +7,13 @@ from keras import ops
 
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import blocks, masks, statistics
-from audio_tf.ops.checks import check_flags, check_positive, check_sizes
+from audio_tf.ops.checks import (
+    check_flags,
+    check_list,
+    check_positive,
+    check_sizes,
+    is_size,
+)
 from audio_tf.ops.layer import FRAMES, Layer
 
 
@@ -17,10 +23,10 @@ def powers_of_two(largest):
     Raises:
         ValueError: if the largest is no power of two.
     """
-    if largest < 2 or largest & (largest - 1):
+    if not is_size(largest) or largest < 2 or largest & (largest - 1):
         raise ValueError(
             "`max_window` must be a power of two, at least 2. "
-            f"Received: max_window={largest}"
+            f"Received: max_window={largest!r}"
         )
     return [2**power for power in range(1, largest.bit_length())]
 
@@ -182,6 +188,9 @@ class MultiScaleAverage(Stage, Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         check_flags(causal=causal)
+        for name, values in (("windows", windows), ("shares", shares)):
+            if values is not None:
+                check_list(name, values, "numbers")
         self.max_window = max_window
         self.causal = causal
         self.windows = None if windows is None else list(windows)

@@ -26,6 +26,7 @@ LAYERS = {
     "multiscale_shares": lambda: layers.MultiScaleAverage(
         windows=[3, 5], shares=[0.5, 0.25]
     ),
+    "convolutional_positions": lambda: layers.ConvolutionalPositions(4, 1),
 }
 
 every = pytest.mark.parametrize("name", LAYERS)
@@ -113,7 +114,6 @@ def test_half_precision_is_close(name, rng):
         layers.FrameNorm,
         layers.ChannelNorm,
         layers.LearnedFrameMasking,
-        lambda: layers.ConvolutionalPositions(3, 1),
     ],
 )
 def test_integers_are_taken_for_floats(make):
@@ -594,6 +594,31 @@ def test_poolings_of_halves(rng):
     np.testing.assert_allclose(alone[0], found[1], atol=1e-6)
     with pytest.raises(ValueError, match="an even number.*13 features"):
         layers.MaxMeanPooling()(frames(rng))
+
+
+def test_states_at_both_ends_are_those_of_real_frames(rng):
+    """Whatever padding is before, between and behind them."""
+    x = rng.standard_normal((3, 5, 4)).astype("float32")
+    mask = np.array([[0, 1, 0, 1, 0], [0, 0, 1, 1, 1], [0, 0, 0, 1, 0]], "bool")
+    found = layers.LastStatesPooling()(x, mask=mask)
+    for clip, (begin, end) in enumerate([(1, 3), (2, 4), (3, 3)]):
+        wanted = [*x[clip, end, :2], *x[clip, begin, 2:]]
+        np.testing.assert_array_equal(found[clip], wanted)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("make", "how"),
+    [
+        (lambda: layers.LearnedFrameMasking(0.9, 2), {"training": True}),
+        (lambda: layers.ConvolutionalPositions(4, 1), {}),
+    ],
+)
+def test_the_mask_of_keras_reaches_the_next_layer(make, how, rng):
+    x, mask = frames(rng), prefix((T, 5, 1))
+    masked = keras.layers.Masking()(np.where(mask[:, :, None], x, 0.0))
+    found = make()(masked, **how)
+    np.testing.assert_array_equal(found._keras_mask, mask)
 
 
 @pytest.mark.parametrize("shape", [(1, T), (B, 3)])
