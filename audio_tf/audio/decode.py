@@ -142,8 +142,7 @@ def open_audio(path, content=None):
             raise AudioError(path, "empty file")
         with opened:
             complete, mended = containers.inspect(opened)
-            source = without_name(mended or opened)
-            with soundfile.SoundFile(source, closefd=False) as file:
+            with open_sound(mended or opened, path) as file:
                 yield file, complete
     except soundfile.LibsndfileError as error:
         # Its own text has the path again, or the name of an object.
@@ -161,8 +160,8 @@ def open_audio(path, content=None):
         raise AudioError(path, f"not readable as audio ({error})") from error
 
 
-def without_name(file):
-    """Returns an open file as `soundfile.SoundFile` takes it without a name.
+def open_sound(file, path):
+    """Opens a file as sound, by its name only where nothing else tells.
 
     Of a name libsndfile takes what it does not see in the file: that any bytes
     called `.vox` or `.gsm` are sound, and that an MP3 is none if a file of its
@@ -171,17 +170,27 @@ def without_name(file):
 
     Args:
         file: the file, open for reading bytes.
+        path: str, its path, which tells nothing of bytes in memory.
 
     Returns:
-        `file` itself if it is in memory, else its descriptor, which soundfile
-        is not to close; each at its beginning.
+        `soundfile.SoundFile`, to be closed before `file`.
+
+    Raises:
+        soundfile.LibsndfileError: if it is no sound.
     """
     if isinstance(file, io.BytesIO):
         file.seek(0)
-        return file
+        return soundfile.SoundFile(file)
     # The file may have moved within its buffer alone.
     os.lseek(file.fileno(), 0, os.SEEK_SET)
-    return file.fileno()
+    try:
+        return soundfile.SoundFile(file.fileno(), closefd=False)
+    except soundfile.LibsndfileError:
+        # Recorded from a stream, an MP3 begins amid a frame, and is searched
+        # for the next one by that name alone.
+        if not os.fsencode(path).lower().endswith(b".mp3"):
+            raise
+        return soundfile.SoundFile(os.fsencode(path))
 
 
 def check_rate(path, rate_hz):

@@ -30,14 +30,15 @@ SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")
 
 
 class Layout(typing.NamedTuple):
-    """Where the parts of a WAV file are; int64 scalars but where it says so.
+    """The places of the chunks in a WAV file.
 
     Attributes:
         is_wave: bool scalar, whether it begins as a WAV file.
         is_wide: bool scalar, whether sizes are of 64 bits, as in RF64.
-        fmt: the start of the fmt chunk's content, -1 if there is none.
-        data: the start of the data chunk's content, -1 if there is none.
-        promised: the size that the data chunk claims.
+        fmt: int64 scalar, the start of the fmt chunk's content, -1 if there is
+            none.
+        data: int64 scalar, as `fmt`, of the data chunk.
+        promised: int64 scalar, the size that the data chunk claims.
     """
 
     is_wave: tf.Tensor
@@ -48,12 +49,12 @@ class Layout(typing.NamedTuple):
 
 
 class Format(typing.NamedTuple):
-    """What the fmt chunk says of samples; int64 scalars but where it says so.
+    """The format of samples, by a fmt chunk that is not to be trusted.
 
     Attributes:
-        channels: as it says, any number of 16 bits.
-        rate_hz: as it says, any number of 32 bits.
-        sample_bytes: bytes of a sample.
+        channels: int64 scalar.
+        rate_hz: int64 scalar.
+        sample_bytes: int64 scalar, bytes of a sample.
         matches: bool `(decoders,)`, which of `DECODERS` is that of the samples.
         supported: bool scalar, whether there is one, and the rest makes sense.
     """

@@ -24,7 +24,7 @@ from audio_tf.audio import split_zip
 RELEASE, CLIPS, BUILD = "release", "clips.csv", "build.json"
 COLUMNS = ("file", "shard", "offset", "bytes", "checksum", "source_bytes")
 # What every build says of itself, old ones too.
-FACTS = (
+SAID = (
     *("version", "default", "layouts", "sample_rate_hz", "dtype"),
     *("complete", "left_out"),
 )
@@ -303,7 +303,7 @@ def read_facts(folder):
         facts = json.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise PackError(f"{path}: cut off or damaged ({error})") from error
-    missing = [name for name in FACTS if name not in facts]
+    missing = [name for name in SAID if name not in facts]
     if missing:
         raise PackError(
             f"{path}: must say {', '.join(missing)}, as `audio-tf build` "

@@ -1,4 +1,4 @@
-"""What a corpus lacks that is loaded, as its build and its reader tell it."""
+"""Warnings of what a corpus that is loaded lacks, by its build and reader."""
 
 import dataclasses
 import pathlib

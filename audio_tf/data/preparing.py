@@ -15,7 +15,6 @@ import pathlib
 import typing
 
 import numpy as np
-import soundfile
 
 from audio_tf import files
 from audio_tf.ahead import map_ahead
@@ -203,12 +202,7 @@ def samples_of(source, rate_hz):
             file = open(source, "rb")
         else:
             file = io.BytesIO(packed.read_bytes(source))
-        with (
-            file,
-            soundfile.SoundFile(
-                decode.without_name(file), closefd=False
-            ) as found,
-        ):
+        with file, decode.open_sound(file, source) as found:
             return math.ceil(found.frames * rate_hz / found.samplerate)
     except (OSError, ValueError, RuntimeError):
         return 0  # Whoever decodes it says why.

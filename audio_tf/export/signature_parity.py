@@ -1,4 +1,4 @@
-"""How far the signatures beside the scores are from what the model gives."""
+"""Parity of the signatures beside the scores with what the model gives."""
 
 import io
 

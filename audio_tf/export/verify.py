@@ -73,7 +73,7 @@ class Row:
 
     @property
     def parity(self):
-        """What differs, in a few words, a str."""
+        """A str that says in a few words what differs."""
 
         def passes(value, tolerance):
             return np.isfinite(value) if self.quantized else value <= tolerance

@@ -4,7 +4,7 @@ import os
 
 from audio_tf.audio.audio_files import list_files
 from audio_tf.corpora import Corpus
-from audio_tf.runs import corpus_records, provenance
+from audio_tf.runs import corpus_records
 
 # Their names, beside those of splits, are those of the settings.
 UNLABELLED = "unlabelled"
@@ -30,7 +30,7 @@ def listed(given, vocabulary):
     once = {os.path.abspath(file): str(file) for file in list_files(given)}
     found = list(once.values())
     for file in found:
-        if corpus_records.size_of(file) == provenance.MISSING:
+        if corpus_records.size_of(file) == corpus_records.MISSING:
             raise FileNotFoundError(f"{file}: no such file or folder")
     return Corpus(found, [[] for _ in found], vocabulary)
 

@@ -386,6 +386,20 @@ def test_a_name_does_not_make_sound_of_bytes(tmp_path, suffix):
     assert preparing.samples_of(path, 8_000) == COUNT
 
 
+def test_an_mp3_may_begin_amid_a_frame(tmp_path):
+    """As one that was recorded from a stream."""
+    path = write(tmp_path / "a.mp3", noise(20_011), rate_hz=16_000)
+    whole, _ = decode.read_audio(path)
+    later = tmp_path / "later.MP3"
+    later.write_bytes(path.read_bytes()[300:])
+    found, rate_hz = decode.read_audio(later)
+    assert rate_hz == 16_000 and 0 < len(found) < len(whole)
+    # Behind the frames that lean on what was cut off.
+    places = np.lib.stride_tricks.sliding_window_view(whole, 500)
+    assert np.abs(places - found[5_000:5_500]).max(axis=1).min() < 1e-6
+    assert preparing.samples_of(later, 16_000) > 0
+
+
 def test_truncated_mp3(tmp_path):
     path = write(tmp_path / "a.mp3", noise(20_011), rate_hz=16_000)
     cut(path, int(0.6 * path.stat().st_size))

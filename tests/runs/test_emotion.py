@@ -320,8 +320,8 @@ def test_clips_in_other_splits_are_another_corpus(
     """Rows of a table had been compared that were tested on other clips."""
     seen = []
     monkeypatch.setattr(
-        folds.provenance,
-        "check_corpus",
+        folds.corpus_records,
+        "check",
         lambda out, record: seen.append(folds.corpus_records.summary(record)),
     )
     file = tmp_path / "clips.csv"
