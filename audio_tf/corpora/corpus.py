@@ -8,7 +8,7 @@ import numpy as np
 
 from audio_tf.corpora.arguments import check_names
 from audio_tf.corpora.labels import check_vocabulary
-from audio_tf.ops.checks import check_counts, closest
+from audio_tf.ops.checks import check_whole_numbers, closest
 
 SPLITS = ("train", "val", "test")
 
@@ -166,7 +166,7 @@ def draw_splits(corpus, seed):
         ValueError: if the seed is no whole number of at least 0: without one,
             each call would draw other splits.
     """
-    check_counts(seed=seed)
+    check_whole_numbers(seed=seed)
     if corpus.sources is not None:
         # A clip whose source is not known is one of its own.
         units = [

@@ -16,7 +16,7 @@ from audio_tf.data.batching import (
 )
 from audio_tf.data.clips import limit_to_model
 from audio_tf.data.shares import WHOLE
-from audio_tf.ops.checks import check_counts, check_sizes
+from audio_tf.ops.checks import check_sizes, check_whole_numbers
 from audio_tf.ops.clip_scores import clip_scores
 
 
@@ -354,7 +354,7 @@ class Chunks:
                 no batch is full, but all must be.
         """
         check_sizes(batch_size=batch_size)
-        check_counts(
+        check_whole_numbers(
             seed=seed,
             first_epoch=0 if first_epoch is None else first_epoch,
             first_batch=first_batch,

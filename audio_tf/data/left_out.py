@@ -20,11 +20,9 @@ def tell_of_part(root):
     """
     build = packed.build_of(root)
     if build is not None and build.is_part:
-        warnings.warn(
+        tell(
             f"{build.folder}: the build is a part of the release and has "
-            f"{len(build.rows)} clips",
-            RuntimeWarning,
-            stacklevel=3,
+            f"{len(build.rows)} clips"
         )
 
 
@@ -60,9 +58,7 @@ def tell_of_left_out(root, splits, strict):
         f"{build.folder}: {len(reasons)} clips were left out when it was "
         f"built. {describe_failures(reasons)}"
     )
-    if strict:
-        raise ValueError(text)
-    warnings.warn(text, RuntimeWarning, stacklevel=3)
+    tell(text, strict)
 
 
 def tell_of_report(folder, splits, strict):
@@ -87,6 +83,11 @@ def tell_of_report(folder, splits, strict):
         f"{folder}: not everything fits.\n"
         f"{dataclasses.replace(corpus, report=told).describe()}"
     )
+    tell(text, strict)
+
+
+def tell(text, strict=False):
+    """Warns whoever has called `audio_tf.data.load`, or raises if `strict`."""
     if strict:
         raise ValueError(text)
-    warnings.warn(text, RuntimeWarning, stacklevel=3)
+    warnings.warn(text, RuntimeWarning, stacklevel=4)

@@ -31,22 +31,99 @@ def differences(model, engine, waveforms, batch):
         embeddings by the largest number in them. It is infinite where other
         frames are real or other clips are scored.
     """
-    frames_of = reference(model)
+    pair = Pair(model, engine, waveforms, batch)
+    by_signature = {
+        "embed": pair.of_embeddings,
+        "frames": pair.of_frames,
+        "serving_audio_bytes": pair.of_files,
+        "stream": pair.of_streams,
+    }
     return {
-        name: float(difference(model, engine, frames_of, waveforms, batch))
-        for name, difference in SIGNATURES.items()
+        name: float(difference())
+        for name, difference in by_signature.items()
         if name in engine.signatures
     }
 
 
 def tolerance(model):
     """Returns how far signatures of a model may be from what it gives."""
-    layers = compat.layers_within(model)
-    if any(layer.quantization_mode for layer in layers):
+    if any(each.quantization_mode for each in compat.layers_within(model)):
         # The least rounding may become a step of 8 bits.
         return max(TOLERANCES.values())
-    dtypes = {"float32", *(layer.compute_dtype for layer in layers)}
-    return max(TOLERANCES[dtype] for dtype in dtypes & {*TOLERANCES})
+    return loosest(model, TOLERANCES)
+
+
+def loosest(model, tolerances):
+    """Returns the tolerance of the least precise dtype of a model.
+
+    Args:
+        model: the `AudioClassifier`.
+        tolerances: dict by dtype of a float; that of float32 counts always.
+    """
+    dtypes = {layer.compute_dtype for layer in compat.layers_within(model)}
+    return max(
+        tolerances[dtype] for dtype in {"float32", *dtypes} & {*tolerances}
+    )
+
+
+class Pair:
+    """A model and its export, which say something of the same clips.
+
+    Args:
+        model, engine, waveforms, batch: as `differences` takes them.
+    """
+
+    def __init__(self, model, engine, waveforms, batch):
+        self.model = model
+        self.engine = engine
+        self.waveforms = waveforms
+        self.batch = batch
+        self.frames_of = reference(model)
+
+    def of_embeddings(self):
+        """Compares what the head makes its scores of."""
+        expected = self.frames_of(self.batch)[0]
+        found = self.engine.embed(self.batch).numpy()
+        return apart(found, expected) / max(1.0, np.abs(expected).max())
+
+    def of_frames(self):
+        """Compares scores of real frames, and which frames are real."""
+        _, expected, real = self.frames_of(self.batch)
+        found, mask = (each.numpy() for each in self.engine.frames(self.batch))
+        if mask.shape != real.shape or (mask != real).any():
+            return np.inf
+        return apart(found[real], expected[real])
+
+    def of_files(self):
+        """Compares scores of files, but for those too long for the export."""
+        model = self.model
+        files = [as_wav(each, model.sample_rate_hz) for each in self.waveforms]
+        found = self.engine.score_bytes(files)
+        found = {name: each.numpy() for name, each in found.items()}
+        apart_by = [0.0]
+        for row, answer in enumerate(model.classify(files, top=None)):
+            if found["error"][row] == wav.WavError.TOO_LONG:
+                continue
+            if found["valid"][row] != ("scores" in answer):
+                return np.inf
+            if found["valid"][row]:
+                scores = answer["scores"]
+                expected = [scores[name] for name in model.label_names]
+                apart_by.append(apart(found["scores"][row], expected))
+        return np.max(apart_by)
+
+    def of_streams(self):
+        """Compares a clip in pieces with the frames of the whole."""
+        clip = np.asarray(self.waveforms[0], "float32")[np.newaxis]
+        lengths = np.array([clip.shape[1]], "int32")
+        expected = self.frames_of({"waveform": clip, "lengths": lengths})[1]
+        stream = self.engine.stream()
+        places = [round(cut * lengths[0]) for cut in CUTS]
+        pieces = [
+            stream(clip[:, begin:end], last=end == places[-1]).numpy()
+            for begin, end in zip(places, places[1:])
+        ]
+        return apart(np.concatenate(pieces, 1), expected)
 
 
 def reference(model):
@@ -79,64 +156,6 @@ def reference(model):
         return [each.numpy() for each in found]
 
     return frames_of
-
-
-def of_embeddings(model, engine, frames_of, waveforms, batch):
-    """Compares what the head makes its scores of."""
-    del model, waveforms
-    expected = frames_of(batch)[0]
-    found = engine.embed(batch).numpy()
-    return apart(found, expected) / max(1.0, np.abs(expected).max())
-
-
-def of_frames(model, engine, frames_of, waveforms, batch):
-    """Compares scores of real frames, and which frames are real."""
-    del model, waveforms
-    _, expected, real = frames_of(batch)
-    found, mask = (each.numpy() for each in engine.frames(batch))
-    if mask.shape != real.shape or (mask != real).any():
-        return np.inf
-    return apart(found[real], expected[real])
-
-
-def of_files(model, engine, frames_of, waveforms, batch):
-    """Compares scores of files, but for those too long for the export."""
-    del frames_of, batch
-    files = [as_wav(each, model.sample_rate_hz) for each in waveforms]
-    found = engine.score_bytes(files)
-    found = {name: each.numpy() for name, each in found.items()}
-    apart_by = [0.0]
-    for row, answer in enumerate(model.classify(files, top=None)):
-        if found["error"][row] == wav.WavError.TOO_LONG:
-            continue
-        if found["valid"][row] != ("scores" in answer):
-            return np.inf
-        if found["valid"][row]:
-            expected = [answer["scores"][name] for name in model.label_names]
-            apart_by.append(apart(found["scores"][row], expected))
-    return np.max(apart_by)
-
-
-def of_streams(model, engine, frames_of, waveforms, batch):
-    """Compares a clip in pieces with the frames of the whole."""
-    del model, batch
-    clip = np.asarray(waveforms[0], "float32")[np.newaxis]
-    lengths = np.array([clip.shape[1]], "int32")
-    expected = frames_of({"waveform": clip, "lengths": lengths})[1]
-    stream, places = engine.stream(), [round(c * lengths[0]) for c in CUTS]
-    pieces = [
-        stream(clip[:, begin:end], last=end == places[-1]).numpy()
-        for begin, end in zip(places, places[1:])
-    ]
-    return apart(np.concatenate(pieces, 1), expected)
-
-
-SIGNATURES = {
-    "embed": of_embeddings,
-    "frames": of_frames,
-    "serving_audio_bytes": of_files,
-    "stream": of_streams,
-}
 
 
 def apart(found, expected):

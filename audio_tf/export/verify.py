@@ -7,7 +7,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from audio_tf import compat, data, metrics
+from audio_tf import data, metrics
 from audio_tf.audio import load_audio
 from audio_tf.export import signature_parity
 from audio_tf.export.base import TOLERANCE
@@ -69,11 +69,16 @@ class Row:
     @property
     def passed(self):
         """Whether all is equal, or finite if it is quantized."""
-        return self.parity in ("equal", "quantized")
+        return self.fault is None
 
     @property
     def parity(self):
-        """A str that says in a few words what differs."""
+        """A str that says in a few words what differs, if anything does."""
+        return self.fault or ("quantized" if self.quantized else "equal")
+
+    @property
+    def fault(self):
+        """A str that says in a few words what differs, or `None`."""
 
         def passes(value, tolerance):
             return np.isfinite(value) if self.quantized else value <= tolerance
@@ -88,7 +93,7 @@ class Row:
             self.explained, self.explain_tolerance
         ):
             return f"EXPLAINS OTHERWISE (over {self.explain_tolerance:.0e})"
-        return "quantized" if self.quantized else "equal"
+        return None
 
 
 class TensorFlowClassifier(RuntimeClassifier):
@@ -270,11 +275,7 @@ def explained(model, engine, waveforms, batch):
 
 def explain_tolerance(model):
     """Returns how far explanations of a model may be from its own."""
-    dtypes = {layer.compute_dtype for layer in compat.layers_within(model)}
-    return max(
-        EXPLAIN_TOLERANCES[dtype]
-        for dtype in {"float32", *dtypes} & {*EXPLAIN_TOLERANCES}
-    )
+    return signature_parity.loosest(model, EXPLAIN_TOLERANCES)
 
 
 def size_mb(path):

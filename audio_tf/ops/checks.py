@@ -120,7 +120,7 @@ def is_size(value):
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def check_counts(**counts):
+def check_whole_numbers(**counts):
     """Raises a `ValueError` that names the first that is no count from 0 on.
 
     Whole numbers of numpy's are counts, too.
