@@ -3,6 +3,8 @@
 import base64
 import dataclasses
 import re
+import socket
+import ssl
 import urllib.parse
 
 from audio_tf.terminal import printable
@@ -27,12 +29,14 @@ class ServerError(RuntimeError):
         transient: bool, whether the same request may succeed later.
         status: int of HTTP or str of gRPC, what the server answered; `None`
             if it was not reached or not understood.
+        answered: bool, whether any server has answered.
     """
 
-    def __init__(self, message, transient=False, status=None):
+    def __init__(self, message, transient=False, status=None, answered=True):
         super().__init__(message)
         self.transient = transient
         self.status = status
+        self.answered = answered
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +86,29 @@ class Address:
             for secret in filter(None, (self.token, password)):
                 text = text.replace(printable(secret), "***")
         return printable(text, MAX_ERROR_CHARACTERS)
+
+
+def lasting_reason(error):
+    """Tells why a connection fails now as it will fail again.
+
+    Args:
+        error: exception of the connection.
+
+    Returns:
+        String, or `None` where the reason may pass: also where the servers of
+        names cannot be asked.
+    """
+    if isinstance(error, socket.gaierror):
+        unknown = error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
+        return f"there is no host of that name ({error})" if unknown else None
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            "the certificate of the server is not trusted "
+            f"({error.verify_message})"
+        )
+    if getattr(error, "reason", None) == "WRONG_VERSION_NUMBER":
+        return f"the server speaks no TLS, http:// may be meant ({error})"
+    return None
 
 
 def redact(url):

@@ -77,7 +77,10 @@ class Client:
     status 429, 502, 503 or 504, `UNAVAILABLE`, `DEADLINE_EXCEEDED`,
     `RESOURCE_EXHAUSTED` unless a message is too long) is sent again after a
     pause that doubles each time, cut at random so that clients do not come
-    back together. Threads may share a client.
+    back together. A host that nobody knows, a certificate that is not trusted
+    and a server without TLS behind `https` are errors at once. With `https`,
+    certificates are trusted as the system does, or by the file that the
+    environment names in `SSL_CERT_FILE`. Threads may share a client.
 
     Args:
         url: str, `http://HOST:8501`, `https://...` or `grpc://HOST:8500`, and
@@ -267,7 +270,8 @@ class Client:
                 except ServerError as error:
                     outcomes = [(None, str(error))] * len(sent)
                     # A server that refuses is there.
-                    failures = failures + 1 if error.transient else 0
+                    absent = error.transient or not error.answered
+                    failures = failures + 1 if absent else 0
             for clip in batch:
                 scores, error = None, clip.error
                 if clip.content is not None:

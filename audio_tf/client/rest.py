@@ -14,7 +14,7 @@ import urllib.request
 
 import numpy as np
 
-from audio_tf.client.address import ServerError
+from audio_tf.client.address import ServerError, lasting_reason
 
 # Too many requests, no one behind the proxy, model not loaded, too slow.
 TRANSIENT_STATUSES = {429, 502, 503, 504}
@@ -214,10 +214,13 @@ class Rest:
         # What urllib wraps. Errors of TLS have a `reason` of their own, which
         # is a part of what they say.
         wrapped = isinstance(error, urllib.error.URLError)
-        reason = error.reason if wrapped else error
-        reason = str(reason) or type(reason).__name__
+        error = error.reason if wrapped else error
+        lasting = lasting_reason(error)
+        reason = lasting or str(error) or type(error).__name__
         return ServerError(
-            f"{self.url}: {self.address.clean(reason)}", transient=True
+            f"{self.url}: {self.address.clean(reason)}",
+            transient=lasting is None,
+            answered=False,
         )
 
     def outputs(self, response, answer, numbers):

@@ -14,6 +14,8 @@ TRANSIENT_CODES = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"}
 # The code for a server without a free thread is also that for a message which
 # is too long, and stays so. gRPC tells the two apart by words alone.
 TOO_LONG = "larger than max"
+# Nor has it a code for a host that nobody knows.
+NO_HOST = "Domain name not found"
 
 # A server says by these that it has too much to do, a proxy that none is up.
 BUSY = {429, 503, "UNAVAILABLE", "RESOURCE_EXHAUSTED"}
@@ -122,10 +124,13 @@ class Grpc:
             response = stub.Predict(request, timeout=timeout_s)
         except self.failure as error:
             code, words = error.code().name, error.details() or ""
+            unknown = code == "UNAVAILABLE" and NO_HOST in words
+            lasting = unknown or TOO_LONG in words
             raise ServerError(
                 f"{self.address.url}: {code}, {self.address.clean(words)}",
-                transient=code in TRANSIENT_CODES and TOO_LONG not in words,
-                status=code,
+                transient=code in TRANSIENT_CODES and not lasting,
+                status=None if unknown else code,
+                answered=not unknown,
             ) from error
         outputs = {}
         for name, tensor in response.outputs.items():

@@ -7,7 +7,9 @@ import io
 import itertools
 import json
 import pathlib
+import re
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -456,8 +458,49 @@ def test_headers_of_a_server_that_drips_are_not_waited_for():
 
 def test_https_is_spoken_to_https(rest, clock):
     url = rest.url.replace("http", "https")
-    (result,) = ask(url, [b"x"], retries=0, clock=clock)
-    assert "SSL" in result.error and rest.requests == []
+    (result,) = ask(url, [b"x"], clock=clock)
+    assert "SSL" in result.error and "no TLS" in result.error
+    assert rest.requests == [] and clock.pauses == []
+
+
+def unknown_name(*asked, **also):
+    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+def no_server_of_names(*asked, **also):
+    raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure")
+
+
+def of_nobody(*asked, **also):
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_message = "self-signed certificate"
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("connect", "told", "asked_again"),
+    [
+        (unknown_name, "no host of that name .*Name or service", False),
+        (no_server_of_names, r"Temporary failure \(3 attempts\)$", True),
+        (of_nobody, "not trusted \\(self-signed", False),
+    ],
+)
+def test_what_no_pause_mends_is_not_asked_again(
+    connect, told, asked_again, clock, monkeypatch
+):
+    monkeypatch.setattr(socket, "create_connection", connect)
+    results = ask(
+        "https://no-such-host.invalid",
+        [wav_bytes(800)] * 3,
+        batch_size=1,
+        retries=2,
+        clock=clock,
+    )
+    for result in results[:2]:
+        assert re.search(told, result.error), result.error
+    assert len(clock.pauses) == (4 if asked_again else 0)
+    # The rest is not waited for.
+    assert "not asked" in results[2].error
 
 
 def test_an_endless_body_is_left():
@@ -855,6 +898,16 @@ def test_a_message_that_is_too_long_stays_too_long(rpc, clock):
     (result,) = ask(rpc.url, [wav_bytes(800)], clock=clock)
     assert "RESOURCE_EXHAUSTED, Received message" in result.error
     assert len(rpc.requests) == 1 and clock.pauses == []
+
+
+def test_grpc_asks_no_host_again_that_nobody_knows(rpc, clock):
+    """Its code is that of a server that is not up."""
+    rpc.failures = [grpc.StatusCode.UNAVAILABLE] * 3
+    rpc.words = "address lookup failed for birds: Domain name not found"
+    results = ask(rpc.url, [wav_bytes(800)] * 3, batch_size=1, clock=clock)
+    assert "UNAVAILABLE, address lookup failed" in results[1].error
+    assert "not asked" in results[2].error
+    assert len(rpc.requests) == 2 and clock.pauses == []
 
 
 def test_grpc_names_a_model_and_signature_that_are_not_there(rpc):
