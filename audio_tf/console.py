@@ -16,6 +16,7 @@ import signal
 import sys
 import tempfile
 import threading
+import warnings
 
 from audio_tf.ops.checks import closest
 from audio_tf.terminal import printable
@@ -284,7 +285,7 @@ def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
     open_streams()
     show_any_name()
     try:
-        with terminable():
+        with terminable(), warnings_in_one_line():
             yield
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
@@ -302,6 +303,23 @@ def errors_in_one_line(argv=None, kept=lambda: "", prog=None, flags=()):
             drop_output()
             raise Failed(line, READER_GONE) from None
         raise Failed(*print_error(prog, error, left, flags)) from None
+
+
+@contextlib.contextmanager
+def warnings_in_one_line():
+    """Makes a context in which each warning is one printable line.
+
+    Python would print the name of a file as it is, whatever it makes of a
+    terminal, and the line of ours that gives the warning as a second one.
+    """
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *where: (
+        f"warning: {one_line(message)}\n"
+    )
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def open_streams():

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 
 import pytest
 
@@ -175,6 +176,42 @@ with console.errors_in_one_line([], prog="work"):
         + [sys.executable, "-c", script]
     )
     assert ended.returncode == 7
+
+
+GIVES = (
+    "import sys, warnings; from audio_tf import cli, console\n"
+    "with console.errors_in_one_line([], prog='work'):\n"
+    "    warnings.warn(sys.argv[1])"
+)
+# It looks for files before it asks the server, which nobody is.
+ASKS = (
+    "import sys; from audio_tf import cli\n"
+    "cli.main(['query', 'http://127.0.0.1:1', '--retries', '0', sys.argv[1]])"
+)
+
+
+@pytest.mark.parametrize("program", [GIVES, ASKS])
+def test_a_warning_is_one_line_that_steers_no_terminal(program, tmp_path):
+    folder = tmp_path / "a\x1b[31mb\nc"
+    folder.mkdir()
+    (folder / "d.wav").touch()
+    os.symlink("nowhere", folder / "gone")
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(folder)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert "\x1b" not in done.stderr
+    told = done.stderr.splitlines()[0]
+    assert told.startswith("warning: ") and r"a\x1b[31mb; c" in told
+    assert "warnings.warn" not in done.stderr and "console.py" not in told
+
+
+def test_warnings_of_a_program_are_its_own_again():
+    before = warnings.formatwarning
+    with console.warnings_in_one_line():
+        assert warnings.formatwarning is not before
+    assert warnings.formatwarning is before
 
 
 def test_what_is_kept_does_not_hide_the_error(capsys):

@@ -50,6 +50,7 @@ PROG = "audio-tf"
 
 
 @console.terminable()
+@console.warnings_in_one_line()
 def main(argv=None):
     """Runs the command line.
 
