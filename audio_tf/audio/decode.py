@@ -48,6 +48,11 @@ class AudioError(ValueError):
         self.path = str(path)
         self.reason = reason
 
+    def __reduce__(self):
+        # An exception is pickled by its message, of which none is made again:
+        # a pool of processes would break at the first bad file.
+        return type(self), (self.path, self.reason)
+
 
 class TooLongError(AudioError):
     """A file that has more samples than are asked for."""

@@ -3,6 +3,7 @@
 import io
 import math
 import os
+import pickle
 import re
 import struct
 import tracemalloc
@@ -63,6 +64,16 @@ def assert_refused(path, reason):
 
 def test_audio_error_is_a_value_error():
     assert issubclass(decode.AudioError, ValueError)
+
+
+@pytest.mark.parametrize("kind", [decode.AudioError, decode.TooLongError])
+def test_an_error_of_audio_leaves_a_process_as_it_is(kind):
+    """As a pool of processes pickles it."""
+    for path in ("a.wav", ""):
+        error = kind(path, "empty file")
+        same = pickle.loads(pickle.dumps(error))
+        assert type(same) is kind and str(same) == str(error)
+        assert (same.path, same.reason) == (path, "empty file")
 
 
 def test_missing_file(tmp_path):
