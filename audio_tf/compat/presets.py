@@ -282,8 +282,8 @@ def read_json(preset, name):
         content = preset_utils.load_json(preset, name)
     except ValueError as error:
         raise ValueError(
-            f"The preset's {name} must be JSON ({error}). "
-            f"Received: preset={preset!r}"
+            f"The preset's {name} must be JSON ({error})"
+            f"{fetched_copy(preset, name)}. Received: preset={preset!r}"
         ) from error
     if not isinstance(content, dict):
         raise ValueError(
@@ -296,6 +296,25 @@ def read_json(preset, name):
 def get_file(preset, name):
     """Returns the local path of a preset's file, which may be downloaded."""
     return preset_utils.get_file(preset, name)
+
+
+def fetched_copy(preset, name):
+    """Returns the end of an error, where the copy of a hub's file lies.
+
+    A download that was interrupted may stay, and be taken for the whole file.
+
+    Args:
+        preset: a folder, whose file is no copy, an address of a hub, or a
+            name.
+        name: str, the file.
+    """
+    if "://" not in preset:
+        return ""
+    # The error itself is to be told, whether or not the hub is still reached.
+    with contextlib.suppress(Exception):
+        path = get_file(preset, name)
+        return f"; its copy is {path}, which is fetched anew once it is deleted"
+    return ""
 
 
 def load_backbone_weights(loader, backbone):
@@ -329,9 +348,10 @@ def naming_weights(loader, *names):
     except OSError as error:
         here = loader.preset
         there = [n for n in names if os.path.exists(os.path.join(here, n))]
+        name = (there or names)[0]
         raise ValueError(
-            f"The preset's {(there or names)[0]} cannot be read, as where it "
-            f"was not copied as a whole: {first_line(error)}. "
+            f"The preset's {name} cannot be read, as where it was not copied "
+            f"as a whole: {first_line(error)}{fetched_copy(here, name)}. "
             f"Received: preset={here!r}"
         ) from error
 

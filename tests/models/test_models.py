@@ -878,6 +878,35 @@ def test_weights_that_were_not_copied_as_a_whole_are_named(name, tmp_path):
         AudioClassifier.from_preset(tmp_path / "preset")
 
 
+@pytest.mark.parametrize(
+    ("name", "kept"), [("config.json", 20), ("model.weights.h5", 2_000)]
+)
+def test_an_interrupted_download_says_where_it_lies(
+    name, kept, tmp_path, monkeypatch
+):
+    """Until it is deleted, a hub's file is the part that was fetched."""
+    preset = tmp_path / "preset"
+    classifier().save_to_preset(preset)
+
+    def fetch(address, file):
+        assert address == "gs://sounds/preset"
+        if not (preset / file).is_file():
+            raise FileNotFoundError(file)
+        return str(preset / file)
+
+    monkeypatch.setattr(preset_utils, "get_file", fetch)
+    AudioClassifier.from_preset("gs://sounds/preset")
+    file = preset / name
+    file.write_bytes(file.read_bytes()[:kept])
+    told = f"{name} .*its copy is {file}, .* deleted. .*'gs://sounds/preset'"
+    with pytest.raises(ValueError, match=told):
+        AudioClassifier.from_preset("gs://sounds/preset")
+    file.unlink()
+    with pytest.raises(ValueError) as missing:
+        AudioClassifier.from_preset("gs://sounds/preset")
+    assert "its copy" not in str(missing.value)
+
+
 @pytest.mark.costly
 def test_an_int8_classifier_loads_again(rng, tmp_path):
     model = AudioClassifier(backbone(num_layers=1), num_classes=3)
