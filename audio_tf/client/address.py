@@ -102,10 +102,7 @@ def lasting_reason(error):
         unknown = error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
         return f"there is no host of that name ({error})" if unknown else None
     if isinstance(error, ssl.SSLCertVerificationError):
-        return (
-            "the certificate of the server is not trusted "
-            f"({error.verify_message})"
-        )
+        return f"the certificate of the server is not trusted ({error})"
     if getattr(error, "reason", None) == "WRONG_VERSION_NUMBER":
         return f"the server speaks no TLS, http:// may be meant ({error})"
     return None

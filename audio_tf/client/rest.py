@@ -15,6 +15,7 @@ import urllib.request
 import numpy as np
 
 from audio_tf.client.address import ServerError, lasting_reason
+from audio_tf.client.connections import NoRedirects, TimedHTTP, TimedHTTPS
 
 # Too many requests, no one behind the proxy, model not loaded, too slow.
 TRANSIENT_STATUSES = {429, 502, 503, 504}
@@ -25,109 +26,6 @@ HEAD_BYTES = 2**16  # Of an answer, without its body.
 # number, with what stands between two of them.
 ANSWER_BYTES = 2**16
 JSON_BYTES = 64
-
-
-class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Leaves a redirect as the error that it is.
-
-    urllib would send a request without its body, but with user and password,
-    to wherever the server says.
-    """
-
-    def redirect_request(self, *arguments):
-        """Returns `None`, by which urllib follows no redirection."""
-        return None
-
-
-class ReaderUntil(io.RawIOBase):
-    """Reads a connection up to a point in time.
-
-    A socket's own timeout starts anew with each byte, and a server that sends
-    one now and then would be waited for without end.
-
-    Args:
-        raw: unbuffered reader of the connection.
-        set_timeout: function that sets the seconds of the next reading.
-        clock: tells the time, as the module `time` does.
-        end: float, when the reading ends, in the clock's seconds.
-    """
-
-    def __init__(self, raw, set_timeout, clock, end):
-        self.raw = raw
-        self.set_timeout = set_timeout
-        self.clock = clock
-        self.end = end
-
-    def readable(self):
-        """Tells that the bytes can be read."""
-        return True
-
-    def readinto(self, buffer):
-        """Reads into a buffer the bytes that come before the end.
-
-        Raises:
-            TimeoutError: if the end has come.
-        """
-        left_s = self.end - self.clock.monotonic()
-        if left_s <= 0.0:
-            raise TimeoutError("timed out")
-        self.set_timeout(left_s)
-        return self.raw.readinto(buffer)
-
-    def close(self):
-        self.raw.close()
-        super().close()
-
-
-class ResponseUntil(http.client.HTTPResponse):
-    """A response whose headers and body are read up to a point in time."""
-
-    def __init__(self, sock, *args, clock, end, **kwargs):
-        super().__init__(sock, *args, **kwargs)
-        self.fp = io.BufferedReader(
-            ReaderUntil(self.fp.detach(), sock.settimeout, clock, end)
-        )
-
-
-class TimedConnection(http.client.HTTPConnection):
-    """A connection whose timeout holds for all of the answer."""
-
-    def __init__(self, *args, clock, **kwargs):
-        super().__init__(*args, **kwargs)
-        end = clock.monotonic() + self.timeout
-        self.response_class = functools.partial(
-            ResponseUntil, clock=clock, end=end
-        )
-
-
-class TimedSecureConnection(TimedConnection, http.client.HTTPSConnection):
-    """An encrypted `TimedConnection`."""
-
-
-class TimedHTTP(urllib.request.HTTPHandler):
-    """Opens a `TimedConnection` for each request."""
-
-    def __init__(self, clock):
-        super().__init__()
-        self.clock = clock
-
-    def http_open(self, request):
-        """Sends a request, as `urllib.request` asks a handler to."""
-        connection = functools.partial(TimedConnection, clock=self.clock)
-        return self.do_open(connection, request)
-
-
-class TimedHTTPS(urllib.request.HTTPSHandler):
-    """Opens a `TimedSecureConnection` for each request."""
-
-    def __init__(self, clock):
-        super().__init__()
-        self.clock = clock
-
-    def https_open(self, request):
-        """Sends a request, as `urllib.request` asks a handler to."""
-        connection = functools.partial(TimedSecureConnection, clock=self.clock)
-        return self.do_open(connection, request)
 
 
 class Rest:

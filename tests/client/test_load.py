@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from audio_tf.client import address, load, load_figures
+from audio_tf.client import address, connections, load, load_figures
 from audio_tf.client import rest as rest_transport
 from audio_tf.client.load_figures import FAILED, GOOD, REFUSED, WRONG, Outcome
 from serving import rest_server, served
@@ -337,7 +337,7 @@ def test_one_thread_tells_of_a_connection_what_a_client_does(
         raise error
 
     monkeypatch.setattr(rest_transport.asyncio, "open_connection", broken)
-    monkeypatch.setattr(rest_transport.TimedConnection, "connect", broken)
+    monkeypatch.setattr(connections.TimedConnection, "connect", broken)
     for sent in (one_by_one, by_one_thread):
         with load.Sender(rest.url, [b"a"], [[RIGHT]], retries=0) as send:
             assert sent(send, range(1)) == [FAILED]
