@@ -18,7 +18,7 @@ import absl.logging
 
 from audio_tf import builders, console, files, pipelines
 from audio_tf.cli import flags
-from audio_tf.terminal import first_names
+from audio_tf.terminal import first_names, printable
 
 
 def add(parser):
@@ -225,7 +225,7 @@ def report_facts(facts, folder):
     counted and no fault of the build.
     """
     for name, reason in facts["left_out"].items():
-        print(f"left out: {name}: {reason}")
+        print(f"left out: {printable(name)}: {printable(reason)}")
     # Builds of before have no report.
     for what, found in facts.get("report", {}).items():
         names = first_names(found["first"], found["count"])

@@ -7,6 +7,8 @@ better than it does on what is new to it.
 import dataclasses
 import itertools
 
+from audio_tf.terminal import printable
+
 
 @dataclasses.dataclass(frozen=True)
 class Leak:
@@ -29,7 +31,7 @@ class Leak:
 
     def __str__(self):
         one, two = (
-            f"{file} in {split}"
+            f"{printable(file)} in {split}"
             for file, split in zip(self.files, self.splits, strict=True)
         )
         what = "the same audio" if self.kind == "audio" else f"one {self.kind}"
