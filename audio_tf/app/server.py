@@ -24,7 +24,8 @@ MAX_BODY = answering.MAX_BYTES + 2**16
 SWEEP_S = 20.0
 FORM = "`file` must be the one file of a form, as by curl -F 'file=@dog.wav'"
 IN_ADDRESS = ("model", "top")  # Behind the question mark.
-STORED = "/gradio_api/file="  # Where Gradio gives files back.
+# Where Gradio gives files back; the second is its older address of the same.
+STORED = ("/gradio_api/file=", "/gradio_api/file/")
 # The browser refuses what is from elsewhere, whatever a page may ask for.
 POLICY = "; ".join(
     [

@@ -78,3 +78,17 @@ def test_who_leaves_in_the_middle_of_an_upload_leaves_no_traceback(
     else:
         with pytest.raises(OSError, match=kind):
             asyncio.run(answered)
+
+
+def test_no_address_of_gradio_gives_a_file_back(tmp_path):
+    guard = server.Guard(None, Uploads(tmp_path))
+    host = {"host": "127.0.0.1:7860"}
+    for path, given in (
+        ("/gradio_api/file=/tmp/a.wav", False),
+        ("/gradio_api/file//tmp/a.wav", False),
+        ("/gradio_api/queue/data", True),
+        ("/samples/bell.wav", True),
+    ):
+        refused = ("the page gives no file back", 404)
+        expected = (None, None) if given else refused
+        assert guard.refusal("GET", path, host) == expected, path
