@@ -32,6 +32,18 @@ def check_backend():
         )
 
 
+def check_classifier(model):
+    """Raises a `TypeError` if what is to be written is no `AudioClassifier`."""
+    from audio_tf.models import AudioClassifier
+
+    if not isinstance(model, AudioClassifier):
+        raise TypeError(
+            "`model` must be an AudioClassifier, as "
+            "`AudioClassifier.from_preset` makes it of a preset's name. "
+            f"Received: model of type {type(model).__name__}"
+        )
+
+
 class Format:
     """A way to keep a classifier where there is no Keras.
 

@@ -2,7 +2,11 @@
 
 import pathlib
 
-from audio_tf.export.base import QUANTIZATIONS, check_backend
+from audio_tf.export.base import (
+    QUANTIZATIONS,
+    check_backend,
+    check_classifier,
+)
 from audio_tf.export.litert import LiteRT
 from audio_tf.export.onnx import ONNX
 from audio_tf.export.openvino import OpenVINO
@@ -43,6 +47,7 @@ def convert(model, path, format="savedmodel", quantize=None, provenance=None):
         ImportError: if a converter is not installed.
         RuntimeError: if the model cannot be converted, or the file does not
             load, or its scores differ.
+        TypeError: if `model` is something else, such as a preset's name.
         ValueError: if there is no such format, or it cannot hold this model
             or this quantization.
     """
@@ -83,7 +88,13 @@ def check(format, quantize=None):
 
 
 def check_model(model, format):
-    """Raises a `ValueError` if a model cannot be converted to a format."""
+    """Raises an error if something cannot be converted to a format.
+
+    Raises:
+        TypeError: if it is no `AudioClassifier`.
+        ValueError: if the format cannot hold it.
+    """
+    check_classifier(model)
     reason = FORMATS[format].refusal(model)
     if reason is not None:
         raise ValueError(

@@ -17,7 +17,7 @@ from audio_tf.export import (
     streaming,
     warmup,
 )
-from audio_tf.export.base import check_backend
+from audio_tf.export.base import check_backend, check_classifier
 from audio_tf.export.loading import METADATA, SAVED_MODEL, versions
 from audio_tf.ops.checks import is_number
 from audio_tf.terminal import first_line
@@ -112,11 +112,13 @@ def export(
         OSError: if it cannot be written, as on a full disk. Nothing of the
             version is left then, and the others stay as they were.
         RuntimeError: if Keras does not run on TensorFlow.
+        TypeError: if `model` is something else, such as a preset's name.
         ValueError: if an argument is out of range or does not fit the model,
             as `stream` where a frame looks ahead or `explain` where there
             are no gradients, or `check` finds a problem.
     """
     check_backend()
+    check_classifier(model)
     folder = check_write(model, path, version, stream, max_clip_s, explain)
     path = folder.parent
     stored = versions(path)

@@ -287,6 +287,17 @@ def test_exports_are_tensorflows(tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_is_no_classifier_is_named(tmp_path):
+    """The name of a preset, which the command line takes, is none."""
+    told = "must be an AudioClassifier.*Received: model of type str"
+    name = "audio_transformer_esc10"
+    with pytest.raises(TypeError, match=told):
+        audio_export.export(name, tmp_path / "model")
+    with pytest.raises(TypeError, match=told):
+        formats.check_model(name, "onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_threads_that_a_runtime_does_not_take_are_refused(tmp_path):
     (tmp_path / "model.onnx").touch()
     for path, number in ((tmp_path, 2), (tmp_path / "model.onnx", 0)):
