@@ -6,6 +6,8 @@ It was tried with Keras 3.15 and KerasHub 0.32.
 from audio_tf.compat.layers import (
     has_flash_attention,
     layers_within,
+    mask_of,
+    quantized_policy,
     replace_weight,
     scale_loss_for,
     settle_dtypes,
@@ -83,6 +85,8 @@ __all__ = [
     "layers_within",
     "load_backbone_weights",
     "load_task_weights",
+    "mask_of",
+    "quantized_policy",
     "quiet_end_of_data",
     "read_json",
     "refuse_ragged",

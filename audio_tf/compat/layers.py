@@ -2,11 +2,51 @@
 
 import keras
 from keras import ops
+from keras.src import backend
 
 
-def layers_within(model):
-    """Lists the layers of a model or layer, at any depth, without itself."""
-    return list(model._flatten_layers(include_self=False))
+def layers_within(model, recursive=True):
+    """Lists the layers of a model or layer, without itself.
+
+    Args:
+        model: a model or a layer.
+        recursive: bool, whether to list layers at any depth.
+    """
+    return model._flatten_layers(include_self=False, recursive=recursive)
+
+
+def mask_of(x):
+    """Returns the mask that a layer has attached to its output, or `None`.
+
+    Args:
+        x: array or tensor, such as what `keras.layers.Masking` returns.
+    """
+    return backend.get_keras_mask(x)
+
+
+def quantized_policy(policy, layers):
+    """Makes one map of policies of which some layers are quantised.
+
+    A model is built with it as the one that is saved was quantised.
+
+    Args:
+        policy: `keras.DTypePolicy` of the layers that are not; of a map, its
+            default.
+        layers: list of layers.
+
+    Returns:
+        `keras.dtype_policies.DTypePolicyMap`, `None` if none is quantised.
+    """
+    quantized = {
+        layer.path: layer.dtype_policy
+        for layer in layers
+        if layer.quantization_mode is not None
+    }
+    if not quantized:
+        return None
+    if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
+        policy = policy.default_policy
+    return keras.dtype_policies.DTypePolicyMap(policy, quantized)
 
 
 def settle_dtypes(model):

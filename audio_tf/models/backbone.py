@@ -72,6 +72,10 @@ class AudioBackbone(
             features `(batch, frames, feature_dim)`, as `takes` says; or a
             dict of it under that name with `lengths`, integers `(batch,)`,
             the real samples (of features: frames) of each padded clip.
+        mask: boolean `(batch, samples)` or `(batch, frames)`, True for what is
+            real, which comes first, in place of `lengths`; by default the
+            mask that a layer such as `keras.layers.Masking` has attached to
+            an input without any.
             Lengths beyond the tensor count as all of it, negative ones as 0.
 
     Returns:

@@ -41,13 +41,16 @@ def symbolic(takes, dim=None):
     }
 
 
-def complete(inputs, takes):
+def complete(inputs, takes, mask=None):
     """Completes the inputs of a model to the dict that its graph takes.
 
     Args:
         inputs: floating array or tensor, or a dict of it with either
-            `lengths` or, for features, `frame_mask`.
+            `lengths` or, for features, `frame_mask`. Without them, a mask
+            counts that a layer such as `keras.layers.Masking` has attached.
         takes: `"waveform"` or `"features"`.
+        mask: boolean `(batch, samples)` or `(batch, frames)`, True for what
+            is real, in place of `lengths` and `frame_mask`, or `None`.
 
     Returns:
         Dict of `takes` and `lengths`, int32 or, where all is real, `None`,
@@ -55,10 +58,10 @@ def complete(inputs, takes):
 
     Raises:
         ValueError: if a dict lacks what the model takes, has both `lengths`
-            and `frame_mask` or keys beyond, samples are no floating numbers
-            or have other axes or are ragged, lengths no integers or of
-            another batch, or a mask is of other frames or its real ones do
-            not come first.
+            and `frame_mask` or keys beyond, or one of them beside a `mask`;
+            samples are no floating numbers or have other axes or are ragged,
+            lengths no integers or of another batch, or a mask is of other
+            frames or its real ones do not come first.
     """
     compat.refuse_ragged(inputs)
     if not isinstance(inputs, dict):
@@ -85,9 +88,16 @@ def complete(inputs, takes):
             f"`{takes}` must be of shape ({', '.join(AXES[takes])}). "
             f"Received: shape={tuple(x.shape)}"
         )
-    if inputs.get("frame_mask") is not None:
-        mask = as_array(inputs["frame_mask"])
-        check_frames(x, mask)
+    if mask is None:
+        mask = inputs.get("frame_mask") if beside else compat.mask_of(x)
+    elif beside:
+        raise ValueError(
+            "What is real is said by a `mask` or within the inputs, not by "
+            f"both. Received: a mask and {beside.pop()!r}"
+        )
+    if mask is not None:
+        mask = as_array(mask)
+        check_frames(x, mask, takes)
         lengths = lengths_of_mask(mask)
     elif lengths is not None:
         lengths = as_lengths(as_array(lengths))
@@ -182,15 +192,22 @@ def lengths_of_mask(mask):
     return masks.to_lengths(mask)
 
 
-def check_frames(features, mask):
-    """Raises a `ValueError` for a mask of other frames, as far as is known."""
-    frames = {features.shape[1], *tuple(mask.shape)[1:2]} - {None}
+def check_frames(x, mask, takes):
+    """Raises a `ValueError` for a mask of other frames, as far as is known.
+
+    Args:
+        x: array or tensor of what the model takes.
+        mask: array or tensor.
+        takes: as `complete` takes it.
+    """
+    frames = {x.shape[1], *tuple(mask.shape)[1:2]} - {None}
     if len(mask.shape) != 2 or len(frames) > 1:
+        unit = AXES[takes][1]
         raise ValueError(
-            "A `frame_mask` must be of shape (batch, frames), with the frames "
-            "of `features`, or those beyond would be taken for padding. "
-            f"Received: a mask of shape {tuple(mask.shape)} for features of "
-            f"shape {tuple(features.shape)}"
+            f"A mask must be of shape (batch, {unit}), with the {unit} of "
+            f"`{takes}`, or those beyond would be taken for padding. "
+            f"Received: a mask of shape {tuple(mask.shape)} for {takes} of "
+            f"shape {tuple(x.shape)}"
         )
 
 
@@ -253,13 +270,13 @@ class InputDoor:
         """Returns the backbone of a task, or the model itself if it is one."""
         return self.backbone
 
-    def __call__(self, inputs, *args, **kwargs):
-        return super().__call__(self.completed(inputs), *args, **kwargs)
+    def __call__(self, inputs, *args, mask=None, **kwargs):
+        return super().__call__(self.completed(inputs, mask), *args, **kwargs)
 
     def call(self, inputs, training=None, mask=None, **kwargs):
         # JAX' stateless calls do not come through `__call__`.
         return super().call(
-            self.completed(inputs), training=training, mask=mask, **kwargs
+            self.completed(inputs, mask), training=training, **kwargs
         )
 
     def compute_output_spec(self, inputs, *args, **kwargs):
@@ -288,11 +305,12 @@ class InputDoor:
         )
         return keras.tree.map_structure(lambda each: each.shape, spec)
 
-    def completed(self, inputs):
+    def completed(self, inputs, mask=None):
         """Completes inputs as `complete` does, if they are not too long.
 
         Args:
             inputs: as the model takes them.
+            mask: as `complete` takes it.
 
         Returns:
             Dict as `complete` returns it.
@@ -300,7 +318,10 @@ class InputDoor:
         Raises:
             ValueError: if they are longer than `max_samples`.
         """
-        inputs = complete(inputs, self.takes)
+        if isinstance(mask, dict):
+            # Keras' own, of inputs that were completed: they are lengths.
+            mask = None
+        inputs = complete(inputs, self.takes, mask)
         shape, longest = inputs[self.takes].shape, self.max_samples
         if longest is None or not isinstance(shape[1], int):
             return inputs

@@ -356,6 +356,39 @@ def test_a_mask_says_what_lengths_say(rng):
     )
 
 
+def test_a_mask_of_a_call_or_of_a_layer_before_says_what_lengths_say(rng):
+    model, x = backbone(), clips(rng)
+    mask = np.arange(29) < LENGTHS[:, None]
+    x = np.where(mask[:, :, None], x, 0.0)
+    expected = model({"features": x, "lengths": LENGTHS})["sequence_output"]
+    masked = keras.layers.Masking()(x)
+    inputs = keras.Input(x.shape[1:])
+    outputs = model(keras.layers.Masking()(inputs))["sequence_output"]
+    around = keras.Model(inputs, outputs)
+    for found in (
+        model(x, mask=mask)["sequence_output"],
+        model.call(x, mask=mask)["sequence_output"],
+        model(masked)["sequence_output"],
+        around(x),
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    # Lengths that are given count, whatever was masked before.
+    plain, full = model(x), {"features": masked, "lengths": np.full(3, 29)}
+    np.testing.assert_allclose(
+        model(full)["sequence_output"], plain["sequence_output"], atol=1e-5
+    )
+    for wrong, message in (
+        (lambda: model(x, mask=mask[:, :-1]), "with the frames of `features`"),
+        (lambda: model(x, mask=~mask), "must come first"),
+        (
+            lambda: model({"features": x, "lengths": LENGTHS}, mask=mask),
+            "a mask and 'lengths'",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
 def test_config_is_complete():
     changed = {
         "num_layers": 2,
