@@ -387,13 +387,8 @@ class AudioBackbone(
         policy = self.dtype_policy
         if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
             policy = policy.default_policy
-        quantized = {
-            layer.path: layer.dtype_policy
-            for layer in compat.layers_within(self)
-            if layer.quantization_mode is not None
-        }
-        if quantized:
-            policy = keras.dtype_policies.DTypePolicyMap(policy, quantized)
+        layers = compat.layers_within(self)
+        policy = compat.quantized_policy(policy, layers) or policy
         return {
             "name": self.name,
             "trainable": self.trainable,

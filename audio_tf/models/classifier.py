@@ -415,21 +415,16 @@ class AudioClassifier(
         return [backbone, *compat.layers_within(backbone), *own]
 
     def get_config(self):
-        head_dtype = self.head_dtype
         of_backbone = [self.backbone, *compat.layers_within(self.backbone)]
         of_backbone = set(map(id, of_backbone))
-        quantized = {
-            layer.path: layer.dtype_policy
+        of_head = [
+            layer
             for layer in compat.layers_within(self)
-            if layer.quantization_mode is not None
-            and id(layer) not in of_backbone
-        }
-        if quantized:
-            # The other layers of the head stay what they are.
-            plain = head_dtype or self.backbone.dtype_policy
-            if isinstance(plain, keras.dtype_policies.DTypePolicyMap):
-                plain = plain.default_policy
-            head_dtype = keras.dtype_policies.DTypePolicyMap(plain, quantized)
+            if id(layer) not in of_backbone
+        ]
+        # The other layers of the head stay what they are.
+        plain = self.head_dtype or self.backbone.dtype_policy
+        head_dtype = compat.quantized_policy(plain, of_head) or self.head_dtype
         return {
             **super().get_config(),
             "trainable": self.trainable,

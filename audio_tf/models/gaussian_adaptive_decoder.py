@@ -395,6 +395,10 @@ class GaussianAdaptiveDecoder(
         return ops.convert_to_numpy(ops.cast(weights, "float32"))
 
     def get_config(self):
+        # Convolutions are never quantised.
+        plain = self.get_layer("conv_1").dtype_policy
+        layers = compat.layers_within(self)
+        head_dtype = compat.quantized_policy(plain, layers) or self.head_dtype
         return {
             "name": self.name,
             "trainable": self.trainable,
@@ -408,8 +412,8 @@ class GaussianAdaptiveDecoder(
             "grid": self.grid,
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
-            "head_dtype": self.head_dtype
-            and keras.dtype_policies.serialize(self.head_dtype),
+            "head_dtype": head_dtype
+            and keras.dtype_policies.serialize(head_dtype),
         }
 
     @classmethod

@@ -155,6 +155,20 @@ def test_every_module_trains_and_comes_back(module, rng, tmp_path):
     )
 
 
+@pytest.mark.parametrize("module", ["gaam_v1", "gqgaam"])
+def test_an_int8_decoder_loads_again(module, rng, tmp_path):
+    model, x = decoder(module), rng.normal(size=(2, LAYERS, DIM))
+    x = x.astype("float32")
+    model.quantize("int8")
+    expected, path = numpy(model(x)), tmp_path / "decoder.keras"
+    for _ in range(2):
+        model.save(path)
+        model = keras.saving.load_model(path)
+        assert model.get_layer("predictions").quantization_mode == "int8"
+        assert model.get_layer("conv_1").quantization_mode is None
+        np.testing.assert_array_equal(model(x), expected)
+
+
 def test_a_frozen_decoder_drops_nothing_out(rng):
     model = decoder(dropout=0.5)
     x = rng.standard_normal((4, LAYERS, DIM)).astype("float32")
