@@ -4,8 +4,7 @@ import keras
 import keras_hub
 
 from audio_tf import compat
-from audio_tf.models import preset_backbones, presets
-from audio_tf.models.freezing import freeze_layers
+from audio_tf.models import freezing, preset_backbones, presets
 from audio_tf.models.inputs import FeatureDoor
 from audio_tf.ops import checks, masks
 
@@ -72,11 +71,11 @@ class AudioBackbone(
             features `(batch, frames, feature_dim)`, as `takes` says; or a
             dict of it under that name with `lengths`, integers `(batch,)`,
             the real samples (of features: frames) of each padded clip.
+            Lengths beyond the tensor count as all of it, negative ones as 0.
         mask: boolean `(batch, samples)` or `(batch, frames)`, True for what is
             real, which comes first, in place of `lengths`; by default the
             mask that a layer such as `keras.layers.Masking` has attached to
             an input without any.
-            Lengths beyond the tensor count as all of it, negative ones as 0.
 
     Returns:
         Dict of `"sequence_output"`, `(batch, frames, dim)`, and
@@ -116,7 +115,8 @@ class AudioBackbone(
         self, inputs, outputs, dtype=None, name=None, trainable=True, **unknown
     ):
         checks.reject_unknown(type(self).__name__, unknown, self.arguments())
-        checks.check_flags(trainable=trainable)
+        if not isinstance(trainable, (list, tuple)):
+            checks.check_flags(trainable=trainable)
         super().__init__(
             inputs=inputs,
             outputs=outputs,
@@ -128,7 +128,8 @@ class AudioBackbone(
         for name in ("features", "encoder", "frontend"):
             if not hasattr(type(self), name):
                 setattr(self, name, None)
-        freeze_layers(self, trainable)
+        self.resting_by_class = tuple(freezing.resting(self))
+        freezing.freeze_layers(self, trainable)
         compat.settle_dtypes(self)
 
     @classmethod
@@ -391,7 +392,7 @@ class AudioBackbone(
         policy = compat.quantized_policy(policy, layers) or policy
         return {
             "name": self.name,
-            "trainable": self.trainable,
+            "trainable": freezing.trained(self, self.resting_by_class),
             "dtype": keras.dtype_policies.serialize(policy),
         }
 
@@ -408,7 +409,9 @@ class AudioBackbone(
             **kwargs: arguments of the class that override the preset's. Where
                 the model has another in it, as a `SpeechEncoder` has its
                 encoder, the arguments of that one count as well.
-                `trainable=True` trains all of a preset that was saved frozen.
+                `trainable=True` trains all of a preset that was saved frozen,
+                wholly or in parts; a list of names of layers, such as
+                `["block_5"]`, trains these alone.
 
         Raises:
             TypeError: if there is an unknown argument; it names the closest.

@@ -1,8 +1,16 @@
-"""Models at rest: what `trainable=False` freezes, and what undoes it."""
+"""Models at rest: what `trainable` freezes, and what undoes it.
+
+Layers have names here that tell where they are, such as `block_0/attention`.
+"""
+
+import keras
+
+from audio_tf import compat
+from audio_tf.ops import checks
 
 
 def freeze_layers(model, trainable):
-    """Freezes a functional model if its argument `trainable` is False.
+    """Freezes a functional model, or parts of it, as `trainable` says.
 
     Keras' own argument is not passed on: True would thaw, on JAX, the parts
     that were frozen before, and False comes before there are layers to be
@@ -10,12 +18,94 @@ def freeze_layers(model, trainable):
 
     Args:
         model: a functional `keras.Model`; changed in place.
-        trainable: bool.
+        trainable: bool, or a list of the names of the layers that are trained
+            while all others rest.
+
+    Raises:
+        ValueError: if there is no layer of such a name.
     """
-    if not trainable:
+    if isinstance(trainable, (list, tuple)):
+        train_alone(model, set(trainable))
+    elif not trainable:
         model.trainable = False
         for layer in model.layers:
             layer.trainable = False
+
+
+def parts_of(layer, within):
+    """Yields the layers right within a layer by their names.
+
+    Args:
+        layer: a layer or a model.
+        within: str, the name of the layer, empty for the whole.
+
+    Yields:
+        Pairs of a name and a layer.
+    """
+    for each in compat.layers_within(layer, recursive=False):
+        # It may rest or not, and nothing comes of it.
+        if not isinstance(each, keras.layers.InputLayer):
+            yield f"{within}/{each.name}" if within else each.name, each
+
+
+def train_alone(model, names):
+    """Has the layers of some names trained, and all others rest."""
+    known = set()
+
+    def visit(layer, within):
+        for name, each in parts_of(layer, within):
+            known.add(name)
+            if any(other.startswith(f"{name}/") for other in names):
+                visit(each, name)
+            elif name not in names:
+                each.trainable = False
+
+    visit(model, "")
+    unknown = sorted(names - known)
+    if unknown:
+        raise ValueError(
+            "`trainable` must be True, False or a list of the names of layers"
+            f"{checks.closest(unknown[0], known)}. "
+            f"Received: {unknown}, which {model.name} has not"
+        )
+
+
+def resting(layer, within=""):
+    """Lists the names of the uppermost layers that rest."""
+    names = []
+    for name, each in parts_of(layer, within):
+        names += resting(each, name) if each.trainable else [name]
+    return names
+
+
+def trained(model, by_class=()):
+    """Says what of a model is trained, as `freeze_layers` takes it.
+
+    Args:
+        model: a functional `keras.Model`.
+        by_class: names of layers that rest whenever the model is made.
+
+    Returns:
+        True, False or a list of names.
+    """
+
+    def visit(layer, within):
+        names, whole = [], True
+        for name, each in parts_of(layer, within):
+            if name in by_class:
+                # What is listed is left as it is made.
+                names.append(name)
+                continue
+            inner, all_of_it = visit(each, name)
+            all_of_it = all_of_it and each.trainable
+            names += [name] if all_of_it else inner
+            whole = whole and all_of_it
+        return names, whole
+
+    names, whole = visit(model, "")
+    if whole and model.trainable:
+        return True
+    return False if set(names) <= set(by_class) else names
 
 
 def thaw(backbone):
@@ -26,7 +116,9 @@ def thaw(backbone):
     Args:
         backbone: `AudioBackbone`; changed in place.
     """
-    if not backbone.trainable:
+    if trained(backbone, backbone.resting_by_class) is not True:
+        # TensorFlow passes over what is set to what it is.
+        backbone.trainable = False
         backbone.trainable = True
     for name in backbone.parts:
         thaw(getattr(backbone, name))

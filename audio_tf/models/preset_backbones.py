@@ -130,7 +130,7 @@ def load_backbone(base, preset, load_weights, arguments):
         presets.check_resampler(loader)
     given = {"dtype": saved_dtype(config), **arguments}
     backbone = build(family, override(family, config, given))
-    if given.get("trainable"):
+    if given.get("trainable") is True:
         freezing.thaw(backbone)
     if load_weights:
         if arguments and not compat.is_converted(loader):

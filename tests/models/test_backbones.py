@@ -25,7 +25,7 @@ from backbone_cases import (
     transformer,
 )
 
-from audio_tf import layers, models
+from audio_tf import compat, layers, models
 from audio_tf.attention import ATTENTIONS
 from audio_tf.models import BACKBONES
 
@@ -572,6 +572,20 @@ def test_lora_int8_and_half_precision(name, rng, tmp_path):
         np.testing.assert_array_equal(
             as_arrays(again(inputs)["sequence_output"])[0], expected
         )
+
+
+@every_backbone
+def test_parts_that_rest_do_so_once_loaded(name):
+    model = SMALL[name]()
+    layer = next(each for each in model.layers if each.trainable_weights)
+    parts = compat.layers_within(layer, recursive=False)
+    next((each for each in parts if each.weights), layer).trainable = False
+    trained = [weight.trainable for weight in model.weights]
+    assert 0 < len(model.trainable_weights) < len(SMALL[name]().weights)
+    for _ in range(2):
+        config = json.loads(json.dumps(model.get_config()))
+        model = type(model).from_config(config)
+        assert [weight.trainable for weight in model.weights] == trained
 
 
 @every_backbone

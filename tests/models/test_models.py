@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tiny
 from attention_cases import SIBLINGS, alike_are_slow
-from backbone_cases import speech_encoder
+from backbone_cases import speech_encoder, transformer
 from keras_hub.src.utils import preset_utils
 
 from audio_tf import attention, compat, layers, models, optimizers
@@ -22,6 +22,7 @@ from audio_tf.audio.resampling import RESAMPLER
 from audio_tf.models import (
     AudioClassifier,
     AudioTransformerBackbone,
+    freezing,
     preset_backbones,
 )
 
@@ -349,6 +350,42 @@ def test_a_preset_that_was_saved_frozen_is_trained_where_asked_for(tmp_path):
     for trainable, count in ((True, all_of_it), (False, 0)):
         made = models.AudioBackbone.from_preset(path, trainable=trainable)
         assert len(made.trainable_weights) == count
+
+
+def test_parts_of_a_preset_that_were_saved_frozen_rest(tmp_path):
+    model, path = classifier(), str(tmp_path / "preset")
+    every = [weight.trainable for weight in model.weights]
+    model.backbone.trainable = False
+    model.backbone.blocks[-1].trainable = True
+
+    def trained(**kwargs):
+        made = AudioClassifier.from_preset(path, **kwargs)
+        return [weight.trainable for weight in made.weights]
+
+    parts = [weight.trainable for weight in model.weights]
+    assert 2 < sum(parts) < sum(every)
+    name = model.backbone.blocks[-1].name
+    assert model.backbone.get_config()["trainable"] == [name]
+    model.save_to_preset(path)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert [weight.trainable for weight in loaded.weights] == parts
+    assert trained() == parts
+    assert trained(trainable=True) == every
+    assert trained(backbone_kwargs={"trainable": [name]}) == parts
+    with pytest.raises(ValueError, match=f"did you mean '{name}'"):
+        trained(backbone_kwargs={"trainable": [name + "0"]})
+    freezing.thaw(loaded.backbone)
+    assert [weight.trainable for weight in loaded.weights] == every
+
+    # What rests whenever it is made, and not since it was saved so.
+    own = {"attention": "gaussian_adaptive"}
+    own["attention_kwargs"] = {"trainable": False}
+    model = transformer(**own)
+    count = len(model.trainable_weights)
+    assert model.get_config()["trainable"] is True
+    freezing.thaw(model)
+    assert len(model.trainable_weights) == count
 
 
 def test_a_preset_needs_no_compiled_model(rng, tmp_path):
