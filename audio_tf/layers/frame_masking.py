@@ -88,8 +88,11 @@ class FrameMasking(Layer):
             begin, 2 or 3 in the authors' settings; `None` lets runs overlap.
         zero_rate: float, the share of clips whose runs are set to zero.
         replace_rate: float, the share of clips whose runs are replaced.
-        evaluation_seed: int, the seed of the draws outside training, which
-            are the same at each call, or `None` to mask in training only.
+        evaluation_seed: int, the seed of the draws outside training, or `None`
+            to mask in training only. They are the same at each call with
+            inputs of a shape; TensorFlow draws others of that seed in a graph
+            that XLA compiles, as `evaluate` of a compiled model has it, than
+            outside of one.
         seed: int or `None`, the seed of the draws in training.
         **kwargs: arguments of `keras.layers.Layer`.
 

@@ -254,6 +254,9 @@ class MaskedAcousticModel(
     def reconstruct(self, features):
         """Fills in the frames that it hides as in evaluation.
 
+        Where XLA compiles `evaluate`, TensorFlow hides other frames there, of
+        the seed that is used here.
+
         Args:
             features: as the model takes them.
 
