@@ -247,12 +247,14 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
         for name, value in RECIPES.get(self.recipe, {}).items():
             if name not in self.given:
                 setattr(self, name, value)
-        # What a recipe says goes together with what it is about.
-        if "warmup_share" not in self.given and self.schedule != "cosine":
-            self.warmup_share = None
-        if "label_smoothing" not in self.given:
-            if self.loss not in (None, *SMOOTHING):
-                self.label_smoothing = None
+        # What a recipe says goes together with what it is about, and nought
+        # undoes what a config says.
+        for name, applies in (
+            ("warmup_share", self.schedule == "cosine"),
+            ("label_smoothing", self.loss in (None, *SMOOTHING)),
+        ):
+            if not applies and not self.those_given([name]).get(name):
+                setattr(self, name, None)
         super().__post_init__()
 
     def check(self):
@@ -279,10 +281,7 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
                 "--schedule plateau reads what host 0 writes, and is of one "
                 f"host. Received: {places(self)[1]} hosts"
             )
-        if "label_smoothing" in self.given and self.loss not in (
-            None,
-            *SMOOTHING,
-        ):
+        if self.label_smoothing and self.loss not in (None, *SMOOTHING):
             raise ValueError(
                 f"--label-smoothing applies to --loss {' or '.join(SMOOTHING)} "
                 f"alone. Received: label_smoothing={self.label_smoothing}, "
@@ -395,7 +394,8 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
         """
         if classifier.chunk_s is not None:
             return
-        if "jitter" in self.given:
+        # `--no-jitter` undoes what a config says.
+        if self.jitter:
             raise ValueError(
                 "--jitter applies to chunks, and the model takes whole clips. "
                 f"Received: jitter={self.jitter!r}"

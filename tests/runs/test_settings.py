@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 
 import keras
 import pytest
@@ -437,6 +438,21 @@ def test_only_what_is_given_reaches_the_model(classes):
     assert train(chunk_hop_s=0.5).head_options(True)["chunk_hop_s"] == 0.5
     assert train(chunk_s=2).head_options(True)["chunk_s"] == 2.0
     assert "silence_db" not in train().head_options(True)
+
+
+def test_what_has_no_effect_undoes_what_a_config_says(classes):
+    """Beside a schedule, a loss or chunks that have no use for it."""
+    train, whole = classes["train"], types.SimpleNamespace(chunk_s=None)
+    given = {"schedule": "constant", "loss": "huber"}
+    found = train(**given, warmup_share=0, label_smoothing=0.0, jitter=False)
+    found.check_chunks(whole)
+    assert found == train(**given)
+    with pytest.raises(ValueError, match="--jitter applies to chunks"):
+        train(jitter=True).check_chunks(whole)
+    for name in ("warmup_share", "label_smoothing"):
+        assert getattr(train(**{name: 0}), name) == 0.0
+        with pytest.raises(ValueError, match=f"{name}=0.1"):
+            train(**given, **{name: 0.1})
 
 
 def test_a_flag_is_named_for_what_a_model_does_not_take(classes):
