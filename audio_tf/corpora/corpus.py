@@ -283,7 +283,8 @@ def check_splits(where, splits):
         check_vocabulary(where, corpus.vocabulary)
         for file, labels in zip(corpus.files, corpus.labels, strict=True):
             place = f"in {split} with {labels}"
-            name = os.path.normpath(file)
+            # Beside names from the folder of the corpus, whole paths.
+            name = os.path.abspath(file)
             if name in listed:
                 raise ValueError(
                     f"{where}: {file} is listed twice. "

@@ -24,6 +24,15 @@ def test_one_file_in_two_splits_whatever_its_name(tmp_path):
     assert len(corpora.read_csv(write_csv(tmp_path, text))["train"]) == 2
 
 
+def test_a_file_is_listed_once_however_it_is_spelt(tmp_path, monkeypatch):
+    """A record of the corpus by names would have one clip less than it."""
+    monkeypatch.chdir(tmp_path)
+    names = ["a.wav", str(tmp_path / "a.wav")]
+    twice = corpora.Corpus(names, [["x"], ["x"]], ["x"])
+    with pytest.raises(ValueError, match=f"{names[1]} is listed twice"):
+        corpus_module.check_splits("here", {"train": twice})
+
+
 def test_files_that_are_one_where_the_file_system_says_so(monkeypatch):
     """As on macOS and Windows, where case makes no other file."""
     monkeypatch.setattr(
