@@ -77,6 +77,22 @@ def model_ratios(rows, key):
     }
 
 
+def of_full(rows, key, length):
+    """Returns the text of what `full` itself takes at a length.
+
+    It is a dash where only others were measured, beside which it ran.
+    """
+    taken = [
+        row[key]
+        for row in rows
+        if key in row
+        and row["case"]["mechanism"] == "full"
+        and row["case"]["length"] == length
+    ]
+    unit = "MiB" if key.endswith("_mib") else "s"
+    return f"{statistics.median(taken):.3g} {unit}" if taken else "-"
+
+
 def report(rows):
     """Returns the tables of RESULTS.md; the cost model's ratios in brackets."""
     names = list(dict.fromkeys(row["case"]["mechanism"] for row in rows))
@@ -89,19 +105,8 @@ def report(rows):
         paper = key == "encoder_s"
         head = [title, *(f"L={length}" for length in lengths)]
         table = [head + ["paper, L=500"] * paper]
-        itself = [
-            statistics.median(
-                row[key]
-                for row in rows
-                if key in row
-                and row["case"]["mechanism"] == "full"
-                and row["case"]["length"] == length
-            )
-            for length in lengths
-        ]
-        unit = "MiB" if key.endswith("_mib") else "s"
         table.append(
-            ["`full`, itself", *(f"{value:.3g} {unit}" for value in itself)]
+            ["`full`, itself", *(of_full(rows, key, each) for each in lengths)]
             + [f"{PAPER_S['full'] / 1000:.3g} s"] * paper
         )
         for name in names:

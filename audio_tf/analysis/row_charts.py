@@ -50,8 +50,8 @@ def draw_tradeoff(rows, baselines, title):
 
     Args:
         rows: list of dicts with `attention`, `causal`, `figure`, `mean`, the
-            ends `low` and `high` of its interval, which may be `None`, and
-            keys of `AXES`, of which a row may lack some.
+            ends `low` and `high` of its interval, and keys of `AXES`; a row
+            may lack its interval and some of these, or have `None` there.
         baselines: list of dicts with `attention` and `mean`, drawn as lines.
         title: str, the title of the figure.
     """
@@ -112,7 +112,7 @@ def draw_reached(panel, rows, baselines):
         markersize=5.5,
         label="mean over the seeds",
     )
-    known = [row for row in rows if row["low"] is not None]
+    known = [row for row in rows if row.get("low") is not None]
     panel.hlines(
         [rows.index(row) for row in known],
         [row["low"] for row in known],

@@ -179,11 +179,31 @@ def test_a_tradeoff_is_readable(figure):
     check_readable(figure, [*labels, *titles, *names, *ticks])
 
 
+def test_rows_may_lack_an_interval(rows):
+    """As those of one seed that were read from a leaderboard's CSV."""
+    alone = [
+        {name: row[name] for name in row if name not in ("low", "high")}
+        for row in rows
+    ]
+    panel = row_charts.draw_tradeoff(alone, [], "one seed").axes[0]
+    assert [len(each.get_segments()) for each in panel.collections] == [0]
+    assert len(points(panel)["mean over the seeds"]) == 9
+
+
 @pytest.fixture(scope="module")
 def report():
     """benchmarks/attention_report.py, which is run from its folder."""
     with repository.benchmarks("attention_report") as (module,):
         yield module
+
+
+def test_the_benchmark_may_be_of_others_than_full_alone(report):
+    """Their ratios are there, and `full` itself has no row."""
+    case = {"mechanism": "xbox", "length": 500, "round": 0}
+    row = {"case": case, "encoder_s": 0.2, "encoder_ratio": 1.5}
+    lines = report.report([row]).splitlines()
+    assert lines[2] == "| `full`, itself | - | 0.147 s |"
+    assert lines[3].startswith("| `xbox` | 1.50 |")
 
 
 def test_the_benchmark_is_drawn_at_all_lengths(report):
