@@ -10,6 +10,7 @@ import numpy as np
 from audio_tf import files
 from audio_tf.runs import history
 
+BEST = "best.keras"
 EPOCHS_DONE = "epochs_done.txt"
 # Scores of the clips of the validation split by the best model.
 SCORES = "val_scores.npy"
@@ -104,6 +105,16 @@ class BestCheckpoint(keras.callbacks.Callback):
             with files.whole_file(self.path.with_name(SCORES)) as new:
                 np.save(new, self.validation.scores)
         self.best = figure
+
+
+def forget_best(out):
+    """Removes the best model of a folder, and its scores, if they are there.
+
+    Args:
+        out: path of the folder of a run.
+    """
+    for name in (BEST, SCORES):
+        pathlib.Path(out, name).unlink(missing_ok=True)
 
 
 def epochs_done(path):

@@ -73,6 +73,10 @@ def of_training(settings, classifier, chunks, out, share, figure, first_epoch):
     best = (
         history.rewind(path, first_epoch, monitor) if share.is_first else None
     )
+    if share.is_first and not first_epoch:
+        # Of a run that was here before, it would pass for the best of one
+        # that has no validation split.
+        checkpoints.forget_best(out)
     # What it asks the optimizer is computed by all hosts.
     logs = hosts.folder(out / "logs", share)
     last = checkpoints.LastCheckpoint(out / "last.keras")
@@ -135,7 +139,7 @@ def of_validation(settings, chunks, out, share, best):
         scorer=lambda model: host_callbacks.whole_scores(model, share),
     )
     keeper = checkpoints.BestCheckpoint(
-        out / "best.keras", settings.monitor, best, validation
+        out / checkpoints.BEST, settings.monitor, best, validation
     )
     kept = [validation, host_callbacks.OfFirst([keeper], share)]
     if settings.average_share:

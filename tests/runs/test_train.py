@@ -249,6 +249,20 @@ def test_callbacks_stand_in_the_order_of_their_stages(corpus, tmp_path):
         train_callbacks.in_order({"kept": [], "show": []})
 
 
+def test_a_new_training_keeps_nothing_of_another(corpus, tmp_path):
+    """Without validation, the best model of that would be its own."""
+    settings, classifier, chunks = built(corpus, tmp_path)
+    left = [tmp_path / name for name in ("best.keras", "val_scores.npy")]
+    for epochs_done in (3, 0):
+        for file in left:
+            file.write_bytes(b"of the run before")
+        train_callbacks.of_training(
+            *(settings, classifier, {"train": chunks["train"]}),
+            *(tmp_path, WHOLE, "accuracy", epochs_done),
+        )
+        assert [each.is_file() for each in left] == [epochs_done > 0] * 2
+
+
 @pytest.mark.parametrize("batch_size, scored", [(5, 5), (200, 64)])
 def test_no_more_is_scored_at_once_than_is_trained_on(
     batch_size, scored, corpus, tmp_path, monkeypatch, no_pictures
