@@ -65,7 +65,7 @@ def merged(splits):
         sources=[source for each in corpora for source in each.sources or []]
         if known
         else None,
-        source_kind=corpora[0].source_kind,
+        source_kind=corpora[0].source_kind if known else None,
     )
     if not whole.has_one_label():
         counts = [len(labels) for labels in whole.labels]

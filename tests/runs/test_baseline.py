@@ -10,7 +10,7 @@ import pytest
 import soundfile
 from scipy import fft, stats
 
-from audio_tf import data, layers, metrics
+from audio_tf import data, intervals, layers, metrics
 from audio_tf.audio import load_audio
 from audio_tf.corpora import Corpus
 from audio_tf.runs import baseline
@@ -273,6 +273,72 @@ def test_what_some_seeds_leave_undefined_has_the_others_values():
     assert shown == "n/a, undefined by 1 of 2 seeds"
     assert baseline.describe(found["roc_auc"]) == "0.9375 +- 0.0625"
     assert "d_prime" not in baseline.summary(reports[:1])
+
+
+def test_the_regression_does_not_see_the_scale_of_a_feature(rng):
+    x = rng.standard_normal((60, 21))
+    classes = (x[:, 3] + x[:, 8] + 0.5 * rng.standard_normal(60) > 0).astype(
+        int
+    )
+    settings = baseline.BaselineSettings(coefficients=1)
+    shares = []
+    for scale in (np.ones(21), 10.0 ** rng.uniform(-3, 3, 21)):
+        model = baseline.logistic(settings, 0, True).fit(x * scale, classes)
+        shares.append(model.predict_proba(x * scale))
+    np.testing.assert_allclose(*shares, atol=1e-3)
+
+
+class SaysTheOther:
+    """A stand-in of a classifier that is wrong on as many clips as its seed.
+
+    Every other clip is of the second class.
+    """
+
+    classes_ = np.arange(2)
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def fit(self, x, classes):
+        return self
+
+    def predict_proba(self, x):
+        said = np.arange(len(x)) % 2
+        said[: self.seed] = 1 - said[: self.seed]
+        return np.eye(2)[said]
+
+
+def test_figures_are_of_each_seed_and_the_interval_is_of_the_first(
+    corpus, tmp_path, monkeypatch
+):
+    forests = [
+        baseline.forest(baseline.BaselineSettings(trees=2), seed, True)
+        for seed in (0, 7)
+    ]
+    assert [each.random_state for each in forests] == [0, 7]
+    drawn = baseline.Baseline(
+        lambda settings, seed, one_label: SaysTheOther(seed), draws=True
+    )
+    monkeypatch.setattr(baseline, "BASELINES", {"drawn": drawn})
+    settings = baseline.BaselineSettings(
+        dataset="csv",
+        data_dir=str(corpus),
+        cache_dir=str(tmp_path),
+        sample_rate_hz=8_000,
+        split="val",
+        seeds=[1, 3],
+        report=str(tmp_path / "baseline.json"),
+    )
+    found = baseline.run(settings)["drawn"]["accuracy"]
+    assert found["values"] == [7 / 8, 5 / 8] and found["mean"] == 6 / 8
+    report = json.loads((tmp_path / "baseline.json").read_text())
+    targets = np.eye(2, dtype="int64")[np.arange(8) % 2]
+    first = intervals.bootstrap(
+        metrics.METRICS["accuracy"],
+        targets,
+        SaysTheOther(1).predict_proba(targets),
+    )
+    assert report["intervals"]["drawn"]["accuracy"] == list(first)
 
 
 def test_the_script_writes_figures_over_seeds(corpus, tmp_path, capsys):

@@ -101,6 +101,39 @@ def test_each_group_is_left_out_and_the_next_validates():
     assert not (train & test).any() and (train | test).all()
 
 
+def test_where_a_test_is_held_back_the_validation_is_tested():
+    asked, test = settings(protocol="splits"), ["test"] * 2
+    for more, tested in (([], "val"), (test, "test")):
+        names = ["train"] * 5 + ["val"] * (3 - len(more)) + more
+        found = folds.make(embedded(splits=names), asked)
+        (fold,) = found.values()
+        assert (fold.validation, fold.tested) == ("val", tested)
+        for split, chosen in (
+            ("train", "train"),
+            ("val", "val"),
+            ("test", tested),
+        ):
+            expected = [name == chosen for name in names]
+            assert fold.rows[split].tolist() == expected
+
+
+def test_splits_are_put_together_with_what_all_of_them_know():
+    """A split without clips knows nothing, and takes nothing away."""
+    known = {"groups": ["1", "2"], "sources": ["jo", None]}
+    one = Corpus(
+        ["a", "b"], [["x"], ["y"]], ["x", "y"], **known, source_kind="speaker"
+    )
+    two, none = Corpus(["c"], [["x"]], ["x", "y"]), Corpus([], [], ["x", "y"])
+    whole, names = folds.merged({"train": one, "val": none})
+    assert whole == one and names == ["train"] * 2
+    whole, names = folds.merged({"train": one, "val": none, "test": two})
+    plain = Corpus(["a", "b", "c"], [["x"], ["y"], ["x"]], ["x", "y"])
+    assert whole == plain and names == ["train", "train", "test"]
+    several = Corpus(["d"], [["x", "y"]], ["x", "y"])
+    with pytest.raises(ValueError, match=r"\['x', 'y'\] for d"):
+        folds.merged({"train": two, "test": several})
+
+
 def test_folds_that_cannot_be_are_refused():
     with pytest.raises(ValueError, match="without groups"):
         folds.make(embedded(), settings())

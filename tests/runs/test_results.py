@@ -123,6 +123,13 @@ def test_the_same_sound_on_both_sides_is_refused(corpus, tmp_path):
     places = {"cache_dir": str(tmp_path), "sample_rate_hz": 8_000}
     with pytest.raises(ValueError, match="0.wav in train and .*15.wav in test"):
         baseline.run(baseline.BaselineSettings(**asked, **places))
+    # Where it is allowed, the report says so.
+    places |= {"trees": 2, "seeds": [0], "report": str(tmp_path / "a.json")}
+    allowed = baseline.BaselineSettings(**asked, **places, other_splits=True)
+    baseline.run(allowed)
+    (leak,) = json.loads((tmp_path / "a.json").read_text())["leaks"]
+    assert (leak["kind"], leak["splits"]) == ("audio", ["train", "test"])
+    assert leak["files"] == ["0.wav", "15.wav"]
 
 
 def test_a_validation_of_one_label_a_clip_calibrates_thresholds_too(
