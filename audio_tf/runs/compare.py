@@ -45,10 +45,15 @@ def train(row, seed, settings):
         row: `Row`.
         seed: int.
         settings: `CompareSettings`.
+
+    Raises:
+        ValueError: if the config was edited since the table has begun.
+        subprocess.CalledProcessError: if the training fails.
     """
     out = row.run_folder(seed)
     if row.finished(seed):
         return
+    rows.check_configs(settings.out, configured(settings.training()))
     processes.run(
         "train",
         *("--config", settings.train_config),
@@ -56,6 +61,19 @@ def train(row, seed, settings):
         *rows.as_flags(settings.those_given(("data_dir", "cache_dir"))),
         *("--out", out, *rows.resumed(out)),
     )
+
+
+def configured(training):
+    """Returns a dict of what the config of a table says of its trainings.
+
+    Args:
+        training: `TrainSettings`, which `CompareSettings.training` has read.
+    """
+    found = {"training": training.those_given(training.given - {"cache_dir"})}
+    if training.data_dir is not None:
+        place = pathlib.Path(training.data_dir).resolve()
+        found["training"]["data_dir"] = str(place)
+    return found
 
 
 def timed_seed(row, seeds):
@@ -191,17 +209,15 @@ def begin(settings):
     corpora = training.load()
     rows.check_scored(corpora, settings.score_split)
     asked = {
-        "training": training.those_given(training.given - {"cache_dir"}),
+        **configured(training),
         "kwargs_by_attention": dict(settings.kwargs_by_attention),
         "split": settings.score_split,
     }
-    if training.data_dir is not None:
-        place = pathlib.Path(training.data_dir).resolve()
-        asked["training"]["data_dir"] = str(place)
     out = pathlib.Path(settings.out)
     # Rows that are not asked for now stay as they were made.
     if (out / "config.json").is_file():
-        before = read(out / "config.json")["kwargs_by_attention"]
+        # Without any it is of another command, which `rows.begin` refuses.
+        before = read(out / "config.json").get("kwargs_by_attention", {})
         for name in rows.begun(out) & {*before} - {*settings.names()}:
             asked["kwargs_by_attention"][name] = before[name]
     # What a row failed by can be put right, or left out.
@@ -261,7 +277,7 @@ def main(argv=None, prog=None):
             `None`.
     """
     argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["costs"]:
+    if len(argv) == 3 and argv[0] == "costs":
         _, file, asked = argv
         compare_costs.measure_costs(file, json.loads(asked))
         return

@@ -113,6 +113,12 @@ class TableSettings(Settings):
             )
         return EmotionSettings(**{**config, **self.those_given(HANDED_ON)})
 
+    def configured(self):
+        """Returns a dict of what the config says of the trainings."""
+        training = self.training()
+        places = {"data_dir", "cache_dir"}
+        return {"training": training.those_given(training.given - places)}
+
     def begin(self, **more):
         """Makes the folder of the table, once settings and corpus stand.
 
@@ -132,11 +138,8 @@ class TableSettings(Settings):
         else:
             embedded = fold_arrays.read_arrays(training.embeddings)
             record = fold_arrays.arrays_record(training.embeddings, embedded)
-        asked = training.those_given(training.given)
-        for name in ("data_dir", "cache_dir"):
-            asked.pop(name, None)
         mark = training.model and released.weights_mark(training.model)
-        asked = {"training": asked, "encoder": mark, **more}
+        asked = {**self.configured(), "encoder": mark, **more}
         # A table of before does not say which encoder it is of.
         rows.begin(out, asked, {*asked} - rows.said(out))
         # Or rows of both would be found in one table, hours later.
@@ -151,9 +154,14 @@ class TableSettings(Settings):
             out: `pathlib.Path`, the folder of the run.
             seed: int.
             **own: settings of the row.
+
+        Raises:
+            ValueError: if the config was edited since the table has begun.
+            subprocess.CalledProcessError: if the training fails.
         """
         if finished(out) and not lacking(out, self.training().presets):
             return
+        rows.check_configs(self.out, self.configured())
         config = ()
         if self.emotion_config is not None:
             config = ("--config", self.emotion_config)

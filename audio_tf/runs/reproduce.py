@@ -84,7 +84,7 @@ def main(argv=None, prog=None):
     """
     prog = prog or os.path.basename(sys.argv[0])
     argv = sys.argv[1:] if argv is None else argv
-    if argv and argv[0] in MEASURES:
+    if len(argv) == 3 and argv[0] in MEASURES:
         measure, file, asked = argv
         MEASURES[measure](file, json.loads(asked))
         return

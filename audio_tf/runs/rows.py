@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import time
 
-from audio_tf import files, released
+from audio_tf import files, intervals, released
 from audio_tf.runs import processes
 from audio_tf.runs.flags import check_folder, held
 from audio_tf.runs.settings import flag
@@ -45,11 +45,22 @@ def seeds_in(out, asked, finished=trained, kind="seed"):
     Returns:
         List of int, those asked for first, then others in order.
     """
-    begun = pathlib.Path(out).rglob(f"{kind}_*/config.json")
-    done = [file.parent.name for file in begun if finished(file.parent)]
-    numbers = [name.removeprefix(f"{kind}_") for name in done]
-    found = {int(number) for number in numbers if number.isdecimal()}
-    return [*asked, *sorted(found.difference(asked))]
+    done = {seed_of(run, kind) for run in runs_in(out, kind) if finished(run)}
+    return [*asked, *sorted(done.difference(asked))]
+
+
+def seed_of(run, kind="seed"):
+    """Returns the seed that the folder of a run is named after.
+
+    Args:
+        run: `pathlib.Path`, such as `full/seed_3`.
+        kind: str, what the names of such folders begin with.
+
+    Returns:
+        int, or `None` of another folder, as of a copy that a user keeps.
+    """
+    kind_of, _, number = run.name.rpartition("_")
+    return int(number) if kind_of == kind and number.isdecimal() else None
 
 
 def tell_of_seeds(out, asked, seeds):
@@ -172,6 +183,35 @@ def begin(out, asked, unused=()):
     files.write_json(file, asked)
 
 
+def check_configs(out, asked):
+    """Checks that the configs of a table say what they said as it began.
+
+    Each row reads them when it begins, hours or days after the table has: one
+    that was edited meanwhile would train the other rows otherwise.
+
+    Args:
+        out: path of the folder of the table; one that has not begun is of no
+            configs yet.
+        asked: dict, those parts of what `begin` was given that configs say,
+            as they say it now.
+
+    Raises:
+        ValueError: if a config says something else.
+    """
+    file = pathlib.Path(out, "config.json")
+    if not file.is_file():
+        return
+    before = json.loads(file.read_text())
+    before = {name: before.get(name) for name in asked}
+    changed = list(differing(before, json.loads(json.dumps(asked)), ()))
+    if changed:
+        raise ValueError(
+            f"Configs must say until {out} is done what they said as it "
+            "began: each row reads them anew. Received: other values of "
+            + ", ".join(changed)
+        )
+
+
 def weights_of(presets, within="weights"):
     """Marks the presets that rows build on, which may be trained anew in place.
 
@@ -234,13 +274,16 @@ def check_scored(corpora, split):
         )
 
 
-def runs_in(out):
+def runs_in(out, kind="seed"):
     """Lists the folders of the trainings of a table that were begun.
 
     Args:
-        out: `pathlib.Path` of the table's folder.
+        out: path of the table's folder.
+        kind: str, what the names of such folders begin with.
     """
-    return sorted(file.parent for file in out.rglob("seed_*/config.json"))
+    begun = pathlib.Path(out).rglob(f"{kind}_*/config.json")
+    runs = sorted(file.parent for file in begun)
+    return [run for run in runs if seed_of(run, kind) is not None]
 
 
 def begun(out):
@@ -338,13 +381,14 @@ def interval(values, least=0.0, most=1.0):
         most: float, above which no value can be.
 
     Returns:
-        Triple of floats: mean, lower and upper end; the ends are `None` for
-        one value.
+        Triple of floats: mean, lower and upper end. The ends are `None` for
+        one value, and for values that are all the same: the interval would be
+        of no width, as sure of any other seed.
     """
     from scipy import stats
 
     mean = statistics.fmean(values)
-    if len(values) < 2:
+    if max(values) - min(values) <= intervals.SAME:
         return mean, None, None
     error = statistics.stdev(values) / len(values) ** 0.5
     reach = float(stats.t.ppf(0.975, len(values) - 1)) * error

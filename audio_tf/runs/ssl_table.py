@@ -163,6 +163,7 @@ def pretrain(attention, seed, settings):
 
     out = pathlib.Path(settings.out, attention, f"pretrain_{seed}")
     if not is_trained(out / "preset"):
+        check_configs(settings)
         processes.run(
             "pretrain",
             *("--config", settings.pretrain_config),
@@ -190,6 +191,7 @@ def probe(attention, seed, settings):
     else:
         flags = ["--model", pretrain(attention, seed, settings)]
     places = ("data_dir", "cache_dir", *PROBE_FLAGS)
+    check_configs(settings)
     processes.run(
         "probe",
         *("--config", settings.probe_config, *flags),
@@ -353,16 +355,28 @@ def begin(settings):
         probing.by_time,
         settings.probe_config,
     )
-    asked = {
-        "pretrain_config": pretraining.those_given(pretraining.given),
-        "probe_config": probing.those_given(probing.given),
-        "data_dir": str(pathlib.Path(settings.data_dir).resolve()),
-    }
-    for name in ("pretrain_config", "probe_config"):
-        for place in ("data_dir", "cache_dir"):
-            asked[name].pop(place, None)
-    rows.begin(settings.out, asked)
+    place = str(pathlib.Path(settings.data_dir).resolve())
+    asked = configured(pretraining, probing)
+    rows.begin(settings.out, {**asked, "data_dir": place})
     check_begun(pathlib.Path(settings.out), pretraining, probing)
+
+
+def configured(pretraining, probing):
+    """Returns a dict of what the configs of a table say of its rows.
+
+    Args:
+        pretraining, probing: pair that `SslSettings.script_settings` returns.
+    """
+    places = {"data_dir", "cache_dir"}
+    return {
+        "pretrain_config": pretraining.those_given(pretraining.given - places),
+        "probe_config": probing.those_given(probing.given - places),
+    }
+
+
+def check_configs(settings):
+    """Checks that no config was edited since the table has begun."""
+    rows.check_configs(settings.out, configured(*settings.script_settings()))
 
 
 def check_begun(out, pretraining, probing):
@@ -386,8 +400,8 @@ def check_begun(out, pretraining, probing):
         ("probe", probing, probe_splits.listed),
     ):
         records = {}
-        for file in sorted(out.glob(f"*/{kind}_*/config.json")):
-            seed = int(file.parent.name.removeprefix(f"{kind}_"))
+        for run in rows.runs_in(out, kind):
+            seed = rows.seed_of(run, kind)
             if seed not in records:
                 records[seed] = listed(asked.replace(seed=seed))[1]
-            corpus_records.check(file.parent, records[seed])
+            corpus_records.check(run, records[seed])

@@ -570,6 +570,38 @@ def test_a_folder_says_what_its_rows_were_made_with(config, tmp_path):
         begin(kwargs_by_attention={"xbox": {"num_candidates": 2}})
 
 
+def test_the_folder_of_another_command_is_no_table(config, tmp_path):
+    """As of a training, which has a `config.json`, too."""
+    (tmp_path / "config.json").write_text('{"settings": {}, "given": []}')
+    settings = CompareSettings(train_config=config.path, out=tmp_path)
+    with pytest.raises(ValueError, match="holds rows of other configs"):
+        compare.begin(settings)
+
+
+def test_a_config_that_is_edited_meanwhile_ends_the_table(
+    config, tmp_path, monkeypatch
+):
+    """Each row reads it anew: the others would be trained otherwise."""
+    ran = []
+    monkeypatch.setattr(processes, "run", lambda *command: ran.append(command))
+    settings = CompareSettings(
+        train_config=config.path,
+        attentions=["full", "xbox"],
+        out=tmp_path / "out",
+    )
+    full, xbox = compare_rows.table_rows(settings)
+    compare.begin(settings)
+    compare.train(full, 0, settings)
+    config(epochs=77)
+    with pytest.raises(ValueError, match=r"of training\.epochs \(1, now 77\)"):
+        compare.train(xbox, 0, settings)
+    assert len(ran) == 1
+    # Where the corpus is decoded to is no matter of the rows.
+    config(cache_dir=str(tmp_path / "cache"))
+    compare.train(xbox, 0, settings)
+    assert len(ran) == 2
+
+
 @pytest.mark.parametrize("role", ["model", "teachers"])
 def test_rows_are_of_the_presets_as_they_are_now(
     config, tmp_path, monkeypatch, role

@@ -186,10 +186,10 @@ def test_rows_are_of_the_embeddings_as_they_are_now(tmp_path):
             out=str(tmp_path / "out"),
         )
         settings.begin()
-        return settings.training()
+        return settings
 
     write_arrays()
-    training = begin()
+    training = begin().training()
     record = fold_arrays.arrays_record(path, fold_arrays.read_arrays(path))
     run = tmp_path / "out" / "mha" / "seed_0"
     provenance.begin_run(run, training, record)
@@ -198,6 +198,32 @@ def test_rows_are_of_the_embeddings_as_they_are_now(tmp_path):
     message = "mha.seed_0.corpus.json lists.*1 files .'x.npz'. labelled other"
     with pytest.raises(ValueError, match=message):
         begin()
+
+
+def test_a_config_that_is_edited_meanwhile_ends_the_table(
+    tmp_path, monkeypatch
+):
+    """Each row reads it anew: the others would be trained otherwise."""
+    ran, config = [], tmp_path / "emotion.py"
+    monkeypatch.setattr(processes, "run", lambda *command: ran.append(command))
+    np.savez(
+        tmp_path / "x.npz",
+        embeddings=np.zeros((3, 2, 4)),
+        labels=["a", "b", "a"],
+        splits=["train", "val", "test"],
+    )
+    config.write_text("def get_config(): return {'protocol': 'splits'}\n")
+    settings = emotion_table.EmotionTableSettings(
+        emotion_config=str(config),
+        embeddings=str(tmp_path / "x.npz"),
+        out=str(tmp_path / "out"),
+    )
+    settings.begin()
+    settings.train(tmp_path / "out" / "mha" / "seed_0", 0, module="mha")
+    config.write_text(config.read_text().replace("}", ", 'epochs': 7}"))
+    with pytest.raises(ValueError, match=r"training\.epochs \(None, now 7\)"):
+        settings.train(tmp_path / "out" / "sga" / "seed_0", 0, module="sga")
+    assert len(ran) == 1
 
 
 @pytest.mark.parametrize("presets", [False, True])

@@ -1,6 +1,7 @@
 """Tables of the papers: rows that are run, kept, and shown."""
 
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -340,6 +341,8 @@ def test_rows_are_of_the_corpus_as_it_is_now(kind, asked, tmp_path):
         run = tmp_path / "out" / "full" / f"{kind}_{seed}"
         own = settings.replace(seed=seed)
         provenance.begin_run(run, own, listed[kind](own)[1])
+    # A copy that a user keeps is none of the table's.
+    shutil.copytree(run, run.with_name(f"{kind}_4_old"))
     ssl_table.begin(asked)
     recordings = tmp_path / "corpus" / "recordings"
     (recordings / "5_ann_25.wav").write_bytes(b"not decoded")
@@ -350,6 +353,26 @@ def test_rows_are_of_the_corpus_as_it_is_now(kind, asked, tmp_path):
     (tmp_path / "out" / "full" / f"{kind}_3" / "config.json").unlink()
     (tmp_path / "out" / "full" / f"{kind}_4" / "config.json").unlink()
     ssl_table.begin(asked)
+
+
+@pytest.mark.parametrize("row", ["features", "full"])
+def test_configs_that_are_edited_meanwhile_end_the_table(
+    row, asked, tmp_path, monkeypatch
+):
+    """That of probes may be read days after the table has begun."""
+    ran = []
+    monkeypatch.setattr(
+        "audio_tf.runs.processes.run", lambda *command: ran.append(command[0])
+    )
+    ssl_table.begin(asked)
+    ssl_table.probe(row, 3, asked)
+    commands = {"features": ["probe"], "full": ["pretrain", "probe"]}[row]
+    assert ran == commands
+    config = tmp_path / "config.py"
+    config.write_text(config.read_text().replace("{", "{'min_s': 0.1, "))
+    with pytest.raises(ValueError, match=r"_config\.min_s \(None, now 0\.1\)"):
+        ssl_table.probe(row, 4, asked)
+    assert ran == commands
 
 
 def test_phones_must_fit_the_frames_before_anything_is_trained(asked, tmp_path):
@@ -462,3 +485,6 @@ def test_the_model_that_is_timed_is_named_before_anything_runs(refusal):
 def test_an_unknown_table_is_named_with_the_nearest(refusal):
     line = refusal("reproduce", "sll", "--out", "none")
     assert "no table 'sll'; did you mean 'ssl'" in line
+    # Words by which rows have something measured are none of a user's.
+    assert "no table 'time'" in refusal("reproduce", "time")
+    assert "takes no 'costs'" in refusal("compare", "costs")

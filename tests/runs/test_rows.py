@@ -51,6 +51,26 @@ def test_seeds_of_a_table_are_those_that_are_finished(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_what_a_user_keeps_beside_a_run_is_none_of_the_table(tmp_path):
+    for name in ("seed_10", "seed_2", "seed_2_old", "seed_new", "probe_3"):
+        (tmp_path / "full" / name).mkdir(parents=True)
+        (tmp_path / "full" / name / "config.json").touch()
+    (tmp_path / "full" / "seed_4").mkdir()
+    found = rows.runs_in(tmp_path)
+    assert found == [tmp_path / "full" / f"seed_{n}" for n in (10, 2)]
+    assert [rows.seed_of(run) for run in found] == [10, 2]
+    (probe,) = rows.runs_in(tmp_path, "probe")
+    assert rows.seed_of(probe, "probe") == 3 and rows.seed_of(probe) is None
+
+
+def test_seeds_that_are_alike_have_no_interval():
+    """It would be of no width, as sure of any other seed."""
+    for values in ([0.95], [0.95] * 3, [1.0, 1.0], [0.3, 0.1 + 0.2]):
+        mean, *ends = rows.interval(values)
+        assert mean == pytest.approx(values[0]) and ends == [None, None]
+    assert None not in rows.interval([0.3, 0.3, 0.3001])
+
+
 def test_one_process_alone_makes_a_table(tmp_path, capsys, monkeypatch):
     """Two would name each other's rows as failed."""
 
