@@ -351,6 +351,30 @@ def test_the_figures_behind_a_kind():
     assert half.distance == pytest.approx(0.5 * (1.0 - 1.0 / frames))
 
 
+def test_the_band_of_a_diagonal_grows_with_the_map():
+    """A twentieth of 120 frames: 3 to each side, of weight 9 to each side."""
+    later = np.arange(120) - np.arange(120)[:, None]
+    weights = normalised((np.abs(later) <= 9).astype("float64"))
+    band = np.abs(later) <= 3
+    held, expected = (weights * band).sum() / 120, band.sum() / 120**2
+    found = analysis.sort_map(weights)
+    assert found.diagonal == pytest.approx((held - expected) / (1 - expected))
+    assert found.offset == 0
+
+
+def test_stripes_are_what_the_means_of_columns_explain(rng):
+    """By loops, of a map in which the first frames are seen by most."""
+    weights = normalised(np.tril(rng.uniform(size=(9, 9))))
+    seen = [(row, key) for row in range(9) for key in range(row + 1)]
+    ratio = {each: weights[each] * (each[0] + 1) for each in seen}
+    centre = np.mean(list(ratio.values()))
+    means = [np.mean([ratio[r, k] for r in range(k, 9)]) for k in range(9)]
+    total = sum((ratio[each] - centre) ** 2 for each in seen)
+    between = sum((means[key] - centre) ** 2 for _, key in seen)
+    found = analysis.sort_map(weights, causal=True)
+    assert found.stripes == pytest.approx(between / total)
+
+
 def test_causal_maps_are_compared_with_what_they_can_see(rng):
     lower = np.tril(np.ones((40, 40)))
     found = analysis.sort_map(normalised(lower), causal=True)
@@ -492,6 +516,8 @@ def test_equal_maps_are_one_point(rng):
     np.testing.assert_array_equal(
         found.points[:6], analysis.project(made).points
     )
+    # There are no more components than weights in a map.
+    assert analysis.project(rng.random((7, 2, 2))).components == 4
     with pytest.raises(ValueError, match="4 different maps. Received: 3"):
         analysis.project(np.concatenate([made[:3]] * 4))
 

@@ -44,6 +44,14 @@ def test_bandwidths_are_those_of_the_window(window, bins):
     np.testing.assert_allclose(found.bandwidths_hz, expected, atol=4)
 
 
+def test_long_filters_are_heard_to_their_end():
+    """They may be longer than the transform of short ones."""
+    found = sinusoids([700, 2_000], np.ones, 6_000)
+    found.weights[:, :4_500] = 0.0
+    centres_hz = filters.responses(found, RATE_HZ).centres_hz
+    np.testing.assert_allclose(centres_hz, [700, 2_000], atol=3)
+
+
 def test_bands_have_the_magnitude_of_all_windows():
     weights = np.zeros((2, 3, 4))
     weights[0, :, 2] = [0.0, 3.0, -4.0]

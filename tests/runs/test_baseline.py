@@ -126,6 +126,10 @@ def test_quantiles_are_over_the_frames_that_are_no_silence(tmp_path):
     np.testing.assert_allclose(
         found[0], np.concatenate(expected), rtol=1e-3, atol=1e-3
     )
+    # By moments, silence counts as it did.
+    found = baseline.features(clips, settings.replace(statistics="moments"))
+    means = np.asarray(x)[0].mean(axis=0)
+    np.testing.assert_allclose(found[0, :3], means, rtol=1e-3, atol=1e-3)
 
 
 def test_the_regression_sees_quantiles(rng):
