@@ -102,6 +102,11 @@ class Part(typing.NamedTuple):
     # Plans of before have none.
     size: int | None = None
 
+    @property
+    def clip(self):
+        """The archive itself as a `Clip`, for its name and its identity."""
+        return Clip(self.archive, base=self.base)
+
 
 class Listing(typing.NamedTuple):
     """The shards of a part, and what failed in it.

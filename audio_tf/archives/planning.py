@@ -14,10 +14,9 @@ part before, since nobody could compute them again.
 """
 
 import json
-import os
 import typing
 
-from audio_tf.archives import listing, lists, members, places, tables
+from audio_tf.archives import lists, members, places, tables
 from audio_tf.archives.lists import Clip, Part
 
 PLAN, SCORES = "plan.json", "scores"
@@ -38,20 +37,16 @@ class Todo(typing.NamedTuple):
     packed: set
 
 
-class Ended(typing.NamedTuple):
-    """The content of the files of scores, and what failed.
+class Planned(typing.NamedTuple):
+    """A file that is planned.
 
     Attributes:
-        rows: dict by the names of shards that are done of their rows.
-        failed: dict by the names of shards, and of parts for archives, of
-            lists of pairs of a name and a reason.
+        clip: `Clip`.
+        shard: str, the name of the shard that it is in.
     """
 
-    rows: dict
-    failed: dict
-
-
-NOTHING = Ended({}, {})
+    clip: Clip
+    shard: str
 
 
 def shard_path(out, shard):
@@ -60,7 +55,7 @@ def shard_path(out, shard):
 
 
 class Plan:
-    """The plan of a folder of results; `extend` makes it fit the sources.
+    """The plan of a folder of results; `extending` makes it fit the sources.
 
     Args:
         out: str, the folder.
@@ -99,124 +94,6 @@ class Plan:
         text = json.dumps(content, indent=1)
         places.write(places.join(self.out, PLAN), text.encode())
 
-    def extend(self, found, ended=NOTHING, retry_failed=False, base=None):
-        """Plans what is new or has changed, and what is to be tried again.
-
-        What has scores and is not there any more keeps them. What has failed
-        and is not found any more is forgotten if it was given by mistake, see
-        `is_mistake`, and an archive if nothing in it has scores.
-
-        Args:
-            found: iterable of `listing.Found`.
-            ended: `Ended`, of what is planned already.
-            retry_failed: bool, whether shards and archives in which something
-                has failed are scored anew.
-            base: str, the folder that paths are relative to, or `None` for
-                that of this process.
-
-        Returns:
-            List of the names that are forgotten.
-
-        Raises:
-            ValueError: as `lists.check_names`.
-        """
-        base = os.getcwd() if base is None else base
-        retried, archives, new, sources = set(), {}, {}, set()
-        known, there = self.known_files(), set()
-        failed = failed_files(known, ended.failed)
-        failures = dict(failed)
-        for each in found:
-            sources.add(each.source)
-            where = Clip(each.path, base=base).identity
-            failures.pop(where, None)
-            if members.is_archive(each.path):
-                archives[where] = each
-                continue
-            clip, shard = known.get(where, (None, None))
-            if each.version is not None or places.is_remote(where):
-                there.add(where)
-            if clip is None or has_changed(clip, each):
-                new[where] = each
-                retried |= {shard} - {None}
-        clips = [
-            Clip(
-                each.path,
-                size=each.size,
-                version=each.version,
-                base=base,
-                source=each.source,
-            )
-            for each in new.values()
-        ]
-        archived = [
-            Clip(part.archive, base=part.base)
-            for part in self.parts
-            if part.archive
-        ]
-        lists.check_names(
-            self.out,
-            [*archived, *(clip for clip, _ in known.values())],
-            [
-                *clips,
-                *(Clip(each.path, base=base) for each in archives.values()),
-            ],
-        )
-        self.add_files(clips)
-        forgotten = []
-        for where, (clip, shard) in failures.items():
-            if is_mistake(clip, sources):
-                self.forgotten.setdefault(shard, []).append(clip.name)
-                forgotten.append(clip.name)
-                del known[where]
-        if retry_failed:
-            retried |= {
-                name
-                for name, pairs in ended.failed.items()
-                if {each for each, _ in pairs}.difference(
-                    self.forgotten.get(name, ())
-                )
-            }
-        # The other clips of shards that are scored anew.
-        rest, kept = {}, {}
-        for where, (clip, shard) in known.items():
-            if shard in retried and where not in new:
-                scored = shard in ended.rows and where not in failed
-                if scored and where not in there:
-                    kept.setdefault(shard, []).append(clip)
-                else:
-                    rest.setdefault(clip.base, []).append(clip)
-        for each in rest.values():
-            self.add_files(each)
-        for shard, each in kept.items():
-            self.moved[shard] = self.add_files(each).name
-        self.stale |= {name for name in retried if "-" in name}
-        self.forgotten = {
-            shard: names
-            for shard, names in self.forgotten.items()
-            if shard not in self.stale
-        }
-        retried |= {name.partition("-")[0] for name in retried}
-        useless = self.useless_archives(ended)
-        for part in [each for each in self.parts if each.archive]:
-            where = Clip(part.archive, base=part.base).identity
-            seen = archives.pop(where, None)
-            if seen is None and part.name in useless:
-                self.parts.remove(part)
-                self.dropped.append(part.name)
-                forgotten.append(Clip(part.archive).name)
-            elif (seen is not None and has_changed(part, seen)) or (
-                part.name in retried
-                and (part.name in useless or places.exists(where))
-            ):
-                self.parts.remove(part)
-                self.dropped.append(part.name)
-                now = part if seen is None else seen
-                self.add(part.archive, now.version, part.base, now.size)
-        for each in archives.values():
-            self.add(each.path, each.version, base, each.size)
-        self.save()
-        return forgotten
-
     def add_files(self, clips):
         """Adds a part for files, if there are any, and returns it."""
         if not clips:
@@ -232,12 +109,32 @@ class Plan:
         self.parts.append(Part(name, archive, version, base, size))
         return self.parts[-1]
 
+    def drop(self, part):
+        """Says that a `Part` is out of date as a whole."""
+        self.parts.remove(part)
+        self.dropped.append(part.name)
+
+    def outdate(self, shards):
+        """Says that shards, a set of names, are out of date.
+
+        What is forgotten of them need not be known any more.
+        """
+        self.stale |= shards
+        self.forgotten = {
+            shard: names
+            for shard, names in self.forgotten.items()
+            if shard not in self.stale
+        }
+
+    def archives(self):
+        """Returns the planned archives, list of `Clip`."""
+        return [part.clip for part in self.parts if part.archive]
+
     def known_files(self):
         """Returns the files that are planned.
 
         Returns:
-            Dict by path, from whatever folder, of pairs of `Clip` and the
-            name of its shard.
+            Dict of `Planned` by identity, the path from whatever folder.
         """
         known = {}
         for part in self.parts:
@@ -247,18 +144,8 @@ class Plan:
                         left_out = self.forgotten.get(shard, ())
                         for clip in clips:
                             if clip.name not in left_out:
-                                known[clip.identity] = clip, shard
+                                known[clip.identity] = Planned(clip, shard)
         return known
-
-    def useless_archives(self, ended):
-        """Returns the names of archives' parts that have failures alone."""
-        return {
-            part
-            for part, found in self.listings().items()
-            if found is not None
-            and (found.failed or found.shards)
-            and all(ended.rows.get(each.name) == 0 for each in found.shards)
-        }
 
     def listings(self):
         """Returns the `Listing` of each part, by name.
@@ -345,58 +232,3 @@ class Plan:
             if part.archive and members.is_packed(part.archive)
         }
         return Todo(lists.largest_first(shards), unlisted, packed)
-
-
-def has_changed(known, found):
-    """Returns whether a file is not what was planned.
-
-    Of one that is not there, or behind a manifest that does not say, nothing
-    is known: it has not changed.
-
-    Args:
-        known: `Clip` of a file, or `Part` of an archive.
-        found: `listing.Found`.
-    """
-    if found.version is None:
-        return False
-    # Copies and archives that are unpacked keep a time.
-    sizes = {known.size, found.size} - {None}
-    return known.version != found.version or len(sizes) > 1
-
-
-def failed_files(known, failed):
-    """Returns those of some planned files that have failed.
-
-    Args:
-        known: dict as of `Plan.known_files`.
-        failed: dict as of `Ended`.
-
-    Returns:
-        Dict like `known`.
-    """
-    names = {
-        shard: {name for name, _ in pairs} for shard, pairs in failed.items()
-    }
-    return {
-        where: (clip, shard)
-        for where, (clip, shard) in known.items()
-        if clip.name in names.get(shard, ())
-    }
-
-
-def is_mistake(clip, sources):
-    """Returns whether a file that failed, and is not found, was a mistake.
-
-    It was if it was a source itself, if the folder, the pattern or the manifest
-    that had it is given again, or if it is not there.
-
-    Args:
-        clip: `Clip`.
-        sources: set of the sources of this run, see `listing.Found`.
-    """
-    where = clip.identity
-    if clip.source is not None and clip.source in {where, *sources}:
-        return True
-    if places.is_remote(where):
-        return False
-    return listing.local_version(where) == (None, None)

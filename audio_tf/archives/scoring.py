@@ -8,7 +8,14 @@ import tqdm
 
 from audio_tf import files, pipelines
 from audio_tf.ahead import map_ahead
-from audio_tf.archives import listing, places, planning, settling, tables
+from audio_tf.archives import (
+    extending,
+    listing,
+    places,
+    planning,
+    settling,
+    tables,
+)
 from audio_tf.audio.audio_files import tell_of_others
 from audio_tf.ops.checks import check_positive, check_sizes
 
@@ -75,7 +82,7 @@ def score(
     Scores are those of `audio-tf classify`. A run that was stopped goes on
     where it was; sources that are new or have changed are scored, what is
     there is left alone. A source that was given by mistake is forgotten when
-    it is given no more; see `planning.Plan.extend`.
+    it is given no more; see `extending.extend`.
 
     Args:
         sources: list of str, see `listing.find`.
@@ -133,7 +140,9 @@ def score(
         settling.check(out, settings)
         plan = planning.Plan(out)
         plan.clear()
-        forgotten = plan.extend(found, read_ended(plan), retry_failed)
+        forgotten = extending.extend(
+            plan, found, read_ended(plan), retry_failed
+        )
         plan.clear()
         todo = plan.todo()
         counted = {}
@@ -197,7 +206,7 @@ def read_ended(plan):
         plan: `planning.Plan`.
 
     Returns:
-        `planning.Ended`, without what is forgotten.
+        `extending.Ended`, without what is forgotten.
     """
     found = plan.listings()
     failed = {
@@ -217,7 +226,7 @@ def read_ended(plan):
         failed[name] = [
             pair for pair in counts.failed if pair[0] not in left_out
         ]
-    return planning.Ended(rows, failed)
+    return extending.Ended(rows, failed)
 
 
 def finish(plan, counted, forgotten):

@@ -1,12 +1,14 @@
 """Plans of several runs into one folder; no Beam is needed."""
 
+import io
 import os
+import tarfile
 
 import pytest
 
 pytest.importorskip("pyarrow", reason="ARCHIVES ARE NOT TESTED")
 
-from audio_tf.archives import listing, planning
+from audio_tf.archives import extending, listing, lists, planning
 
 
 @pytest.fixture
@@ -18,7 +20,7 @@ def plan(tmp_path):
         here = os.getcwd()
         os.chdir(tmp_path / folder)
         try:
-            extended.extend(list(listing.find(sources)))
+            extending.extend(extended, list(listing.find(sources)))
         finally:
             os.chdir(here)
         clips = [clip.name for clip, _ in extended.known_files().values()]
@@ -55,3 +57,29 @@ def test_a_file_is_scored_once_however_its_path_is_written(plan):
     ):
         planned = plan(folder, source)
     assert planned == ["a.wav", "./b.tar"]
+
+
+def test_an_archive_that_is_gone_keeps_the_scores_beside_a_failure(tmp_path):
+    """What failed in it cannot be tried again."""
+    out, path = str(tmp_path / "out"), tmp_path / "sounds.tar"
+    with tarfile.open(path, "w") as archive:
+        for name in ("good.wav", "bad.wav"):
+            archive.addfile(tarfile.TarInfo(name), io.BytesIO())
+    other = tmp_path / "other.wav"
+    other.write_bytes(b"clip")
+    plan = planning.Plan(out)
+    extending.extend(plan, listing.find([str(path), str(other)]))
+    (part,) = [each for each in plan.parts if each.archive]
+    (shard,) = lists.list_archive(out, part).shards
+    pairs = [(f"{path}/bad.wav", "no audio")]
+    ended = extending.Ended({shard.name: 1}, {shard.name: pairs})
+
+    def try_again():
+        plan = planning.Plan(out)
+        extending.extend(plan, listing.find([str(other)]), ended, True)
+        return plan
+
+    gone = path.rename(tmp_path / "elsewhere")
+    assert try_again().listings()[part.name].shards == [shard]
+    gone.rename(path)
+    assert part.name in try_again().dropped
