@@ -33,7 +33,6 @@ from audio_tf.runs import (
     corpus_records,
     heard,
     hosts,
-    noise,
     provenance,
     results,
     showing,
@@ -42,7 +41,7 @@ from audio_tf.runs import (
     unlabelled,
 )
 from audio_tf.runs.flags import run_by_flags
-from audio_tf.runs.leakage import MODEL, TEACHERS
+from audio_tf.runs.model_leaks import ModelLeaks
 from audio_tf.runs.optimizing import compile
 from audio_tf.runs.teaching import (
     check_teachers,
@@ -298,10 +297,8 @@ def train(settings, out, share):
     corpora = settings.load()
     found = leaks.of_sources(corpora)
     corpora, record = train_data.listed(settings, corpora, out)
-    root, others = settings.file_root(), beside.roots(corpora)
-    # Before all is decoded.
-    corpus_records.check(out, record, later="test")
-    hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
+    # Before all is decoded, for which hosts wait for each other.
+    check_same(settings, record, out, share)
     if (out / "last.keras").is_file():
         classifier = keras.saving.load_model(out / "last.keras")
     else:
@@ -310,57 +307,57 @@ def train(settings, out, share):
     teachers = load_teachers(settings, classifier)
     taught_by = teacher_facts(settings, teachers)
     check_teachers(out, taught_by)
-    leakage = settings.leakage()
-    before = heard.began_with(settings, out)
-    known_by = {preset: heard.read(preset) for preset in settings.teachers}
-    for preset, has_heard in known_by.items():
-        leakage.of_list(TEACHERS, preset, has_heard, corpora, record)
-    by_list = leakage.of_list(MODEL, settings.model, before, corpora, record)
-    recordings = corpora.pop(beside.NOISE, None)
-    chunks, failures = train_data.load_chunks(
-        settings, unlabelled.joined(corpora), classifier, share
-    )
-    clips, bank = unlabelled.clips_of(settings, chunks), None
-    # The files of a class may all be bad.
-    clips["train"].check_teaches()
-    known = [chunks["train"].clips]
-    if recordings is not None:
-        noises = train_data.decode(
-            settings, beside.NOISE, recordings, classifier, share
-        )
-        failures |= noises.failures
-        clips[beside.NOISE], bank = noises, noise.read_bank(noises)
-        known.append(noises)
-    found += leakage.of_audio(clips)
-    by_marks = leakage.of_model(MODEL, settings.model, before, clips)
-    for preset, has_heard in known_by.items():
-        by_marks += leakage.of_model(TEACHERS, preset, has_heard, clips)
-    # Several may have begun with one encoder.
-    found += dict.fromkeys(by_marks)
-    # Marks find them under any name; without any the list is what tells.
-    told = {leak.splits for leak in by_marks}
-    found += [leak for leak in by_list if leak.splits not in told]
-    record = corpus_records.leave_out(record, root, failures, others)
-    corpus_records.check(out, record, later="test")
-    facts = results.facts(settings, record, found, others)
-    model = provenance.model_facts(classifier.backbone)
+    of_models = ModelLeaks(settings, out)
+    by_list = of_models.by_list(corpora, record)
+    clips = train_data.decode_all(settings, corpora, classifier, share)
+    found += settings.leakage().of_audio(clips.sides)
+    found += of_models.by_marks(clips.sides, by_list)
+    root, others = settings.file_root(), beside.roots(corpora)
+    record = corpus_records.leave_out(record, root, clips.failures, others)
+    check_same(settings, record, out, share)
     begun = {
-        "model": model,
+        "model": provenance.model_facts(classifier.backbone),
         "teachers": taught_by,
         "built_on": provenance.built_on(settings, out),
     }
-    hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     if share.is_first:
-        heard.keep(out, before)
+        heard.keep(out, of_models.before)
         provenance.begin_run(out, settings, record, **begun)
-    facts["causal"] = model["causal"]
-    origin = {
-        **provenance.run_facts(settings, out),
-        **begun,
-        "licences": corpus_records.licence_facts(corpora["train"], failures),
-    }
-    fit(settings, classifier, chunks, out, teachers, share, bank)
-    return Prepared(chunks, known, before, failures, facts, origin)
+    prepared = Prepared(
+        clips.chunks,
+        clips.learned_from,
+        of_models.before,
+        clips.failures,
+        facts={
+            **results.facts(settings, record, found, others),
+            "causal": begun["model"]["causal"],
+        },
+        origin={
+            **provenance.run_facts(settings, out),
+            **begun,
+            "licences": corpus_records.licence_facts(
+                corpora["train"], clips.failures
+            ),
+        },
+    )
+    fit(settings, classifier, clips.chunks, out, teachers, share, clips.bank)
+    return prepared
+
+
+def check_same(settings, record, out, share):
+    """Checks that a run goes on with its files, and hosts have the same.
+
+    Args:
+        settings: `TrainSettings`.
+        record: dict that `corpus_records.make` has returned.
+        out: `pathlib.Path`, the folder of the run.
+        share: `Share` of this host.
+
+    Raises:
+        ValueError: if files or settings differ.
+    """
+    corpus_records.check(out, record, later="test")
+    hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
 
 
 main = functools.partial(

@@ -1,12 +1,35 @@
 """The clips of a training, decoded and cut into chunks."""
 
+import dataclasses
 import functools
+
+import numpy as np
 
 from audio_tf import data, metrics
 from audio_tf.data.shares import WHOLE
 from audio_tf.runs import beside, corpus_records, hosts, noise, unlabelled
 from audio_tf.runs.settings import flag
 from audio_tf.terminal import first_quoted
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainClips:
+    """All that a training hears, decoded.
+
+    Attributes:
+        chunks: dict of `Chunks` by split; those without labels are in `train`.
+        sides: dict of `Clips` by split and by name of `beside.BESIDE`, which
+            may have no audio in common where some of it is scored.
+        learned_from: list of the `Clips` that change weights.
+        failures: dict of the reason by path of each file that was left out.
+        bank: float32 array of recordings of noise, or `None`.
+    """
+
+    chunks: dict
+    sides: dict
+    learned_from: list
+    failures: dict
+    bank: np.ndarray | None = None
 
 
 def with_beside(settings, corpora):
@@ -68,6 +91,43 @@ def decode(settings, name, corpus, classifier, share):
         **settings.prepare_arguments(),
     )
     return hosts.prepared(prepare, corpus, share)
+
+
+def decode_all(settings, corpora, classifier, share):
+    """Decodes all that a training hears.
+
+    Args:
+        settings: `TrainSettings`.
+        corpora: dict of `Corpus` as `with_beside` returns it.
+        classifier: `AudioClassifier`, whose rate and chunks they are made for.
+        share: `Share` of this host.
+
+    Returns:
+        `TrainClips`.
+
+    Raises:
+        ValueError: as `load_chunks`, or if what could be decoded of `train`
+            teaches nothing.
+    """
+    corpora = dict(corpora)
+    recordings = corpora.pop(beside.NOISE, None)
+    chunks, failures = load_chunks(
+        settings, unlabelled.joined(corpora), classifier, share
+    )
+    sides = unlabelled.clips_of(settings, chunks)
+    # The files of a class may all be bad.
+    sides["train"].check_teaches()
+    own = chunks["train"].clips
+    if recordings is None:
+        return TrainClips(chunks, sides, [own], failures)
+    noises = decode(settings, beside.NOISE, recordings, classifier, share)
+    return TrainClips(
+        chunks,
+        {**sides, beside.NOISE: noises},
+        [own, noises],
+        failures | noises.failures,
+        noise.read_bank(noises),
+    )
 
 
 def load_chunks(settings, corpora, classifier, share=WHOLE):
