@@ -318,30 +318,26 @@ def run(settings):
     targets = {split: clips[split].corpus.targets() for split in clips}
     result, spread = {}, {}
     for name, baseline in BASELINES.items():
-        reports = []
-        for seed in settings.seeds if baseline.draws else settings.seeds[:1]:
-            scores = fit_and_score(
-                lambda one_label, seed=seed, make=baseline.make: make(
-                    settings, seed, one_label
-                ),
+        scores = [
+            fit_and_score(
+                functools.partial(baseline.make, settings, seed),
                 (inputs["train"], targets["train"]),
                 inputs[settings.split],
             )
-            # Of the first seed: seeds are means of their own in the figures.
-            if name not in spread:
-                spread[name] = results.intervals_of(
-                    results.WITH_INTERVAL,
-                    targets[settings.split],
-                    scores,
-                    clips[settings.split].corpus,
-                )
-            reports.append(
-                metrics.evaluate(
-                    targets[settings.split],
-                    scores,
-                    corpora["train"].vocabulary,
-                )
-            )
+            for seed in settings.seeds[: None if baseline.draws else 1]
+        ]
+        scored = targets[settings.split]
+        reports = [
+            metrics.evaluate(scored, each, corpora["train"].vocabulary)
+            for each in scores
+        ]
+        # Of the first seed: seeds are means of their own in the figures.
+        spread[name] = results.intervals_of(
+            results.WITH_INTERVAL,
+            scored,
+            scores[0],
+            clips[settings.split].corpus,
+        )
         result[name] = summary(reports)
         for figure in metrics.METRICS:
             shown = describe(result[name].get(figure))
@@ -350,31 +346,48 @@ def run(settings):
         for line in results.format_intervals(spread[name], reports[0]):
             print(line + one)
     if settings.report is not None:
-        root, failures = settings.file_root(), {}
-        for split in clips:
-            failures |= clips[split].failures
-        record = corpus_records.leave_out(
-            corpus_records.make({s: corpora[s] for s in clips}, root),
-            root,
-            failures,
-        )
-        facts = {
-            **provenance.run_facts(settings),
-            **results.facts(
-                settings, record, [*leaks.of_sources(corpora), *same]
-            ),
-            "split": settings.split,
-            "left_out": record["left_out"],
-            "scored": {"unit": "clips", "how": "statistics of whole clips"},
-        }
+        found = [*leaks.of_sources(corpora), *same]
         files.write_json(
             settings.report,
-            {**facts, "figures": result, "intervals": spread},
+            {
+                **report_facts(settings, corpora, clips, found),
+                "figures": result,
+                "intervals": spread,
+            },
         )
     for split in clips:
         if clips[split].failures:
             print(describe_failures(clips[split].failures))
     return result
+
+
+def report_facts(settings, corpora, clips, found):
+    """Describes what the figures of a report are of.
+
+    Args:
+        settings: `BaselineSettings`.
+        corpora: dict of `Corpus` by split.
+        clips: dict of `Clips` by split, of those that were read.
+        found: list of `leaks.Leak`, what is on both sides of the splits.
+
+    Returns:
+        Dict ready for JSON.
+    """
+    root, failures = settings.file_root(), {}
+    for each in clips.values():
+        failures |= each.failures
+    record = corpus_records.leave_out(
+        corpus_records.make({split: corpora[split] for split in clips}, root),
+        root,
+        failures,
+    )
+    return {
+        **provenance.run_facts(settings),
+        **results.facts(settings, record, found),
+        "split": settings.split,
+        "left_out": record["left_out"],
+        "scored": {"unit": "clips", "how": "statistics of whole clips"},
+    }
 
 
 main = functools.partial(run_by_flags, run, BaselineSettings, __doc__)

@@ -115,16 +115,7 @@ def with_interval(value, interval):
 
 
 def write(
-    name,
-    facts,
-    figures,
-    limits,
-    kept,
-    machine,
-    origin,
-    latency_s,
-    latencies,
-    registered=True,
+    name, facts, figures, limits, kept, origin, latency=None, registered=True
 ):
     """Writes the card of a released model.
 
@@ -134,30 +125,36 @@ def write(
         figures: `release_figures.Figures`.
         limits: str, or `None` for what holds for all.
         kept: str, which epoch was kept, or `""`.
-        machine: str, where latency was measured.
         origin: dict, how the model was trained.
-        latency_s: float, the seconds of sound that were timed, or `None`.
-        latencies: list of pairs of a name and ms.
+        latency: `release_latency.Latency`, or `None` of an encoder.
         registered: bool, whether the preset is in the package's own folder, in
             which every program finds it by its name.
 
     Returns:
         The card in Markdown.
     """
+    parts = [
+        *described(name, facts, figures.labels, limits, registered),
+        "## Trained on",
+        table(["what", "is"], training_rows(facts, kept, origin)),
+        "The weights are licensed as audio_tf is, Apache-2.0.",
+        f"## Measured, split `{facts['split']}`",
+        *measured(figures, facts["metric"].name),
+        *([] if latency is None else timed(latency)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def described(name, facts, labels, limits, registered):
+    """Returns the parts of a card that say what the model is.
+
+    Args:
+        labels: list of str, or `None` of an encoder.
+        name, facts, limits, registered: as `write` takes them.
+    """
     model = facts["model"].split(">")[-1]
-    metric = facts["metric"]
-    splits = ", ".join(
-        f"{split} {found['files']} files (sha256 {found['sha256'][:12]})"
-        for split, found in origin["corpus"].items()
-    )
-    versions = ", ".join(
-        f"{package} {version}"
-        for package, version in origin["versions"].items()
-    )
-    # What was trained before there were teachers does not name any.
-    teachers = origin.get("teachers", ())
     if not limits:
-        limits = LIMITS if figures.labels is None else LABELS_ALONE + LIMITS
+        limits = LIMITS if labels is None else LABELS_ALONE + LIMITS
     parts = [
         # The head that hubs read.
         "---\nlibrary_name: keras-hub\nlicense: apache-2.0\n"
@@ -171,29 +168,50 @@ def write(
         *([] if registered else [ELSEWHERE]),
         f"**Limits.** {limits}",
     ]
-    if figures.labels is not None:
-        shown = ", ".join(figures.labels)
-        parts.append(f"**Labels** ({len(figures.labels)}): {shown}.")
-    parts += [
-        "## Trained on",
-        table(
-            ["what", "is"],
-            [
-                ["corpus", facts["corpus"]],
-                ["licence of the corpus", facts["licence"]],
-                ["files by split", splits],
-                *split_rows(origin),
-                ["seed", facts["seed"]],
-                ["command", f"`{facts['command']}`"],
-                *(["teacher", teacher_name(each)] for each in teachers),
-                *([["weights", f"of {kept}"]] if kept else []),
-                ["parameters", f"{facts['parameters']:,}"],
-                ["versions", versions],
-                ["date", origin["date"]],
-            ],
-        ),
-        "The weights are licensed as audio_tf is, Apache-2.0.",
-        f"## Measured, split `{facts['split']}`",
+    if labels is not None:
+        parts.append(f"**Labels** ({len(labels)}): {', '.join(labels)}.")
+    return parts
+
+
+def training_rows(facts, kept, origin):
+    """Returns the rows of a card on how the model was trained.
+
+    Args:
+        facts, kept, origin: as `write` takes them.
+    """
+    splits = ", ".join(
+        f"{split} {found['files']} files (sha256 {found['sha256'][:12]})"
+        for split, found in origin["corpus"].items()
+    )
+    versions = ", ".join(
+        f"{package} {version}"
+        for package, version in origin["versions"].items()
+    )
+    # What was trained before there were teachers does not name any.
+    teachers = origin.get("teachers", ())
+    return [
+        ["corpus", facts["corpus"]],
+        ["licence of the corpus", facts["licence"]],
+        ["files by split", splits],
+        *split_rows(origin),
+        ["seed", facts["seed"]],
+        ["command", f"`{facts['command']}`"],
+        *(["teacher", teacher_name(each)] for each in teachers),
+        *([["weights", f"of {kept}"]] if kept else []),
+        ["parameters", f"{facts['parameters']:,}"],
+        ["versions", versions],
+        ["date", origin["date"]],
+    ]
+
+
+def measured(figures, counts):
+    """Returns the parts of a card on its figures and those of a baseline.
+
+    Args:
+        figures: `release_figures.Figures`.
+        counts: str, the name of the figure that counts.
+    """
+    return [
         *([CHOSEN] if figures.chosen else []),
         figures.meaning,
         table(
@@ -203,23 +221,29 @@ def write(
                 for what, value, interval in figures.table
             ],
         ),
-        f"The baseline, {metric.name} of the same clips:",
+        f"The baseline, {counts} of the same clips:",
         table(
-            ["baseline", metric.name],
+            ["baseline", counts],
             [[what, f"{value:.4f}"] for what, value in figures.baseline],
         ),
         figures.details,
     ]
-    if latencies:
-        parts += [
-            f"Time of a clip of {latency_s:g} s alone, median of calls, "
-            f"{machine}:",
-            table(
-                ["runtime", "ms"],
-                [[what, f"{ms:.2f}"] for what, ms in latencies],
-            ),
-        ]
-    return "\n\n".join(parts) + "\n"
+
+
+def timed(latency):
+    """Returns the parts of a card on how long the model takes.
+
+    Args:
+        latency: `release_latency.Latency`.
+    """
+    return [
+        f"Time of a clip of {latency.clip_s:g} s alone, median of calls, "
+        f"{latency.machine}:",
+        table(
+            ["runtime", "ms"],
+            [[what, f"{ms:.2f}"] for what, ms in latency.medians_ms],
+        ),
+    ]
 
 
 def split_rows(origin):

@@ -7,7 +7,7 @@ import os
 from audio_tf import files, pipelines
 from audio_tf.models import preset_backbones
 from audio_tf.runs import train_data
-from audio_tf.runs.pretrain import PretrainSettings
+from audio_tf.runs.pretrain_settings import PretrainSettings
 from audio_tf.runs.probe import ProbeSettings, load_features
 from audio_tf.runs.probe_splits import load_splits
 from audio_tf.runs.settings import POSITIVE, Settings, flag, setting

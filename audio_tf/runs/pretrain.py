@@ -12,19 +12,16 @@ frames, which training/probe.py, AudioClassifier and `audio-tf inspect` take;
 both are written anew every --picture-every checkpoints, and at the end.
 """
 
-import dataclasses
 import functools
 import json
 import pathlib
 import sys
-import typing
 
 import keras
 
-from audio_tf import console, files, layers, models, optimizers
+from audio_tf import console, files, models
 from audio_tf.audio import RESAMPLER
 from audio_tf.data.shares import WHOLE
-from audio_tf.models import freezing, preset_backbones, presets
 from audio_tf.runs import (
     callbacks,
     checkpoints,
@@ -35,234 +32,15 @@ from audio_tf.runs import (
     hosts,
     provenance,
 )
-from audio_tf.runs.corpus_settings import SpeechSettings
 from audio_tf.runs.flags import run_by_flags
-from audio_tf.runs.host_settings import HostSettings
-from audio_tf.runs.model_settings import ModelSettings
 from audio_tf.runs.pretrain_batches import load_batches
+from audio_tf.runs.pretrain_model import build
+from audio_tf.runs.pretrain_settings import PretrainSettings
 from audio_tf.runs.reconstruction import ReconstructionPictures
-from audio_tf.runs.settings import POSITIVE, RATE, flag, setting, shared
 
 PICTURED = 4
-# The default steps between checkpoints.
-SAVE_EVERY = 1000
 # Settings that may differ when a run goes on.
 FREE_SETTINGS = ("data_dir", "cache_dir", "picture_every")
-
-
-@dataclasses.dataclass
-class PretrainSettings(ModelSettings, HostSettings, SpeechSettings):
-    """Corpus, features, model, masking and steps of a run.
-
-    The defaults are the paper's setting.
-    """
-
-    made_into_arguments = ("features_options", "masking_kwargs")
-    gone = ("test_subsets", "test_list", "alignment")
-
-    # There is no test, and no phone is looked at.
-    test_subsets: typing.ClassVar[tuple] = ()
-    test_list: typing.ClassVar[None] = None
-    alignment: typing.ClassVar[None] = None
-
-    target: str = setting(
-        "spectrogram",
-        "what is reconstructed, the linear spectrogram or the input",
-        ["spectrogram", "input"],
-    )
-    model: str = shared("model", "audio_albert_6")
-    masking: str = setting(
-        "paper", "policy of masking", layers.MASKING_POLICIES
-    )
-    masking_kwargs: dict = setting({}, "further arguments of the masking")
-    optimizer: str = setting(
-        "lamb", "reading of the paper's LAMB", optimizers.PRETRAINING
-    )
-    learning_rate: float = shared("learning_rate", 5e-5)
-    warmup: float = setting(
-        0.1, "share of the steps before the peak", check=RATE
-    )
-    clip_norm: float = shared("clip_norm", 10.0)
-    steps: int = setting(500_000, "updates of the weights", check=POSITIVE)
-    batch_size: int = shared("batch_size", 50)
-    accumulate: int = setting(
-        1, "parts that the batch of a step is computed in", check=POSITIVE
-    )
-    buckets: int = shared("buckets", 5)
-    save_every: int | None = setting(
-        None,
-        "steps between checkpoints",
-        check=POSITIVE,
-        unless_given=f"{SAVE_EVERY}, or all steps where they are fewer",
-    )
-    picture_every: int = setting(
-        10, "checkpoints between pictures, presets", check=POSITIVE
-    )
-    feature_cache: bool = setting(
-        False, "compute features once; else with each batch, from the waveform"
-    )
-    out: str = shared("out", "runs/pretrain")
-
-    def check(self):
-        super().check()
-        for divisor, size, whole, of in (
-            ("save_every", self.epoch_steps, "steps", self.steps),
-            ("accumulate", self.accumulate, "batch_size", self.batch_size),
-        ):
-            if of % size:
-                fits = max(n for n in range(1, min(size, of) + 1) if not of % n)
-                raise ValueError(
-                    f"{flag(divisor)} must divide {flag(whole)}, as "
-                    f"{flag(divisor)} {fits} does. Received: {size} and {of}"
-                )
-        if self.warmup_steps == self.steps:
-            raise ValueError(
-                "--warmup must leave a step in which the rate falls. "
-                f"Received: {self.warmup} of --steps {self.steps}"
-            )
-        backend = keras.backend.backend()
-        if not self.feature_cache and backend != "tensorflow":
-            raise ValueError(
-                "Features in the input pipeline need TensorFlow; others take "
-                f"--feature-cache. Received: backend {backend}"
-            )
-        spread = self.distribution != "none"
-        if spread and self.accumulate > 1 and backend == "tensorflow":
-            # Keras updates within a condition, where replicas cannot meet.
-            raise ValueError(
-                "On TensorFlow --accumulate goes with one device only. "
-                f"Received: --accumulate {self.accumulate}, "
-                f"--distribution {self.distribution}"
-            )
-
-    @property
-    def epoch_steps(self):
-        """The steps between checkpoints, which are an epoch of Keras."""
-        return self.save_every or min(SAVE_EVERY, self.steps)
-
-    @property
-    def warmup_steps(self):
-        """The steps in which the rate rises."""
-        return round(self.warmup * self.steps)
-
-    def target_layer(self):
-        """Makes the layer `SpeechFeatures` of the target.
-
-        Returns:
-            The layer, `None` where the input is reconstructed.
-        """
-        if self.target == "input":
-            return None
-        options = self.feature_layer().options
-        timing = ("window_s", "hop_s", "fft_length", "stack_size")
-        return layers.SpeechFeatures(
-            "paper_target",
-            self.sample_rate_hz,
-            {name: options[name] for name in timing},
-            dtype="float32",
-            name="target_features",
-        )
-
-
-def load_backbone(settings, features):
-    """Loads the backbone of features that is trained.
-
-    Args:
-        settings: `PretrainSettings`.
-        features: `SpeechFeatures`, which it will hear.
-
-    Returns:
-        `AudioBackbone`, new, or the one within the preset of an encoder of
-        waveforms, which an earlier run has left behind.
-
-    Raises:
-        ValueError: if there is none in the model, or it has learned from other
-            features.
-    """
-    options = settings.model_options()
-    family, _ = preset_backbones.describe(settings.model)
-    if family.takes == "features":
-        return models.AudioBackbone.from_preset(
-            settings.model, feature_dim=features.dim, **options
-        )
-    found = models.AudioBackbone.from_preset(settings.model, **options)
-    if found.encoder is None:
-        raise ValueError(
-            "--model must be a backbone of features, or have one within. "
-            f"Received: {settings.model}, of {family.__name__}"
-        )
-    if type(found.features) is not type(features):
-        raise ValueError(
-            f"--model must hear {type(features).__name__}, which the preset "
-            "of the run will have. "
-            f"Received: {settings.model}, of {type(found.features).__name__}"
-        )
-    known, asked = map(facts_of, (found.features, features))
-    if known != asked:
-        raise ValueError(
-            "--features, --sample-rate-hz and --features-options must be "
-            f"those that {settings.model} has learned from, "
-            f"{without(known, asked)}. Received: {without(asked, known)}"
-        )
-    return found.encoder
-
-
-def facts_of(features):
-    """Returns a dict of what a `SpeechFeatures` computes."""
-    return {
-        "preset": features.preset,
-        "sample_rate_hz": features.sample_rate_hz,
-        **features.options,
-    }
-
-
-def without(facts, others):
-    """Returns those of some facts that others do not say, too."""
-    return dict(each for each in facts.items() if each not in others.items())
-
-
-def build(settings):
-    """Builds a new model, or one from a preset, and compiles it.
-
-    Args:
-        settings: `PretrainSettings`.
-
-    Returns:
-        `MaskedAcousticModel`.
-
-    Raises:
-        ValueError: if the settings do not fit, or a class could not be loaded
-            again.
-    """
-    with settings.naming_flags():
-        features, target = settings.feature_layer(), settings.target_layer()
-        backbone = load_backbone(settings, features)
-        # A preset may have been saved at rest.
-        freezing.thaw(backbone)
-        presets.check_found_again(backbone)
-        model = models.MaskedAcousticModel(
-            backbone,
-            target_dim=target and target.dim,
-            masking=settings.masking,
-            masking_kwargs=settings.masking_kwargs,
-            compile=False,
-        )
-    parts = settings.accumulate if settings.accumulate > 1 else None
-    model.compile(
-        optimizers.create(
-            settings.optimizer,
-            optimizers.WarmupLinearDecay(
-                settings.learning_rate,
-                warmup_steps=settings.warmup_steps,
-                total_steps=settings.steps,
-                gradient_accumulation_steps=parts,
-            ),
-            global_clipnorm=settings.clip_norm,
-            gradient_accumulation_steps=parts,
-        ),
-        jit_compile=settings.compiles(),
-    )
-    return model
 
 
 class Presets(keras.callbacks.Callback):

@@ -22,44 +22,27 @@ import dataclasses
 import functools
 import os
 import pathlib
-import platform
 import re
 import shlex
 import shutil
-import statistics
-import tempfile
-import time
 
 import keras
-import numpy as np
 
 from audio_tf import files, models, released
-from audio_tf.audio import scoring
 from audio_tf.corpora.corpus import SPLITS
-from audio_tf.export import formats, verify
-from audio_tf.export.classifiers import built_on
 from audio_tf.models import presets
-from audio_tf.runs import history, model_card, release_figures
+from audio_tf.runs import (
+    finished_runs,
+    history,
+    model_card,
+    release_figures,
+    release_probes,
+)
 from audio_tf.runs.flags import check_folder, run_by_flags
+from audio_tf.runs.release_latency import measure_latency
+from audio_tf.runs.release_licences import check_licence, check_origin
 from audio_tf.runs.settings import Settings, flag, setting, shared
 
-# Corpora that are not for commercial use, by their layouts. Where the lists of
-# one have the licence of each clip, and the training has noted them, these are
-# looked at instead.
-NOT_COMMERCIAL = {
-    "esc50": "CC BY-NC 3.0",
-    "fsd50k": "CC BY-NC in part, and FSD50K.metadata, by which such clips are "
-    "told, was not beside it",
-    "iemocap": "for research, by agreement with USC alone",
-    "ravdess": "CC BY-NC-SA 4.0",
-}
-# Also as addresses, SPDX and file names write it: an underscore is a letter to
-# `\b`.
-FORBIDS = re.compile(
-    r"(?<![a-z])nc(?![a-z])|non[-_\s]?commercial|research (purposes )?only",
-    re.IGNORECASE,
-)
-CALLS = 50  # That latency is the median of.
 NEEDED = ("run", "name", "use", "licence", "baseline")
 
 
@@ -151,51 +134,6 @@ class ReleaseSettings(Settings):
             )
 
 
-def check_licence(licence):
-    """Checks that the licence of a corpus allows commercial use.
-
-    Raises:
-        ValueError: if it does not.
-    """
-    if FORBIDS.search(licence):
-        raise ValueError(
-            "No weights are released from a corpus that forbids commercial "
-            f"use. Received: --licence {licence!r}"
-        )
-
-
-def check_origin(origin):
-    """Checks that nothing the model was trained on forbids commercial use.
-
-    Args:
-        origin: dict that training has left as `provenance.json`. What the
-            training built on is looked at, too.
-
-    Raises:
-        ValueError: if a corpus does.
-    """
-    own = {"command": origin["command"], **origin["settings"]}
-    own["licences"] = origin.get("licences")
-    for training in (own, *built_on(origin)):
-        dataset, licences = training["dataset"], training.get("licences")
-        for licence in filter(FORBIDS.search, licences or ()):
-            raise ValueError(
-                "No weights are released from clips that forbid commercial "
-                f"use: {licences[licence]} of {dataset} are {licence!r}. "
-                "Received: a run with the command "
-                f"{training['command']!r}"
-            )
-        # A clip of which nothing is said may be what the corpus has in part.
-        told = licences and "" not in licences
-        if dataset in NOT_COMMERCIAL and not told:
-            raise ValueError(
-                "No weights are released from a corpus that forbids "
-                f"commercial use: {dataset} is {NOT_COMMERCIAL[dataset]}. "
-                "Received: a run with the command "
-                f"{training['command']!r}"
-            )
-
-
 def without_folders(value):
     """Shortens every absolute path in what JSON can hold to its last part.
 
@@ -238,61 +176,6 @@ def command_without_folders(command):
     return shlex.join(words)
 
 
-def latencies(model):
-    """Measures the time of one clip alone, in TensorFlow and as a file.
-
-    Each format of a file is measured that is installed and that the model
-    can be converted to, with one thread.
-
-    Args:
-        model: an `AudioClassifier`.
-
-    Returns:
-        Pair of the seconds of the clip and of a list of pairs of a name and
-        the median of `CALLS` calls in ms.
-    """
-    samples = scoring.timed_samples(model)
-    waveform = 0.1 * np.random.default_rng(0).standard_normal((1, samples))
-    inputs = {
-        "waveform": waveform.astype("float32"),
-        "lengths": np.array([samples], "int32"),
-    }
-    engines = {"TensorFlow, all cores": verify.TensorFlowClassifier(model)}
-    with tempfile.TemporaryDirectory() as folder:
-        for name in installed(model):
-            format = formats.FORMATS[name]
-            path = format.write(model, format.place(folder))
-            engines[f"{name}, one thread"] = format.open(path, 1)
-        return samples / model.sample_rate_hz, [
-            (name, median_ms(engine, inputs))
-            for name, engine in engines.items()
-        ]
-
-
-def installed(model):
-    """Lists the formats of one file that a model can be written in here."""
-    found = []
-    for name, format in formats.FORMATS.items():
-        if not format.suffix or format.refusal(model) is not None:
-            continue
-        try:
-            format.check_installed()
-        except ImportError:
-            continue
-        found.append(name)
-    return found
-
-
-def median_ms(engine, inputs):
-    """Returns the median milliseconds of a call, after some to warm up."""
-    times = []
-    for _ in range(CALLS + 5):
-        start = time.perf_counter()
-        engine(inputs)
-        times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times[5:])
-
-
 def best_epoch(folder, run):
     """Returns a text on the epoch that was kept, empty if the last was.
 
@@ -323,11 +206,11 @@ def measure(settings, model):
         `release_figures.Figures`.
     """
     changes = settings.those_given(("data_dir", "cache_dir"))
-    run = release_figures.finished_run(settings.run, **changes)
+    run = finished_runs.finished_run(settings.run, **changes)
     if settings.measured_run is None:
         return release_figures.of_classifier(settings, run, model)
-    scored = release_figures.finished_run(settings.measured_run, **changes)
-    release_figures.check_alike(run, scored)
+    scored = finished_runs.finished_run(settings.measured_run, **changes)
+    finished_runs.check_alike(run, scored)
     figures = release_figures.of_classifier(
         settings,
         scored,
@@ -373,7 +256,7 @@ def run(settings):
     """
     folder = pathlib.Path(settings.run)
     preset = folder / "preset"
-    origin = release_figures.read_origin(folder)
+    origin = finished_runs.read_origin(folder)
     check_origin(origin)
     loader = presets.find(preset)
     is_classifier = (preset / "task.json").is_file()
@@ -381,11 +264,11 @@ def run(settings):
     if is_classifier:
         model = models.AudioClassifier.from_preset(preset)
         figures = measure(settings, model)
-        timed_s, times = latencies(model)
+        latency = measure_latency(model)
     else:
         model = models.AudioBackbone.from_preset(preset)
-        figures = release_figures.of_encoder(settings, model)
-        timed_s, times = None, []
+        figures = release_probes.of_encoder(settings, model)
+        latency = None
     release_figures.check_baseline(figures)
     told = without_folders(origin)
     facts = {
@@ -411,11 +294,9 @@ def run(settings):
             figures,
             limits=settings.limits,
             kept=best_epoch(folder, origin["settings"]),
-            machine=f"{os.cpu_count()} cores, {platform.machine()}",
-            registered=place.parent.resolve() == released.ROOT.resolve(),
             origin=told,
-            latency_s=timed_s,
-            latencies=times,
+            latency=latency,
+            registered=place.parent.resolve() == released.ROOT.resolve(),
         )
         (new / "README.md").write_text(card, encoding="utf-8")
         # Before it takes the place of an earlier one.

@@ -3,33 +3,14 @@
 import dataclasses
 import json
 import pathlib
-import typing
 
 import numpy as np
 
-from audio_tf import intervals, metrics, released
-from audio_tf.export.classifiers import read_provenance
-from audio_tf.ops.weights import weights_sha256
-from audio_tf.runs import (
-    corpus_records,
-    heard,
-    history,
-    model_card,
-    results,
-)
+from audio_tf import metrics, released
+from audio_tf.runs import corpus_records, history, model_card, results
 from audio_tf.runs.evaluate import score_split
-from audio_tf.runs.flags import saved_run
-from audio_tf.runs.leakage import PRETRAINING
 from audio_tf.runs.settings import flag
-from audio_tf.runs.train_settings import ASIDE, TrainSettings
 
-# Settings of `audio-tf probe` that figures beside each other have in common:
-# which lengths are left out, and how a probe is made and trained.
-OF_PROBES = (
-    *("min_s", "max_s"),
-    *("hidden_dim", "hidden_dropout"),
-    *("epochs", "batch_size", "learning_rate"),
-)
 # How far the preset's figures may be from those that the run has left.
 TOLERANCE = 1e-4
 
@@ -57,124 +38,6 @@ class Figures:
     labels: list | None
     meaning: str
     chosen: bool = False
-
-
-class FinishedRun(typing.NamedTuple):
-    """A training that has ended.
-
-    Attributes:
-        folder: `pathlib.Path`.
-        settings: `TrainSettings`.
-        origin: dict, the `provenance.json` of its preset.
-    """
-
-    folder: pathlib.Path
-    settings: TrainSettings
-    origin: dict
-
-
-def read_origin(folder):
-    """Reads the `provenance.json` that a finished run has left.
-
-    Args:
-        folder: `pathlib.Path` of the run.
-
-    Raises:
-        ValueError: if it has not ended.
-    """
-    origin = read_provenance(folder / "preset")
-    if origin is None:
-        raise ValueError(
-            f"A finished run is needed. Received: {folder}, without "
-            "preset/provenance.json"
-        )
-    return origin
-
-
-def finished_run(folder, **changes):
-    """Reads the folder of a finished training.
-
-    Args:
-        folder: path.
-        **changes: settings that may differ, such as where the corpus is.
-
-    Returns:
-        `FinishedRun`.
-
-    Raises:
-        ValueError: if it has not ended.
-    """
-    folder = pathlib.Path(folder)
-    origin = read_origin(folder)
-    settings = TrainSettings.from_json(saved_run(folder), **changes)
-    return FinishedRun(folder, settings, origin)
-
-
-def check_alike(run, measured):
-    """Checks that a run is that of another one on more clips.
-
-    Args:
-        run: `FinishedRun`.
-        measured: `FinishedRun`, whose figures stand for those of `run`.
-
-    Raises:
-        ValueError: if their settings differ in more than the splits and
-            places, or their labels, or if a clip that the other learned from
-            is not the run's.
-    """
-    splits = {
-        field.name
-        for field in dataclasses.fields(TrainSettings)
-        if field.metadata["option"]
-    }
-    for field in dataclasses.fields(TrainSettings):
-        ours, theirs = (
-            getattr(each.settings, field.name) for each in (run, measured)
-        )
-        if field.name == "teachers":
-            check_teachers(ours, theirs)
-        elif ours != theirs and field.name not in splits | ASIDE:
-            raise ValueError(
-                f"{measured.folder} must be trained as {run.folder}, but for "
-                f"the splits. Received: {field.name}={theirs!r}, "
-                f"not {ours!r}"
-            )
-    if run.origin["labels"] != measured.origin["labels"]:
-        raise ValueError(
-            f"{measured.folder} must have the labels {run.origin['labels']}. "
-            f"Received: {measured.origin['labels']}"
-        )
-    ours, theirs = (
-        heard.trained_files(each.folder) for each in (run, measured)
-    )
-    others = [name for name in theirs if theirs[name] != ours.get(name)]
-    if others:
-        raise ValueError(
-            f"{run.folder} must have learned from all clips of "
-            f"{measured.folder}. Received: {len(others)} others, the first "
-            f"{others[0]}"
-        )
-
-
-def check_teachers(ours, theirs):
-    """Checks that the teachers of two runs are alike, as `check_alike` does.
-
-    Args:
-        ours: list of paths of the presets that taught the run.
-        theirs: list of those that taught the one whose figures are told.
-
-    Raises:
-        ValueError: if they are not as many, one is not in the folder of its
-            training, or two were not trained alike.
-    """
-    if len(ours) != len(theirs):
-        raise ValueError(
-            f"Both runs must have as many teachers. Received: {ours} and "
-            f"{theirs}"
-        )
-    for pair in zip(ours, theirs, strict=True):
-        if pair[0] != pair[1]:
-            check_alike(*(finished_run(pathlib.Path(p).parent) for p in pair))
 
 
 def of_classifier(settings, scored, classifier):
@@ -207,37 +70,27 @@ def of_classifier(settings, scored, classifier):
     check_figures(scored.folder / f"{settings.split}.json", report)
     targets = chunks.targets.astype(np.int64)
     found = results.intervals_of(metrics.METRICS, targets, scores, clips.corpus)
-    table = [
-        (name, report[name], found.get(name))
-        for name in metrics.METRICS
-        if report[name] is not None
-    ]
-    counts = "accuracy" if report["accuracy"] is not None else "mAP"
-    ((_, value, interval),) = [row for row in table if row[0] == counts]
-    if interval is None:
+    counts = metrics.headline(targets)
+    if counts not in found:
         raise ValueError(
             "A released model needs a figure with an interval, for which draws "
-            f"of the clips must differ. Received: {counts} {value} of "
+            f"of the clips must differ. Received: {counts} {report[counts]} of "
             f"{found['units']} {found['unit']}s in the split {settings.split}"
         )
-    learned = learned_from(baseline["corpus"], origin)
-    rows = [
-        (
-            f"{name}, {baseline_name(figures[counts])}{learned}",
-            figures[counts]["mean"],
-        )
-        for name, figures in baseline["figures"].items()
-    ]
-    epochs = history.read(scored.folder / "history.csv")[1]
-    chosen = history.best_row(epochs, run.monitor) is not None
     if counts == "accuracy":
         details = model_card.confusions(targets, scores, labels)
     else:
         details = model_card.hardest(report)
+    epochs = history.read(scored.folder / "history.csv")[1]
+    chosen = history.best_row(epochs, run.monitor) is not None
     return Figures(
-        released.Metric(counts, value, list(interval), len(targets)),
-        table,
-        rows,
+        released.Metric(counts, report[counts], found[counts], len(targets)),
+        [
+            (name, report[name], found.get(name))
+            for name in metrics.METRICS
+            if report[name] is not None
+        ],
+        baseline_rows(baseline, counts, origin),
         details,
         labels,
         f"Figures of {len(targets)} clips, "
@@ -270,6 +123,24 @@ def read_report(name, path, held):
             f"`corpus` and `{held}`. Received: {path}"
         )
     return report
+
+
+def baseline_rows(baseline, name, origin):
+    """Returns the rows of a baseline for `Figures`.
+
+    Args:
+        baseline: dict, the report of `audio-tf baseline`.
+        name: str, the figure that counts.
+        origin: dict, the `provenance.json` of the run that it stands beside.
+    """
+    learned = learned_from(baseline["corpus"], origin)
+    return [
+        (
+            f"{model}, {baseline_name(figures[name])}{learned}",
+            figures[name]["mean"],
+        )
+        for model, figures in baseline["figures"].items()
+    ]
 
 
 def baseline_name(figure):
@@ -342,119 +213,6 @@ def check_figures(path, report):
                 f"The preset does not score as {path} says. Received: "
                 f"{name} {now}, there {before}"
             )
-
-
-def of_encoder(settings, encoder):
-    """Reads the figures of the probes of an encoder.
-
-    Args:
-        settings: `ReleaseSettings`.
-        encoder: `models.AudioBackbone`, the one that is released.
-
-    Returns:
-        `Figures`, the first task's counts.
-
-    Raises:
-        ValueError: if no probes are given, they are those of another encoder,
-            or those of the baseline are of an encoder, too, have other tasks
-            or other utterances, or were trained otherwise.
-    """
-    if settings.probes is None:
-        raise ValueError(
-            "--probes is needed for an encoder, which has no labels. "
-            "Received: none"
-        )
-    ours, plain = (
-        read_report(name, getattr(settings, name), "tasks")
-        for name in ("probes", "baseline")
-    )
-    weights, probed = weights_sha256(encoder.weights), probed_weights(ours)
-    if probed != weights:
-        raise ValueError(
-            f"--probes must be of the encoder in {settings.run}, whose "
-            f"weights have the checksum {weights}. Received: "
-            f"{settings.probes}, of {probed or 'plain features'}"
-        )
-    if probed_weights(plain) is not None:
-        raise ValueError(
-            "--baseline must be of plain features: audio-tf probe without "
-            f"--model, or with --layer features. Received: {settings.baseline},"
-            f" of weights with the checksum {probed_weights(plain)}"
-        )
-    if ours["corpus"] != plain["corpus"] or set(ours["tasks"]) - set(
-        plain["tasks"]
-    ):
-        raise ValueError(
-            "--baseline must have probes of the same tasks and utterances. "
-            f"Received: tasks {list(plain['tasks'])}, not "
-            f"{list(ours['tasks'])}, or another corpus"
-        )
-    for name in OF_PROBES:
-        one, other = (each["settings"].get(name) for each in (ours, plain))
-        if one != other:
-            raise ValueError(
-                "--baseline must have probes of the same utterances, trained "
-                f"alike. Received: {flag(name)} {other}, not {one}"
-            )
-    table = []
-    for task, report in ours["tasks"].items():
-        count = report["utterances"]["test"]
-        share = report["test_accuracy"]
-        table.append(
-            (f"accuracy of {task}", share, intervals.wilson(share, count))
-        )
-    task, report = next(iter(ours["tasks"].items()))
-    name, share, interval = table[0]
-    count = report["utterances"]["test"]
-    rows = "\n".join(
-        f"| {task} | {report['test_accuracy']:.4f} "
-        f"| {plain['tasks'][task]['test_accuracy']:.4f} "
-        f"| {report['chance']:.4f} |"
-        for task, report in ours["tasks"].items()
-    )
-    return Figures(
-        released.Metric(name, share, list(interval), count),
-        table,
-        [("plain features", plain["tasks"][task]["test_accuracy"])],
-        "A probe is a small classifier of frozen frames. Accuracy of each, "
-        "the same probe's of plain features, and that of who always names the "
-        "most frequent class:\n\n"
-        "| probe | this encoder | plain features | most frequent class |\n"
-        f"| --- | --- | --- | --- |\n{rows}",
-        None,
-        f"Figures of {count} clips with Wilson's 95 % intervals."
-        + known_before(ours),
-    )
-
-
-def known_before(report):
-    """Returns a text of what a pre-training has heard, empty if of nothing.
-
-    Args:
-        report: dict, the `probes.json` of its encoder.
-    """
-    clips = sum(
-        leak["clips"]
-        for leak in report.get("leaks", ())
-        if leak["splits"] == [PRETRAINING, "test"]
-    )
-    if not clips:
-        return ""
-    return f" The encoder was pre-trained on {clips} of them, without labels."
-
-
-def probed_weights(report):
-    """Returns the checksum of the weights whose outputs a report is of.
-
-    Args:
-        report: dict, the `probes.json` of a run.
-
-    Returns:
-        Str, or `None` if plain features were probed.
-    """
-    model = report.get("model")
-    plain = model is None or report["settings"]["layer"] == "features"
-    return None if plain else model["weights_sha256"]
 
 
 def check_baseline(figures):

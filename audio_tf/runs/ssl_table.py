@@ -124,7 +124,7 @@ class SslSettings(Settings):
         Returns:
             Pair of `PretrainSettings` and `ProbeSettings`.
         """
-        from audio_tf.runs.pretrain import PretrainSettings
+        from audio_tf.runs.pretrain_settings import PretrainSettings
         from audio_tf.runs.probe import ProbeSettings
 
         places = self.those_given(("data_dir", "cache_dir"))

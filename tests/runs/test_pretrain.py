@@ -16,7 +16,13 @@ if keras.backend.backend() != "tensorflow":
 
 from audio_tf import layers, models, optimizers
 from audio_tf.models import preset_backbones
-from audio_tf.runs import checkpoints, heard, pretrain, pretrain_batches
+from audio_tf.runs import (
+    checkpoints,
+    heard,
+    pretrain,
+    pretrain_batches,
+    pretrain_model,
+)
 
 TINY = {**tiny.SIZES, "dropout": 0.1}
 SMALL_WAVLM = {"num_layers": 1, "num_heads": 2, "hidden_dim": 32}
@@ -220,7 +226,7 @@ def test_an_encoder_that_was_pretrained_goes_on(corpus, tmp_path):
     plain.features = "paper_target"
     differs = "'num_mel_bins': .* Received: {'preset': 'paper_target',"
     with pytest.raises(ValueError, match=differs):
-        pretrain.load_backbone(plain, plain.feature_layer())
+        pretrain_model.load_backbone(plain, plain.feature_layer())
     with pytest.raises(ValueError, match="^--model.*WavLMBackbone"):
         pretrain.build(
             settings_of(

@@ -28,10 +28,14 @@ from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import (
     baseline,
     corpus_records,
+    finished_runs,
     model_card,
     provenance,
     release,
     release_figures,
+    release_latency,
+    release_licences,
+    release_probes,
     showing,
     train,
     train_data,
@@ -148,9 +152,9 @@ def arguments(finished, tmp_path):
 @pytest.fixture
 def quick(monkeypatch, eager_models):
     """Neither files of other runtimes nor many draws, which take seconds."""
-    monkeypatch.setattr(release, "installed", lambda model: [])
+    monkeypatch.setattr(release_latency, "installed", lambda model: [])
     monkeypatch.setattr(intervals, "FEWER_DRAWS", 3)
-    monkeypatch.setattr(release, "CALLS", 1)
+    monkeypatch.setattr(release_latency, "CALLS", 1)
 
 
 def flags(arguments):
@@ -317,19 +321,19 @@ def test_teachers_of_both_runs_are_trained_alike(finished, tmp_path):
         whole / "config.json",
         lambda content: content["settings"].update(export=True, strict=True),
     )
-    release_figures.check_teachers([ours, theirs], [theirs, theirs])
+    finished_runs.check_teachers([ours, theirs], [theirs, theirs])
     with pytest.raises(ValueError, match="as many teachers"):
-        release_figures.check_teachers([ours], [])
+        finished_runs.check_teachers([ours], [])
     with pytest.raises(ValueError, match="all clips of .*: 1 others"):
-        release_figures.check_teachers([theirs], [ours])
+        finished_runs.check_teachers([theirs], [ours])
     rewrite(
         whole / "config.json",
         lambda content: content["settings"].update(mixing="mixup"),
     )
     with pytest.raises(ValueError, match="but for the splits.*mixing='none'"):
-        release_figures.check_teachers([ours], [theirs])
+        finished_runs.check_teachers([ours], [theirs])
     with pytest.raises(ValueError, match="A finished run is needed"):
-        release_figures.check_teachers([ours], [str(tmp_path / "x" / "preset")])
+        finished_runs.check_teachers([ours], [str(tmp_path / "x" / "preset")])
 
 
 @pytest.mark.parametrize(
@@ -385,7 +389,7 @@ def test_weights_of_what_is_not_for_commerce_stay_here(dataset, licence):
     """Whatever --licence says."""
     origin = {"settings": {"dataset": dataset}, "command": "audio-tf train"}
     with pytest.raises(ValueError, match=f"{dataset} is {licence}"):
-        release.check_origin(origin)
+        release_licences.check_origin(origin)
 
 
 def test_clips_that_are_not_for_commerce_are_told_by_the_corpus_own_lists():
@@ -408,7 +412,7 @@ def test_clips_that_are_not_for_commerce_are_told_by_the_corpus_own_lists():
 
     def check(dataset, licences, **more):
         origin = {"settings": {"dataset": dataset}, **command, **more}
-        release.check_origin({**origin, "licences": licences})
+        release_licences.check_origin({**origin, "licences": licences})
 
     check("csv", counted)
     check("fsd50k", {free: 2})
@@ -549,14 +553,16 @@ def test_a_model_that_began_with_a_forbidden_one_is_refused(tmp_path):
     for part in ({"model": str(tmp_path)}, {"teachers": [str(tmp_path)]}):
         origin = {"settings": {"dataset": "csv", **part}}
         with pytest.raises(ValueError, match="esc50"):
-            release.check_origin({**origin, "command": "audio-tf train"})
+            release_licences.check_origin(
+                {**origin, "command": "audio-tf train"}
+            )
     # The training knows it, wherever the preset is by now.
     found = classifiers.built_on(origin)
     assert [each["dataset"] for each in found] == ["esc50"]
     (tmp_path / "provenance.json").unlink()
     assert classifiers.built_on(origin) == []
     with pytest.raises(ValueError, match="esc50"):
-        release.check_origin(
+        release_licences.check_origin(
             {**origin, "command": "audio-tf train", "built_on": found}
         )
 
@@ -566,12 +572,12 @@ def test_a_model_may_have_begun_with_a_release_of_its_own_name(tmp_path):
     settings = {"dataset": "csv", "model": str(tmp_path)}
     origin = {"settings": settings, "command": "audio-tf train"}
     path.write_text(json.dumps(origin))
-    release.check_origin(origin)
+    release_licences.check_origin(origin)
     settings["dataset"] = "esc50"
     path.write_text(json.dumps(origin))
     settings["dataset"] = "csv"
     with pytest.raises(ValueError, match="esc50"):
-        release.check_origin(origin)
+        release_licences.check_origin(origin)
 
 
 @pytest.mark.parametrize(
@@ -586,8 +592,9 @@ def test_a_model_is_timed_on_no_more_than_it_takes(
         attention="random_synthesizer", made_for_frames=frames
     )
     model = AudioClassifier(small, labels=["a", "b"], chunk_s=chunk_s)
-    seconds, ((name, took_ms),) = release.latencies(model)
-    assert seconds == samples / tiny.RATE_HZ
+    found = release_latency.measure_latency(model)
+    assert found.clip_s == samples / tiny.RATE_HZ
+    ((name, took_ms),) = found.medians_ms
     assert name == "TensorFlow, all cores" and took_ms > 0.0
 
 
@@ -624,7 +631,7 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
     plain = write("plain.json", {"speaker": 0.5, "phoneme": 0.9})
     ours = write("ours.json", {"speaker": 0.75, "phoneme": 0.8}, weights)
     settings = release.ReleaseSettings(**asked, baseline=plain, probes=ours)
-    found = release_figures.of_encoder(settings, encoder)
+    found = release_probes.of_encoder(settings, encoder)
     assert found.metric.value == 0.75 and found.metric.clips == 40
     assert found.baseline == [("plain features", 0.5)]
     assert [row[0] for row in found.table] == [
@@ -642,7 +649,7 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
         {**leak, "splits": ["pretraining", split]} for split in ("val", "test")
     ]
     pathlib.Path(ours).write_text(json.dumps(content))
-    found = release_figures.of_encoder(settings, encoder)
+    found = release_probes.of_encoder(settings, encoder)
     assert "pre-trained on 3 of them, without labels." in found.meaning
     other = write("other.json", {"phoneme": 0.8})
     another = write("another.json", {"speaker": 0.9}, "0" * 64)
@@ -670,13 +677,13 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
     ):
         settings = release.ReleaseSettings(**asked, **changes)
         with pytest.raises(ValueError, match=message):
-            release_figures.of_encoder(settings, encoder)
+            release_probes.of_encoder(settings, encoder)
     # The features that an encoder computes are plain, too.
     mels = write(
         "mels.json", {"speaker": 0.2, "phoneme": 0.1}, weights, "features"
     )
     settings = release.ReleaseSettings(**asked, baseline=mels, probes=ours)
-    found = release_figures.of_encoder(settings, encoder)
+    found = release_probes.of_encoder(settings, encoder)
     assert found.baseline == [("plain features", 0.2)]
 
 
