@@ -24,25 +24,20 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import threading
 import time
-import zipfile
+import typing
 from concurrent import futures
 
 import numpy as np
-import soundfile
+from score_archive_corpus import make_corpus
 
-from audio_tf.audio import load_audio, read_audio
-from audio_tf.audio.audio_files import audio_below
+from audio_tf.audio import load_audio
 
 WINDOW_S = 60.0
 TOLERANCE = 1e-5
 # Until the first shards of a run are scored, about.
 STARTS_WITHIN_S = 15.0
-STEPS = ("halves", "clips", "whole", "service", "kills")
-RATES_HZ = (8_000, 16_000, 22_050, 44_100)
-KINDS = (("wav", "PCM_16"), ("flac", "PCM_16"), ("wav", "FLOAT"))
 COMMAND = [sys.executable, "-m", "audio_tf.cli"]
 
 
@@ -63,88 +58,12 @@ def parse():
     parser.add_argument(
         "--steps",
         nargs="+",
-        choices=STEPS,
-        default=STEPS,
+        choices=[*STEPS],
+        default=[*STEPS],
         help="the timed ones want a quiet machine; kills need a whole run",
     )
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
-
-
-def make_corpus(arguments, folder):
-    """Writes clips, archives and recordings.
-
-    Returns:
-        Pair of the sources for `audio-tf score`, and a set of the names, in
-        them, of all that must fail.
-    """
-    rng = np.random.default_rng(arguments.seed)
-    sounds = [
-        read_audio(file)[0] for file in audio_below(arguments.source)[:400]
-    ]
-    clips = folder / "clips"
-    clips.mkdir(parents=True)
-    names = []
-    for number in range(arguments.clips):
-        suffix, subtype = KINDS[number % len(KINDS)]
-        rate_hz = RATES_HZ[number % len(RATES_HZ)]
-        length = int(rate_hz * rng.uniform(1.0, 3.0))
-        sound = sounds[rng.integers(len(sounds))]
-        sound = np.resize(np.roll(sound, -rng.integers(len(sound))), length)
-        name = f"{number:06d}.{suffix}"
-        gain = rng.uniform(0.2, 1.0)
-        soundfile.write(clips / name, gain * sound, rate_hz, subtype)
-        names.append(name)
-    broken = rng.choice(arguments.clips, arguments.broken, replace=False)
-    broken = {names[number] for number in broken}
-    for place, name in enumerate(sorted(broken)):
-        break_clip(clips / name, place)
-    parts = [sorted(names)[start::4] for start in range(4)]
-    files = folder / "files"
-    files.mkdir()
-    for name in parts[0]:
-        os.link(clips / name, files / name)
-    sources, where = [str(files)], {name: f"{files}/{name}" for name in names}
-    for suffix, group in zip((".tar", ".tar.gz"), parts[1:3], strict=True):
-        path = str(folder / f"sounds{suffix}")
-        with tarfile.open(path, "w:gz" if suffix == ".tar.gz" else "w") as tar:
-            for name in group:
-                tar.add(clips / name, f"in/{name}")
-                where[name] = f"{path}/in/{name}"
-        sources.append(path)
-    path = str(folder / "sounds.zip")
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in parts[3]:
-            archive.write(clips / name, f"in/{name}")
-            where[name] = f"{path}/in/{name}"
-        archive.writestr("../outside.wav", b"no")
-    sources.append(path)
-    must_fail = {where[name] for name in broken} | {f"{path}/../outside.wav"}
-    long = folder / "long"
-    long.mkdir()
-    for number in range(arguments.recordings):
-        rate_hz = RATES_HZ[1 + number % 3]
-        file = long / f"{number:02d}.flac"
-        length = int(rate_hz * arguments.recording_s)
-        with soundfile.SoundFile(file, "w", rate_hz, 1, "PCM_16") as stream:
-            while length > 0:
-                sound = sounds[rng.integers(len(sounds))][:length]
-                stream.write(sound)
-                length -= len(sound)
-    return [*sources, str(long)] if arguments.recordings else sources, must_fail
-
-
-def break_clip(path, number):
-    """Breaks a clip in one of some ways."""
-    content = path.read_bytes()
-    ways = (
-        lambda: b"",
-        lambda: b"no audio at all",
-        lambda: content[: len(content) // 2],
-        lambda: content[:30],
-        lambda: bytes(len(content)),
-    )
-    path.write_bytes(ways[number % len(ways)]())
 
 
 def classify(arguments, *folders, core=0):
@@ -442,57 +361,122 @@ def job_service(arguments, sources, out):
             service.terminate()
 
 
-def main():
-    """Makes the corpus and runs all steps."""
-    arguments = parse()
+class Prepared(typing.NamedTuple):
+    """What all steps begin with.
+
+    Attributes:
+        arguments: the flags.
+        folder: `pathlib.Path`, which has a folder for each step.
+        sources: list of str, the corpus for `audio-tf score`.
+        must_fail: set of the names of all that must fail.
+        clips: dict by name of dicts by label, as `classify` scores them.
+        alone_s: float, the seconds that this took.
+        windows: dict of the same of the windows of recordings.
+    """
+
+    arguments: argparse.Namespace
+    folder: pathlib.Path
+    sources: list
+    must_fail: set
+    clips: dict
+    alone_s: float
+    windows: dict
+
+
+def prepare(arguments):
+    """Makes the corpus, or takes that of an earlier call, and classifies it.
+
+    Returns:
+        `Prepared`.
+    """
     folder = pathlib.Path(arguments.work)
-    corpus = folder / "corpus"
-    if not (folder / "made.json").is_file():
+    corpus, made = folder / "corpus", folder / "made.json"
+    if not made.is_file():
         shutil.rmtree(corpus, ignore_errors=True)
-        made = make_corpus(arguments, corpus)
-        note = json.dumps([made[0], sorted(made[1])])
-        (folder / "made.json").write_text(note)
-    sources, must_fail = json.loads((folder / "made.json").read_text())
-    must_fail = set(must_fail)
-    clips, alone = classify(arguments, corpus / "clips")
+        sources, must_fail = make_corpus(arguments, corpus)
+        made.write_text(json.dumps([sources, sorted(must_fail)]))
+    sources, must_fail = json.loads(made.read_text())
+    clips, alone_s = classify(arguments, corpus / "clips")
     print(
         f"audio-tf classify, one thread on one core: {len(clips)} clips in "
-        f"{alone:.0f} s",
+        f"{alone_s:.0f} s",
         flush=True,
     )
     windows = windows_of(arguments, corpus) if arguments.recordings else {}
-    only_clips, whole, service, killed = [
-        folder / step for step in ("clips", "whole", "service", "kills")
-    ]
-    for step in arguments.steps:
-        shutil.rmtree(folder / step, ignore_errors=True)
-    if "halves" in arguments.steps:
-        seconds = classify_halves(arguments, corpus)
-        print(
-            f"  two such side by side, half each: {alone / seconds:.2f} times "
-            "one thread",
-            flush=True,
-        )
-    if "clips" in arguments.steps:
-        short = [each for each in sources if not each.endswith("long")]
-        seconds = timed(arguments, short, only_clips)
-        print(f"  clips alone: {alone / seconds:.2f} times one thread")
-    if "whole" in arguments.steps:
-        if arguments.recordings:
-            alone = classify(arguments, corpus / "clips", corpus / "long")[1]
-            print(f"one thread, with the recordings: {alone:.0f} s", flush=True)
-        seconds = timed(arguments, sources, whole)
-        print(f"  {alone / seconds:.2f} times one thread")
-        print(f"  differs by {compare(whole, clips, windows, must_fail):.1e}")
-    if "service" in arguments.steps:
-        job_service(arguments, sources, service)
-        print(f"  differs by {compare(service, clips, windows, must_fail):.1e}")
-    if "kills" in arguments.steps:
-        there = kill_and_resume(arguments, sources, killed, written(whole))
-        print(f"  shards after each kill: {there}")
-        print(f"  differs by {compare(killed, clips, windows, must_fail):.1e}")
-        if read(killed)[1] != read(whole)[1]:
-            raise SystemExit("what failed differs after the kills")
+    return Prepared(
+        arguments, folder, sources, set(must_fail), clips, alone_s, windows
+    )
+
+
+def check_scores(made, out):
+    """Compares a folder of scores with what there must be, and says so."""
+    worst = compare(out, made.clips, made.windows, made.must_fail)
+    print(f"  differs by {worst:.1e}")
+
+
+def run_halves(made, out):
+    """Scores half of the clips on each of two cores, without Beam."""
+    seconds = classify_halves(made.arguments, made.folder / "corpus")
+    print(
+        f"  two such side by side, half each: {made.alone_s / seconds:.2f} "
+        "times one thread",
+        flush=True,
+    )
+
+
+def run_clips(made, out):
+    """Scores all but the recordings on Beam."""
+    short = [each for each in made.sources if not each.endswith("long")]
+    seconds = timed(made.arguments, short, out)
+    print(f"  clips alone: {made.alone_s / seconds:.2f} times one thread")
+
+
+def run_whole(made, out):
+    """Scores all on Beam, and compares."""
+    corpus, alone_s = made.folder / "corpus", made.alone_s
+    if made.arguments.recordings:
+        _, alone_s = classify(made.arguments, corpus / "clips", corpus / "long")
+        print(f"one thread, with the recordings: {alone_s:.0f} s", flush=True)
+    seconds = timed(made.arguments, made.sources, out)
+    print(f"  {alone_s / seconds:.2f} times one thread")
+    check_scores(made, out)
+
+
+def run_service(made, out):
+    """Scores all on Beam's job service, and compares."""
+    job_service(made.arguments, made.sources, out)
+    check_scores(made, out)
+
+
+def run_kills(made, out):
+    """Kills runs, lets the last one end, and compares it with a whole run."""
+    whole = made.folder / "whole"
+    there = kill_and_resume(made.arguments, made.sources, out, written(whole))
+    print(f"  shards after each kill: {there}")
+    check_scores(made, out)
+    if read(out)[1] != read(whole)[1]:
+        raise SystemExit("what failed differs after the kills")
+
+
+# By the names of their folders, in the order in which they run.
+STEPS = {
+    "halves": run_halves,
+    "clips": run_clips,
+    "whole": run_whole,
+    "service": run_service,
+    "kills": run_kills,
+}
+
+
+def main():
+    """Makes the corpus and runs all steps."""
+    made = prepare(parse())
+    asked = made.arguments.steps
+    for step in asked:
+        shutil.rmtree(made.folder / step, ignore_errors=True)
+    for step, run in STEPS.items():
+        if step in asked:
+            run(made, made.folder / step)
 
 
 if __name__ == "__main__":
