@@ -6,6 +6,7 @@ is that of `AudioBackbone`.
 
 from audio_tf import released
 from audio_tf.models import conversion  # noqa: F401, registers itself
+from audio_tf.models.attention_modules import ATTENTION_MODULES
 from audio_tf.models.audio_albert import AudioAlbertBackbone, WeightedSum
 from audio_tf.models.audio_transformer import AudioTransformerBackbone
 from audio_tf.models.backbone import AudioBackbone
@@ -13,10 +14,7 @@ from audio_tf.models.classifier import AudioClassifier
 from audio_tf.models.crnn import CRNNBackbone
 from audio_tf.models.densenet import DenseNet121Backbone
 from audio_tf.models.distillation import Distiller
-from audio_tf.models.gaussian_adaptive_decoder import (
-    ATTENTION_MODULES,
-    GaussianAdaptiveDecoder,
-)
+from audio_tf.models.gaussian_adaptive_decoder import GaussianAdaptiveDecoder
 from audio_tf.models.gaussian_adaptive_transformer import (
     GaussianAdaptiveTransformer,
 )

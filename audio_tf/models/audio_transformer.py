@@ -1,103 +1,20 @@
 """Audio Transformer: waveform to frames by dense layers and attention."""
 
-import contextlib
-
 import keras
 
 from audio_tf.attention import by_block, of_block, one_for_all, untracked
 from audio_tf.layers import (
     FrameMask,
     FrameNorm,
-    MultiScaleAverage,
     SinusoidalPositions,
     TransformerBlock,
 )
-from audio_tf.layers.pooling import TEMPORAL_POOLINGS
 from audio_tf.layers.stages import run_through
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.augmented import AugmentedBackbone
+from audio_tf.models.between_blocks import Averages, Pooling, between_blocks
 from audio_tf.models.frontends import make_frontend
-from audio_tf.ops.checks import check_choice, check_positive, check_sizes
-
-# Defaults of the pooling between blocks.
-POOLING = {"kind": "average", "size": 2, "strides": None}
-
-
-def places_of(multiscale, after, num_layers, **options):
-    """Lists the blocks that multi-scale averages come after.
-
-    Args:
-        multiscale: `None`, `"block"` or `"causal"`.
-        after: list of ints, or `None` for each block but the last.
-        num_layers: int, the number of blocks.
-        **options: further arguments of the averages; `None` if not given.
-
-    Returns:
-        List of ints, empty without averages.
-
-    Raises:
-        ValueError: if there is no such kind of averages or no such block, an
-            argument does not fit, or is of averages that there are not.
-    """
-    check_choice("multiscale", multiscale, (None, "block", "causal"))
-    if multiscale is None:
-        for name, value in {**options, "after": after}.items():
-            if value is not None:
-                raise ValueError(
-                    f"`multiscale_{name}` applies to `multiscale`, which is "
-                    f"None. Received: multiscale_{name}={value!r}"
-                )
-        return []
-    with told_as("`multiscale_windows` and `multiscale_shares`"):
-        MultiScaleAverage(causal=multiscale == "causal", **options)
-    if after is None:
-        return list(range(num_layers - 1))
-    blocks = set(after)
-    if not blocks or len(blocks) < len(after) or blocks - {*range(num_layers)}:
-        raise ValueError(
-            f"`multiscale_after` must be blocks from 0 to {num_layers - 1}, "
-            f"each once. Received: multiscale_after={after!r}"
-        )
-    return list(after)
-
-
-def check_pooling(every, kind, **options):
-    """Checks the arguments of the pooling between blocks.
-
-    Args:
-        every: int, or `None` for no pooling.
-        kind: str, a key of `TEMPORAL_POOLINGS`.
-        **options: further arguments of the pooling.
-
-    Raises:
-        ValueError: if there is no such kind, an argument is out of range, or
-            is of a pooling that there is not.
-    """
-    check_choice("pool_kind", kind, TEMPORAL_POOLINGS)
-    if every is None:
-        for name, value in {"kind": kind, **options}.items():
-            if value != POOLING[name]:
-                raise ValueError(
-                    f"`pool_{name}` applies to `pool_every`, which is None. "
-                    f"Received: pool_{name}={value!r}"
-                )
-        return
-    check_sizes(pool_every=every)
-    with told_as("`pool_size` and `pool_strides`"):
-        TEMPORAL_POOLINGS[kind](options["size"], options["strides"])
-
-
-@contextlib.contextmanager
-def told_as(names):
-    """Begins the errors of a layer within by the model's own arguments.
-
-    Args:
-        names: str, what the arguments of that layer are called here.
-    """
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{names}: {error}") from None
+from audio_tf.ops.checks import check_positive, check_sizes
 
 
 def listed(values):
@@ -253,18 +170,16 @@ class AudioTransformerBackbone(AugmentedBackbone):
         )
         if frontend_gain is not None:
             check_positive(frontend_gain=frontend_gain)
-        check_pooling(
-            pool_every,
-            kind=pool_kind,
-            size=pool_size,
-            strides=pool_strides,
-        )
-        averaged_after = places_of(
-            multiscale,
-            multiscale_after,
+        between = between_blocks(
+            Averages(
+                multiscale,
+                multiscale_windows,
+                multiscale_shares,
+                multiscale_after,
+            ),
+            Pooling(pool_every, pool_size, pool_strides, pool_kind),
             num_layers,
-            windows=multiscale_windows,
-            shares=multiscale_shares,
+            dtype,
         )
         attentions, options = by_block(attention, attention_kwargs, num_layers)
         # === Layers ===
@@ -303,27 +218,9 @@ class AudioTransformerBackbone(AugmentedBackbone):
                 name=f"block_{index}",
             )
             blocks.append(block)
-            stages.append(block)
-            if index in averaged_after:
-                average = MultiScaleAverage(
-                    causal=multiscale == "causal",
-                    windows=multiscale_windows,
-                    shares=multiscale_shares,
-                    dtype=dtype,
-                    name=f"multiscale_{index}",
-                )
-                stages.append(average)
-            if index == num_layers - 1:
-                break
-            if pool_every and (index + 1) % pool_every == 0:
-                pooling = TEMPORAL_POOLINGS[pool_kind](
-                    pool_size,
-                    pool_strides,
-                    dtype=dtype,
-                    name=f"pooling_{index}",
-                )
-                stages.append(pooling)
-                frames = -(-frames // pooling.frame_stride)
+            stages += [block, *between[index]]
+            for stage in between[index]:
+                frames = -(-frames // stage.frame_stride)
         if norm_first:
             stages.append(FrameNorm(dtype=dtype, name="output_norm"))
         looking_ahead = [s.name for s in (frontend, *stages) if not s.causal]

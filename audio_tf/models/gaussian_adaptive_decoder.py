@@ -1,9 +1,5 @@
-"""The decoder of the Gaussian adaptive transformer, over arrays of embeddings.
+"""The decoder of the Gaussian adaptive transformer, over embeddings."""
 
-`ATTENTION_MODULES` is the table of its attention modules by the paper's names.
-"""
-
-import dataclasses
 import functools
 import math
 
@@ -11,87 +7,11 @@ import keras
 from keras import ops
 
 from audio_tf import attention, compat, optimizers
+from audio_tf.models.attention_modules import ATTENTION_MODULES, find_module
 from audio_tf.models.checked_calls import CheckedCalls
 from audio_tf.models.freezing import freeze_layers
 from audio_tf.ops import checks
 from audio_tf.ops.layer import Dropout
-
-# Layers of a head in the paper's experiments with speech: 8 heads of 24.
-# Over two layers the Gaussian is one number, whatever the two are.
-LEAST_LAYERS = 3
-
-
-@dataclasses.dataclass(frozen=True)
-class AttentionModule:
-    """One way to recalibrate embeddings before they are decoded.
-
-    Attributes:
-        attention: str, a key of `audio_tf.attention.ATTENTIONS`.
-        meaning: str, what it is in a few words.
-        heads: int, heads in the paper.
-        cuts: str, what is cut among heads: `"layers"` or `"features"`.
-        arguments: dict of further arguments of the attention.
-        is_normalised: bool, whether a batch normalisation over the features
-            follows.
-        hidden_dim: int, features of the output in the paper, if there is a
-            projection to them, else `None`.
-        grid_height: int, rows that the features of a layer are written in
-            before they are convolved; `None` for nearly as many as columns.
-    """
-
-    attention: str
-    meaning: str
-    heads: int = 1
-    cuts: str = "layers"
-    arguments: dict = dataclasses.field(default_factory=dict)
-    is_normalised: bool = False
-    hidden_dim: int | None = None
-    grid_height: int | None = None
-
-
-ATTENTION_MODULES = {
-    "gaam_v1": AttentionModule(
-        "gaussian_adaptive", "Gaussian adaptive attention, 8 heads", heads=8
-    ),
-    "gaam_v2": AttentionModule(
-        "gaussian_adaptive", "Gaussian adaptive attention, 1 head"
-    ),
-    "gqgaam": AttentionModule(
-        "grouped_query_gaussian_adaptive",
-        "Gaussian adaptive, then grouped query attention",
-        heads=8,
-        arguments={"num_query_heads": 8, "num_key_value_heads": 2},
-        hidden_dim=512,
-        # A row is a query head of 64 features.
-        grid_height=8,
-    ),
-    "mha": AttentionModule(
-        "full", "multi-head self-attention", heads=8, cuts="features"
-    ),
-    "mha_batch_norm": AttentionModule(
-        "full",
-        "multi-head self-attention, then batch normalisation",
-        heads=8,
-        cuts="features",
-        is_normalised=True,
-    ),
-    "sga": AttentionModule(
-        "skewed_gaussian", "skewed Gaussian attention, a reading"
-    ),
-    "bi_sga": AttentionModule(
-        "bi_skewed_gaussian", "two skewed Gaussians, a reading"
-    ),
-    "gct": AttentionModule(
-        "gaussian_adaptive",
-        "Gaussian context transformer, nothing to learn",
-        arguments={
-            # The constant width of 2, squared.
-            "width_initializer": keras.initializers.Constant(4.0),
-            "trainable": False,
-        },
-    ),
-}
-
 
 # Biases, norms and Gaussians: in the paper's Table 5 the scaled variances, from
 # 2, are 1.88 to 2.06, which a decay of 0.1 would have left far below.
@@ -137,36 +57,6 @@ def make_loss(gamma=2.5, alpha=0.25):
         alpha: float, the weight of all classes; the authors' code has 0.25.
     """
     return keras.losses.CategoricalFocalCrossentropy(alpha, gamma)
-
-
-def find_module(name):
-    """Looks up an `AttentionModule`.
-
-    Raises:
-        ValueError: if there is none of that name; it names the nearest.
-    """
-    checks.check_choice("module", name, ATTENTION_MODULES)
-    return ATTENTION_MODULES[name]
-
-
-def fitting_heads(module, num_layers, dim):
-    """Returns the number of heads of a module where nobody says.
-
-    It is the paper's, or the next smaller number that fits: it divides the
-    layers, so that each head has at least three of them, or the features.
-
-    Args:
-        module: `AttentionModule`.
-        num_layers: int.
-        dim: int, features of a layer's embedding.
-    """
-    size, least = num_layers, LEAST_LAYERS
-    if module.cuts == "features":
-        size, least = dim, 1
-    for heads in range(module.heads, 1, -1):
-        if size % heads == 0 and size // heads >= least:
-            return heads
-    return 1
 
 
 def grid_of(dim, height=None):
@@ -291,8 +181,8 @@ class GaussianAdaptiveDecoder(
         own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
         dtype = own_head_dtype or keras.config.dtype_policy()
         # === Layers ===
-        recalibrate = make_attention(
-            found, num_layers, dim, num_heads, attention_kwargs, dtype
+        recalibrate = found.make_attention(
+            num_layers, dim, num_heads, attention_kwargs, dtype
         )
         conv = functools.partial(
             keras.layers.Conv2D,
@@ -420,55 +310,3 @@ class GaussianAdaptiveDecoder(
     def from_config(cls, config, custom_objects=None):
         # A file that has an optimizer compiles the model itself.
         return cls(**{**config, "compile": False})
-
-
-def make_attention(module, num_layers, dim, num_heads, given, dtype):
-    """Makes the attention layer of a module.
-
-    Args:
-        module: `AttentionModule`.
-        num_layers: int.
-        dim: int, features of a layer's embedding.
-        num_heads: int, or `None` for as many as fit.
-        given: dict of arguments that override the module's, or `None`.
-        dtype: dtype policy.
-
-    Returns:
-        `audio_tf.attention.Attention`.
-
-    Raises:
-        TypeError: if the attention takes no such argument.
-        ValueError: if heads do not divide what they cut.
-    """
-    given = dict(given or {})
-    if "num_heads" in given:
-        if num_heads is not None:
-            raise ValueError(
-                "`num_heads` and `attention_kwargs` must not say the same. "
-                f"Received: num_heads={num_heads}, attention_kwargs={given}"
-            )
-        num_heads = given["num_heads"]
-    if num_heads is None:
-        num_heads = fitting_heads(module, num_layers, dim)
-    own = {**module.arguments, "name": "attention", "dtype": dtype}
-    checks.check_sizes(num_heads=num_heads)
-    if module.cuts == "layers":
-        own["head_axis"] = 1
-    elif dim % num_heads:
-        raise ValueError(
-            "`num_heads` must divide the features of a layer. "
-            f"Received: num_heads={num_heads}, dim={dim}"
-        )
-    if module.hidden_dim is not None:
-        own["hidden_dim"] = min(module.hidden_dim, dim)
-    attention.check_arguments(module.attention, given)
-    return attention.create(
-        module.attention,
-        **{
-            "num_heads": num_heads,
-            "key_dim": dim // num_heads,
-            "causal": False,
-            **own,
-            **given,
-        },
-    )
