@@ -198,46 +198,23 @@ def prepare(
     """
     check_sizes(sample_rate_hz=sample_rate_hz)
     cache = AudioCache(cache_dir, sample_rate_hz, decoder)
-    entries, failures = {}, {}
-
-    def fail(row, reason):
-        if strict:
-            raise AudioError(corpus.files[row], reason)
-        failures[str(corpus.files[row])] = reason
-
-    for row, file in enumerate(corpus.files):
-        try:
-            entries[row] = cache.entry(file)
-        except FileNotFoundError:
-            fail(row, "no such file")
-        except PackError as error:
-            fail(row, str(error))
-        except OSError as error:
-            fail(row, error.strerror or str(error))
-        except ValueError as error:
-            fail(row, f"not a file name ({error})")
-    found = cache.check_all(list(entries.values()))
-    facts = dict(zip(entries, found, strict=True))
-    in_shards = shards.find(
-        {entries[row]: corpus.files[row] for row in facts if facts[row] is None}
-    )
-    for row, entry in entries.items():
-        if entry in in_shards:
-            facts[row] = in_shards[entry].facts
+    failures = Failures(corpus, strict)
+    entries = find_entries(corpus, cache, failures)
+    facts, in_shards = known_facts(corpus, cache, entries)
     todo = [row for row in facts if facts[row] is None]
-    decoded = decode_files(
-        [corpus.files[row] for row in todo], sample_rate_hz, decoder
-    )
-    for index, audio, error in tqdm(
-        decoded,
+    shown = tqdm(
+        decode_files(
+            [corpus.files[row] for row in todo], sample_rate_hz, decoder
+        ),
         desc=f"decoding {name}".strip(),
         total=len(todo),
         unit="file",
         disable=None if progress and todo else True,
-    ):
+    )
+    for index, audio, error in shown:
         row = todo[index]
         if error:
-            fail(row, error)
+            failures.add(row, error)
             continue
         try:
             facts[row] = cache.put(corpus.files[row], audio, entries[row])
@@ -247,13 +224,13 @@ def prepare(
                 error, cache.directory, kept, len(corpus)
             ) from error
     for row in todo:
-        if facts[row] is None and str(corpus.files[row]) not in failures:
-            fail(row, f"not decoded by {decoder}")
+        if facts[row] is None and row not in failures.rows:
+            failures.add(row, f"not decoded by {decoder}")
     rows = [row for row in facts if facts[row] is not None]
     if not rows:
         raise ValueError(
             f"None of {len(corpus)} files is usable. "
-            f"{describe_failures(failures)}"
+            f"{describe_failures(failures.reasons)}"
         )
     entries = [entries[row] for row in rows]
     return Clips(
@@ -261,11 +238,86 @@ def prepare(
         entries,
         np.array([facts[row].length for row in rows], np.int64),
         sample_rate_hz,
-        failures,
+        failures.reasons,
         np.array([source_size(entry) for entry in entries], np.int64),
         np.array([facts[row].checksum for row in rows], np.uint32),
         in_shards=in_shards,
     )
+
+
+class Failures:
+    """The files of a corpus that are left out, or the error of the first.
+
+    Args:
+        corpus: `Corpus`.
+        strict: bool, whether the first is an `AudioError`.
+
+    Attributes:
+        rows: set of the indices of these files.
+        reasons: dict of the reason by path.
+    """
+
+    def __init__(self, corpus, strict):
+        self.corpus = corpus
+        self.strict = strict
+        self.rows, self.reasons = set(), {}
+
+    def add(self, row, reason):
+        """Leaves a file out, by its index, or raises."""
+        if self.strict:
+            raise AudioError(self.corpus.files[row], reason)
+        self.rows.add(row)
+        self.reasons[str(self.corpus.files[row])] = reason
+
+
+def find_entries(corpus, cache, failures):
+    """Finds the entries of a cache that belong to files, there or not.
+
+    Args:
+        corpus: `Corpus`.
+        cache: `AudioCache`.
+        failures: `Failures`, to which files are added that are not there.
+
+    Returns:
+        Dict of the path of the entry by the index of the file.
+    """
+    entries = {}
+    for row, file in enumerate(corpus.files):
+        try:
+            entries[row] = cache.entry(file)
+        except FileNotFoundError:
+            failures.add(row, "no such file")
+        except PackError as error:
+            failures.add(row, str(error))
+        except OSError as error:
+            failures.add(row, error.strerror or str(error))
+        except ValueError as error:
+            failures.add(row, f"not a file name ({error})")
+    return entries
+
+
+def known_facts(corpus, cache, entries):
+    """Finds what is decoded already, in entries or in shards.
+
+    Args:
+        corpus: `Corpus`.
+        cache: `AudioCache`.
+        entries: dict as `find_entries` returns it.
+
+    Returns:
+        Pair of a dict of length and checksum by the index of the file, `None`
+        where it is to be decoded, and the dict of what is in shards, as
+        `Clips` has it.
+    """
+    found = cache.check_all(list(entries.values()))
+    facts = dict(zip(entries, found, strict=True))
+    in_shards = shards.find(
+        {entries[row]: corpus.files[row] for row in facts if facts[row] is None}
+    )
+    for row, entry in entries.items():
+        if entry in in_shards:
+            facts[row] = in_shards[entry].facts
+    return facts, in_shards
 
 
 def limit_lengths(clips, min_s=0.0, max_s=np.inf):

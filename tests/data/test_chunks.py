@@ -15,7 +15,7 @@ from hypothesis import strategies
 
 from audio_tf.audio.scoring import ClipClassifier
 from audio_tf.corpora import Corpus
-from audio_tf.data import cache
+from audio_tf.data import cache, score_clips
 from audio_tf.data import chunks as chunking
 
 
@@ -588,7 +588,7 @@ def test_score_of_a_clip_is_the_mean_over_its_chunks(
         ]
         expected.append(sum(map(np.array, scores)) / len(scores))
     model = FakeModel()
-    scores = chunking.score_clips(model, chunks, batch_size, verbose=0)
+    scores = score_clips(model, chunks, batch_size, verbose=0)
     assert scores.shape == (len(audio), 3)
     np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-9)
     assert model.verbose == 0
@@ -618,7 +618,7 @@ def test_what_fills_no_batch_goes_together_on_jax(whole, monkeypatch):
         assert orders[0] != orders[1]
         full = chunks.batch_rows(np.arange(len(audio)), batch_size, True)
         assert len(full) == len(audio) // batch_size
-        scores = chunking.score_clips(FakeModel(), chunks, batch_size)
+        scores = score_clips(FakeModel(), chunks, batch_size)
         expected = [naive_score(samples) for samples in audio]
         np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-9)
 
@@ -626,7 +626,7 @@ def test_what_fills_no_batch_goes_together_on_jax(whole, monkeypatch):
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_score_of_a_whole_clip(whole, batch_size):
     chunks, audio = whole
-    scores = chunking.score_clips(FakeModel(), chunks, batch_size)
+    scores = score_clips(FakeModel(), chunks, batch_size)
     expected = [naive_score(samples) for samples in audio]
     np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-9)
 
@@ -637,7 +637,7 @@ def test_one_clip_without_finite_scores_loses_no_other(
 ):
     clips, _ = clips_and_audio
     chunks = chunking.Chunks(clips, chunk_s)
-    expected = chunking.score_clips(FakeModel(), chunks, 3)
+    expected = score_clips(FakeModel(), chunks, 3)
     rows = chunks.scoring_order(3)
 
     class Overflows(FakeModel):
@@ -649,8 +649,8 @@ def test_one_clip_without_finite_scores_loses_no_other(
 
     message = rf"Scores of 1 of 7 clips are not finite.*{clips.corpus.files[4]}"
     with pytest.raises(ValueError, match=message):
-        chunking.score_clips(Overflows(), chunks, 3)
-    scores = chunking.score_clips(Overflows(), chunks, 3, strict=False)
+        score_clips(Overflows(), chunks, 3)
+    scores = score_clips(Overflows(), chunks, 3, strict=False)
     assert np.isnan(scores[4]).all()
     others = [0, 1, 2, 3, 5, 6]
     np.testing.assert_array_equal(scores[others], expected[others])
@@ -750,7 +750,7 @@ def test_fit_and_score_whole_clips(whole):
     assert np.isfinite(history.history["loss"]).all()
     kernel, bias = model.get_weights()
     expected = [samples.mean() * kernel[0] + bias for samples in audio]
-    scores = chunking.score_clips(model, chunks, batch_size=3, verbose=0)
+    scores = score_clips(model, chunks, batch_size=3, verbose=0)
     np.testing.assert_allclose(scores, expected, atol=1e-5)
 
 

@@ -5,6 +5,7 @@ import pytest
 from clip_files import make_corpus, prepare
 
 from audio_tf.data import chunks as chunking
+from audio_tf.data import score_clips
 from audio_tf.data.shares import Share
 
 DEVICES = 6
@@ -61,9 +62,7 @@ class Levels:
 
 
 def test_rows_that_fill_batches_up_score_nothing(chunks):
-    found = chunking.score_clips(
-        Levels(chunks), chunks, DEVICES, share=HOSTS[1]
-    )
+    found = score_clips(Levels(chunks), chunks, DEVICES, share=HOSTS[1])
     for clip in range(len(chunks.clips)):
         rows = np.flatnonzero(chunks.clip_index == clip)
         level = np.mean([np.abs(chunks.read(row)).sum() for row in rows])
