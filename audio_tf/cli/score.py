@@ -105,8 +105,38 @@ def add(parser):
 
 def run(arguments):
     """Scores the sources and returns the exit status."""
-    from audio_tf.archives import listing, places, scoring
+    from audio_tf.archives import places, scoring
     from audio_tf.corpora.labels import read_vocabulary
+
+    check(arguments)
+    # Beam warns of what it could not import, too.
+    logging.getLogger().setLevel(logging.ERROR)
+    places.need_beam()
+    result = scoring.score(
+        arguments.sources,
+        arguments.model,
+        arguments.out,
+        window_s=None if arguments.whole else arguments.window_s or 60.0,
+        top=None if arguments.all_scores else arguments.top or 5,
+        embeddings=arguments.embeddings,
+        labels=arguments.labels and read_vocabulary(arguments.labels),
+        column=arguments.column or "file",
+        retry_failed=arguments.retry_failed,
+        runner=arguments.runner,
+        options=pipelines.split_options(arguments.beam),
+        workers=arguments.workers,
+    )
+    tell(result, arguments.out)
+    return console.LEFT_OUT if result.failed else 0
+
+
+def check(arguments):
+    """Checks that no flag says what another one does, or counts for nothing.
+
+    Raises:
+        ValueError: if one does.
+    """
+    from audio_tf.archives import listing
 
     if arguments.all_scores and arguments.top is not None:
         raise ValueError(
@@ -130,24 +160,16 @@ def run(arguments):
         "the runner of this machine, without --runner",
         arguments.runner is None,
     )
-    # Beam warns of what it could not import, too.
-    logging.getLogger().setLevel(logging.ERROR)
-    places.need_beam()
-    result = scoring.score(
-        arguments.sources,
-        arguments.model,
-        arguments.out,
-        window_s=None if arguments.whole else arguments.window_s or 60.0,
-        top=None if arguments.all_scores else arguments.top or 5,
-        embeddings=arguments.embeddings,
-        labels=arguments.labels and read_vocabulary(arguments.labels),
-        column=arguments.column or "file",
-        retry_failed=arguments.retry_failed,
-        runner=arguments.runner,
-        options=pipelines.split_options(arguments.beam),
-        workers=arguments.workers,
-    )
-    print(f"{printable(arguments.out)}: {result.rows} rows", end="")
+
+
+def tell(result, out):
+    """Prints how much was scored, and some of what was not.
+
+    Args:
+        result: `scoring.Result`.
+        out: str, the folder of the results.
+    """
+    print(f"{printable(out)}: {result.rows} rows", end="")
     print(f", {len(result.failed)} failed", end="" if result.counters else "\n")
     if result.counters:
         counted = ", ".join(
@@ -163,4 +185,3 @@ def run(arguments):
         print(f"  {printable(name)}: no source any more, forgotten")
     if len(result.forgotten) > SHOWN:
         print(f"  and {len(result.forgotten) - SHOWN} more forgotten")
-    return console.LEFT_OUT if result.failed else 0

@@ -28,13 +28,14 @@ import dataclasses
 import functools
 import json
 import pathlib
+import typing
 
 import numpy as np
 
 from audio_tf import files, intervals
 from audio_tf.audio import RESAMPLER
 from audio_tf.corpora import CORPORA
-from audio_tf.models import ATTENTION_MODULES
+from audio_tf.models import ATTENTION_MODULES, AudioBackbone
 from audio_tf.ops.weights import weights_sha256
 from audio_tf.runs import (
     corpus_records,
@@ -272,6 +273,26 @@ def check(embedded, settings):
     return todo
 
 
+class Loaded(typing.NamedTuple):
+    """The embeddings that decoders are trained on, and their origin.
+
+    Attributes:
+        embedded: `fold_arrays.Embedded`.
+        encoder: `AudioBackbone`, or `None` of a file of arrays.
+        record: dict, the `corpus_record`.
+        model: dict of facts about the encoder, or `None`.
+        facts: dict of facts about the corpus, for the report.
+        failures: dict of the reason by path of each file that was left out.
+    """
+
+    embedded: fold_arrays.Embedded
+    encoder: AudioBackbone | None
+    record: dict
+    model: dict | None
+    facts: dict
+    failures: dict
+
+
 def load(settings, out):
     """Loads embeddings: from the file that is given, or by the model.
 
@@ -280,22 +301,20 @@ def load(settings, out):
         out: `pathlib.Path`, the folder of the run.
 
     Returns:
-        Tuple of `fold_arrays.Embedded`, the encoder or `None`, a
-        `corpus_record`, a dict of facts about the model or `None`, a dict of
-        facts about the corpus, and the failures.
+        `Loaded`.
     """
     if settings.embeddings is None:
         embedded, encoder, record, shared, failures = folds.embed_corpus(
             settings, out, functools.partial(check, settings=settings)
         )
-        facts = {
+        model = {
             **provenance.model_facts(encoder),
             "weights_sha256": weights_sha256(encoder.weights),
         }
         # As it comes out of the report of a run that goes on.
-        facts = json.loads(json.dumps(facts))
-        stands = results.facts(settings, record, shared)
-        return embedded, encoder, record, facts, stands, failures
+        model = json.loads(json.dumps(model))
+        facts = results.facts(settings, record, shared)
+        return Loaded(embedded, encoder, record, model, facts, failures)
     path = pathlib.Path(settings.embeddings)
     embedded = fold_arrays.read_arrays(path)
     layers = folds.check_layers(settings.layers, embedded.layers)
@@ -306,8 +325,32 @@ def load(settings, out):
         )
     record = fold_arrays.arrays_record(path, embedded)
     corpus_records.check(out, record)
-    stands = {"corpus": corpus_records.summary(record)}
-    return embedded, None, record, None, stands, {}
+    facts = {"corpus": corpus_records.summary(record)}
+    return Loaded(embedded, None, record, None, facts, {})
+
+
+def earlier_folds(path, model):
+    """Reads the reports of the folds that a run has done.
+
+    Args:
+        path: `pathlib.Path` of the report, which may be missing.
+        model: dict of facts about the encoder, or `None`.
+
+    Returns:
+        Dict of reports by fold.
+
+    Raises:
+        ValueError: if the model has changed since.
+    """
+    if not path.is_file():
+        return {}
+    before = json.loads(path.read_text())
+    if before["model"] != model:
+        raise ValueError(
+            f"The model is not that of {path}. "
+            f"Received: {model}, then {before['model']}"
+        )
+    return before["folds"]
 
 
 def run(settings, out):
@@ -321,16 +364,9 @@ def run(settings, out):
     """
     out = pathlib.Path(out)
     path = out / "emotion.json"
-    embedded, encoder, record, facts, stands, failures = load(settings, out)
-    done = {}
-    if path.is_file():
-        before = json.loads(path.read_text())
-        if before["model"] != facts:
-            raise ValueError(
-                f"The model is not that of {path}. "
-                f"Received: {facts}, then {before['model']}"
-            )
-        done = before["folds"]
+    loaded = load(settings, out)
+    embedded = loaded.embedded
+    done = earlier_folds(path, loaded.model)
     todo = check(embedded, settings)
     if folds.WHOLE in todo and todo[folds.WHOLE].tested == "val":
         print("no clips in test: the figure is the best epoch's on val")
@@ -339,11 +375,11 @@ def run(settings, out):
         f"{embedded.x.shape[1]} layers x {embedded.x.shape[2]}, "
         f"{len(todo)} folds"
     )
-    provenance.begin_run(out, settings, record, model=facts)
+    provenance.begin_run(out, settings, loaded.record, model=loaded.model)
     origin = {
         **provenance.run_facts(settings, out),
-        "model": facts,
-        **stands,
+        "model": loaded.model,
+        **loaded.facts,
         "scored": {
             "accuracy": "clips, the mean over the scores of a clip's chunks",
             "val_accuracy": "chunks",
@@ -351,7 +387,7 @@ def run(settings, out):
         "resampler": RESAMPLER,
         "labels": embedded.vocabulary,
         "layers": embedded.layers,
-        "files_left_out": len(failures),
+        "files_left_out": len(loaded.failures),
         "wanted": list(todo),
     }
     for name, fold in todo.items():
@@ -363,7 +399,7 @@ def run(settings, out):
             files.write_json(path, {**summed_up(done), **origin})
         if settings.presets and not (folder / "preset").is_dir():
             fold_decoders.write_preset(
-                name, fold, embedded, settings, encoder, folder, origin
+                name, fold, embedded, settings, loaded.encoder, folder, origin
             )
     with_map = [
         fold_decoders.fold_folder(out, name).name
@@ -374,8 +410,8 @@ def run(settings, out):
         title = f"{settings.module}, {len(with_map)} folds"
         fold_decoders.write_importance(out, with_map, embedded, title)
     print(describe(summed_up(done)))
-    if failures:
-        print(describe_failures(failures))
+    if loaded.failures:
+        print(describe_failures(loaded.failures))
 
 
 def kept(out):

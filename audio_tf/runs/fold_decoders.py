@@ -79,40 +79,11 @@ def train_fold(name, fold, embedded, settings, folder):
     """
     began = time.monotonic()
     keras.utils.set_random_seed(zlib.crc32(f"{settings.seed} {name}".encode()))
-    (x, y, _), (x_val, y_val, _), (x_test, _, clips) = (
+    train, val, (x_test, _, clips) = (
         embedded.part(fold.rows[split]) for split in ("train", "val", "test")
     )
     decoder = make_decoder(embedded, settings)
-    decoder.compile(
-        make_optimizer(settings.learning_rate, settings.weight_decay),
-        make_loss(settings.focal_gamma),
-        metrics=["accuracy"],
-        jit_compile=compiling.jit_compile(),
-    )
-    best = keras.callbacks.EarlyStopping(
-        "val_accuracy",
-        mode="max",
-        patience=settings.epochs,
-        restore_best_weights=True,
-    )
-    history = decoder.fit(
-        x,
-        y,
-        batch_size=settings.batch_size,
-        epochs=settings.epochs,
-        validation_data=(x_val, y_val),
-        callbacks=[
-            keras.callbacks.TerminateOnNaN(),
-            keras.callbacks.ReduceLROnPlateau(
-                "val_accuracy",
-                mode="max",
-                factor=settings.plateau_factor,
-                patience=settings.plateau_patience,
-            ),
-            best,
-        ],
-        verbose=0,
-    ).history
+    history, best_epoch = fit_to_best(decoder, train, val, settings)
     if not np.isfinite(history["loss"]).all():
         raise ValueError(
             f"The loss of the fold {name} must be finite. "
@@ -125,7 +96,7 @@ def train_fold(name, fold, embedded, settings, folder):
     folder.mkdir(parents=True, exist_ok=True)
     decoder.save(folder / "decoder.keras")
     if decoder.weights_features:
-        np.save(folder / "map.npy", analysis.mean_map(decoder, x_val))
+        np.save(folder / "map.npy", analysis.mean_map(decoder, val[0]))
     figures_of = metrics.evaluate(targets, scores, embedded.vocabulary)
     kind, unit = embedded.units(fold.rows["test"])
     return {
@@ -136,8 +107,8 @@ def train_fold(name, fold, embedded, settings, folder):
         "unit": kind,
         "units": int(unit.max()) + 1,
         "balanced_accuracy": balanced_accuracy(targets, scores),
-        "val_accuracy": history["val_accuracy"][best.best_epoch],
-        "best_epoch": best.best_epoch + 1,
+        "val_accuracy": history["val_accuracy"][best_epoch],
+        "best_epoch": best_epoch + 1,
         "clips": {split: int(rows.sum()) for split, rows in fold.rows.items()},
         "validation": fold.validation,
         "tested": fold.tested,
@@ -146,6 +117,47 @@ def train_fold(name, fold, embedded, settings, folder):
         "heads": decoder.attention_layer.num_heads,
         "seconds": round(time.monotonic() - began, 2),
     }
+
+
+def fit_to_best(decoder, train, val, settings):
+    """Trains a decoder, which then has the weights of its best epoch.
+
+    Args:
+        decoder: `GaussianAdaptiveDecoder`.
+        train, val: as `Embedded.part` returns them.
+        settings: `EmotionSettings`.
+
+    Returns:
+        Pair of a dict of lists of the figures of the epochs, and of the number
+        of the best one, from 0.
+    """
+    decoder.compile(
+        make_optimizer(settings.learning_rate, settings.weight_decay),
+        make_loss(settings.focal_gamma),
+        metrics=["accuracy"],
+        jit_compile=compiling.jit_compile(),
+    )
+    best = keras.callbacks.EarlyStopping(
+        "val_accuracy",
+        mode="max",
+        patience=settings.epochs,
+        restore_best_weights=True,
+    )
+    lower_rate = keras.callbacks.ReduceLROnPlateau(
+        "val_accuracy",
+        mode="max",
+        factor=settings.plateau_factor,
+        patience=settings.plateau_patience,
+    )
+    fitted = decoder.fit(
+        *train[:2],
+        batch_size=settings.batch_size,
+        epochs=settings.epochs,
+        validation_data=val[:2],
+        callbacks=[keras.callbacks.TerminateOnNaN(), lower_rate, best],
+        verbose=0,
+    )
+    return fitted.history, best.best_epoch
 
 
 def write_preset(name, fold, embedded, settings, encoder, folder, origin):

@@ -141,7 +141,6 @@ def embed_corpus(settings, out, check):
             those that are embedded whole, or as `leakage.Leakage` raises it.
     """
     corpus, splits, record = listed(settings)
-    root, by_split = settings.file_root(), settings.protocol == "splits"
     # Before all is decoded.
     corpus_records.check(out, record)
     encoder = AudioBackbone.from_preset(settings.model, trainable=False)
@@ -159,7 +158,9 @@ def embed_corpus(settings, out, check):
     arguments = settings.prepare_arguments()
     clips = data.prepare(corpus, encoder.sample_rate_hz, **arguments)
     check_lengths(encoder, clips, settings)
-    record = corpus_records.leave_out(record, root, clips.failures)
+    record = corpus_records.leave_out(
+        record, settings.file_root(), clips.failures
+    )
     corpus_records.check(out, record)
     kept = {str(file) for file in clips.corpus.files}
     splits = [
@@ -167,20 +168,7 @@ def embed_corpus(settings, out, check):
         for file, split in zip(corpus.files, splits, strict=True)
         if str(file) in kept
     ]
-    sides = by_side(clips, splits if by_split else named_groups(clips.corpus))
-    leakage = settings.leakage()
-    corpora = {side: each.corpus for side, each in sides.items()}
-    shared = [
-        *leakage.of_sources(corpora),
-        *leakage.of_audio(sides),
-        *leakage.of_model(
-            MODEL,
-            settings.model,
-            heard.read(settings.model),
-            sides,
-            SCORED if by_split else sides,
-        ),
-    ]
+    shared = find_leaks(settings, clips, splits)
     cached = data.cache_features(clips, embeddings, arguments["cache_dir"])
     x = [
         cached.read(row).reshape(shape)[:, layers] for row in range(len(clips))
@@ -194,6 +182,36 @@ def embed_corpus(settings, out, check):
     )
     found = dataclasses.replace(found, marks=clips.marks)
     return found, encoder, record, shared, clips.failures
+
+
+def find_leaks(settings, clips, splits):
+    """Finds what the sides of folds, and the encoder, have in common.
+
+    Args:
+        settings: `EmotionSettings`.
+        clips: `Clips` of all splits.
+        splits: list of the split of each clip.
+
+    Returns:
+        List of `leaks.Leak` that are allowed.
+
+    Raises:
+        ValueError: as `leakage.Leakage`, if one is not.
+    """
+    by_split = settings.protocol == "splits"
+    sides = by_side(clips, splits if by_split else named_groups(clips.corpus))
+    leakage = settings.leakage()
+    return [
+        *leakage.of_sources({name: sides[name].corpus for name in sides}),
+        *leakage.of_audio(sides),
+        *leakage.of_model(
+            MODEL,
+            settings.model,
+            heard.read(settings.model),
+            sides,
+            SCORED if by_split else sides,
+        ),
+    ]
 
 
 def described(corpus, splits, x, clips, layers):
@@ -285,21 +303,39 @@ def make(embedded, settings):
             f"Received: {labels} of {len(embedded.targets)} clips"
         )
     if settings.protocol == "splits":
-        if embedded.splits is None:
-            raise ValueError(
-                "--protocol splits needs splits. Received: `groups` alone"
-            )
-        parts = {
-            split: embedded.splits == split
-            for split in ("train", "val", "test")
-        }
-        tested = "test"
-        if not parts["test"].any():
-            # A corpus may hold its test back.
-            parts["test"], tested = parts["val"], "val"
-        fold = Fold(parts, "val", tested)
-        fold.check()
-        return {WHOLE: fold}
+        return fold_of_splits(embedded)
+    return folds_of_groups(embedded, settings)
+
+
+def fold_of_splits(embedded):
+    """Makes the fold of the corpus' own splits, as `make` does.
+
+    Args:
+        embedded: `Embedded`.
+    """
+    if embedded.splits is None:
+        raise ValueError(
+            "--protocol splits needs splits. Received: `groups` alone"
+        )
+    parts = {
+        split: embedded.splits == split for split in ("train", "val", "test")
+    }
+    tested = "test"
+    if not parts["test"].any():
+        # A corpus may hold its test back.
+        parts["test"], tested = parts["val"], "val"
+    fold = Fold(parts, "val", tested)
+    fold.check()
+    return {WHOLE: fold}
+
+
+def folds_of_groups(embedded, settings):
+    """Makes a fold for each group that is left out, as `make` does.
+
+    Args:
+        embedded: `Embedded`.
+        settings: `EmotionSettings`.
+    """
     if embedded.groups is None:
         raise ValueError(
             "--protocol leave_one_out needs to know who speaks in each clip; "

@@ -49,6 +49,14 @@ ASIDE = {
     *("data_dir", "cache_dir", "out", "other_splits", "test"),
     *("export", "strict"),
 }
+# Settings that say how another one is meant, which must be given, too.
+GO_WITH = {
+    "teacher_share": "teachers",
+    "teacher_temperature": "teachers",
+    "unlabelled": "teachers",
+    "noise_snr_db": "noise",
+    "noise_share": "noise",
+}
 # That of clips of one label each.
 SOFTMAX_LOSS = "categorical_crossentropy"
 # Losses that share a label among classes.
@@ -264,46 +272,24 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
         for name in ("plateau_factor", "plateau_patience"):
             if name in self.given:
                 self.check_applies(name, "schedule", ["plateau"])
-        backend = keras.backend.backend()
-        if self.distribution != "none" and backend != "jax":
-            raise ValueError(
-                "--distribution needs KERAS_BACKEND=jax here. Received: "
-                f"distribution={self.distribution!r}, backend {backend!r}"
-            )
-        if self.export and backend != "tensorflow":
-            raise ValueError(
-                "--export needs KERAS_BACKEND=tensorflow. Train without it, "
-                "and without the variable run `audio-tf export` on the "
-                f"preset. Received: export=True, backend {backend!r}"
-            )
-        if self.schedule == "plateau" and places(self)[1] > 1:
-            raise ValueError(
-                "--schedule plateau reads what host 0 writes, and is of one "
-                f"host. Received: {places(self)[1]} hosts"
-            )
+        self.check_devices()
         if self.label_smoothing and self.loss not in (None, *SMOOTHING):
             raise ValueError(
                 f"--label-smoothing applies to --loss {' or '.join(SMOOTHING)} "
                 f"alone. Received: label_smoothing={self.label_smoothing}, "
                 f"loss={self.loss!r}"
             )
-        for name in ("teacher_share", "teacher_temperature", "unlabelled"):
-            if name in self.given and not self.teachers:
+        for name, other in GO_WITH.items():
+            if name in self.given and not getattr(self, other):
                 raise ValueError(
-                    f"{flag(name)} applies to --teachers. "
-                    f"Received: {name}={getattr(self, name)!r}, no teachers"
+                    f"{flag(name)} applies to {flag(other)}. "
+                    f"Received: {name}={getattr(self, name)!r}, no {other}"
                 )
         if self.unlabelled and self.teacher_share == 0.0:
             raise ValueError(
                 "--unlabelled is judged by the teachers, who have no share. "
                 f"Received: teacher_share={self.teacher_share}"
             )
-        for name in ("noise_snr_db", "noise_share"):
-            if name in self.given and not self.noise:
-                raise ValueError(
-                    f"{flag(name)} applies to --noise. "
-                    f"Received: {name}={getattr(self, name)!r}, no noise"
-                )
         low_high = self.noise_snr_db
         if len(low_high) != 2 or low_high[0] > low_high[1]:
             raise ValueError(
@@ -320,6 +306,30 @@ class TrainSettings(ModelSettings, HostSettings, DataSettings):
                 "--augmentation and --model-kwargs must not say the same. "
                 f"Received: augmentation={self.augmentation!r}, "
                 f"model_kwargs={self.model_kwargs}"
+            )
+
+    def check_devices(self):
+        """Checks that backend, devices and hosts can do what is asked for.
+
+        Raises:
+            ValueError: if they cannot.
+        """
+        backend = keras.backend.backend()
+        if self.distribution != "none" and backend != "jax":
+            raise ValueError(
+                "--distribution needs KERAS_BACKEND=jax here. Received: "
+                f"distribution={self.distribution!r}, backend {backend!r}"
+            )
+        if self.export and backend != "tensorflow":
+            raise ValueError(
+                "--export needs KERAS_BACKEND=tensorflow. Train without it, "
+                "and without the variable run `audio-tf export` on the "
+                f"preset. Received: export=True, backend {backend!r}"
+            )
+        if self.schedule == "plateau" and places(self)[1] > 1:
+            raise ValueError(
+                "--schedule plateau reads what host 0 writes, and is of one "
+                f"host. Received: {places(self)[1]} hosts"
             )
 
     @property
