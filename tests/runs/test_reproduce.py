@@ -162,84 +162,95 @@ def test_a_table_has_means_of_seeds_beside_the_papers_values():
     assert lines["local_dense_synthesizer"].count("| not run |") == 3
 
 
-@pytest.mark.long
-def test_rows_are_run_once_and_failures_named(
-    tmp_path, main, monkeypatch, capfd, eager_models
-):
-    """Two rows and mel, on noises of two speakers; one attention fails."""
-    monkeypatch.setattr("audio_tf.runs.processes.start", in_this_process)
-    rng = np.random.default_rng(0)
-    corpus = tmp_path / "corpus" / "recordings"
-    corpus.mkdir(parents=True)
+TINY_SSL = {
+    "dataset": "fsdd",
+    "sample_rate_hz": 8_000,
+    "features": "s3prl",
+    "features_options": {"num_mel_bins": 13, "fft_length": 256},
+    "target": "input",
+    "model": "audio_albert_3",
+    "model_kwargs": {
+        "num_heads": 2,
+        "key_dim": 4,
+        "hidden_dim": 8,
+        "intermediate_dims": [8],
+    },
+    "made_for_frames": 30,
+    "attention_kwargs": {"num_candidates": 4},
+    "steps": 2,
+    "save_every": 2,
+    "feature_cache": True,
+    "masking": "s3prl",
+}
+
+
+def write_config(path, config):
+    path.write_text(f"def get_config():\n    return {config!r}\n")
+    return path
+
+
+@pytest.fixture
+def noises(tmp_path):
+    """A corpus of noises of two speakers, with phones."""
+    rng, folder = np.random.default_rng(0), tmp_path / "corpus"
+    (folder / "recordings").mkdir(parents=True)
     lines = []
     for index in range(5, 20):
         for speaker in ("ann", "bob"):
             name = f"{index % 10}_{speaker}_{index}"
             noise = 0.1 * rng.standard_normal(1_600)
-            soundfile.write(corpus / f"{name}.wav", noise, 8_000)
+            soundfile.write(folder / f"recordings/{name}.wav", noise, 8_000)
             lines.append(f"{name} " + " ".join("012"[i % 3] for i in range(20)))
-    (tmp_path / "corpus" / "phones.txt").write_text("SIL 0\nAA 1\nB 2\n")
-    alignment = tmp_path / "corpus" / "converted_aligned_phones.txt"
+    (folder / "phones.txt").write_text("SIL 0\nAA 1\nB 2\n")
+    alignment = folder / "converted_aligned_phones.txt"
     alignment.write_text("\n".join(lines) + "\n")
-    tiny = {
-        "num_heads": 2,
-        "key_dim": 4,
-        "hidden_dim": 8,
-        "intermediate_dims": [8],
-    }
-    settings = {
-        "dataset": "fsdd",
-        "sample_rate_hz": 8_000,
-        "features": "s3prl",
-        "features_options": {"num_mel_bins": 13, "fft_length": 256},
-        "target": "input",
-        "model": "audio_albert_3",
-        "model_kwargs": tiny,
-        "made_for_frames": 30,
-        "attention_kwargs": {"num_candidates": 4},
-        "steps": 2,
-        "save_every": 2,
-        "feature_cache": True,
-        "masking": "s3prl",
-    }
-    for name, config in (
-        ("ssl", settings),
-        ("probe", {"dataset": "fsdd", "epochs": 1, "hidden_dim": 4}),
-    ):
-        (tmp_path / f"{name}.py").write_text(
-            f"def get_config():\n    return {config!r}\n"
-        )
-    out = tmp_path / "table"
-    arguments = [
-        *("reproduce", "ssl", "--out", out, "--repeats", 0),
-        *("--pretrain-config", tmp_path / "ssl.py"),
-        *("--probe-config", tmp_path / "probe.py"),
-        *("--data-dir", tmp_path / "corpus"),
+    return folder
+
+
+@pytest.fixture
+def arguments(tmp_path, noises):
+    """Those of a table of tiny models on noises, the corpus last."""
+    probing = {"dataset": "fsdd", "epochs": 1, "hidden_dim": 4}
+    return [
+        *("reproduce", "ssl", "--out", tmp_path / "table", "--repeats", 0),
+        "--pretrain-config",
+        write_config(tmp_path / "ssl.py", TINY_SSL),
+        "--probe-config",
+        write_config(tmp_path / "probe.py", probing),
+        *("--data-dir", noises),
     ]
-    missing = [*arguments[:-1], tmp_path / "nowhere"]
-    with pytest.raises(SystemExit):
-        main(*missing)
-    assert "nowhere" in capfd.readouterr().err.splitlines()[-1]
-    assert not out.exists()
-    # Nothing is pre-trained for probes that have no targets.
-    phones = alignment.read_text()
-    alignment.write_text("\n".join(lines[:2]) + "\n")
-    with pytest.raises(SystemExit):
-        main(*arguments, "--rows", "full")
-    output, errors = capfd.readouterr()
-    assert "'train' has phones, see --alignment" in errors
-    assert "$ audio-tf" not in output and not out.exists()
-    alignment.write_text(phones)
-    # Nor is one row after the other refused the corpus of the pre-training.
+
+
+def test_what_all_rows_lack_is_told_before_the_first(
+    tmp_path, main, noises, arguments, capfd
+):
+    def refused(*changed):
+        with pytest.raises(SystemExit):
+            main(*arguments, *changed)
+        output, errors = capfd.readouterr()
+        assert "$ audio-tf" not in output
+        assert not (tmp_path / "table").exists()
+        return errors.splitlines()[-1]
+
+    assert "nowhere" in refused("--data-dir", tmp_path / "nowhere")
     other = {"dataset": "librispeech", "train_subsets": ["train-clean-7"]}
-    (tmp_path / "other.py").write_text(
-        f"def get_config():\n    return {other}\n"
-    )
-    with pytest.raises(SystemExit):
-        main(*arguments, "--pretrain-config", tmp_path / "other.py")
-    output, errors = capfd.readouterr()
-    assert "train-clean-7" in errors.splitlines()[-1]
-    assert "$ audio-tf" not in output and not out.exists()
+    config = write_config(tmp_path / "other.py", other)
+    assert "train-clean-7" in refused("--pretrain-config", config)
+    # Two clips alone have phones.
+    alignment = noises / "converted_aligned_phones.txt"
+    lines = alignment.read_text().splitlines()
+    alignment.write_text("\n".join(lines[:2]) + "\n")
+    line = refused("--rows", "full")
+    assert "'train' has phones, see --alignment" in line
+
+
+@pytest.mark.long
+def test_rows_are_run_once_and_failures_named(
+    tmp_path, main, arguments, monkeypatch, capfd, eager_models
+):
+    """Two rows and mel; one attention fails."""
+    monkeypatch.setattr("audio_tf.runs.processes.start", in_this_process)
+    out = tmp_path / "table"
     # One attention has no such argument.
     with pytest.raises(SystemExit) as stopped:
         main(*arguments, "--rows", "xbox", "features", "full")
@@ -273,9 +284,7 @@ def test_rows_are_run_once_and_failures_named(
     assert "probe_0 is not that of" in capfd.readouterr().err
     report.write_text(json.dumps(content))
 
-    (tmp_path / "probe.py").write_text(
-        "def get_config():\n    return {'dataset': 'fsdd'}\n"
-    )
+    write_config(tmp_path / "probe.py", {"dataset": "fsdd"})
     with pytest.raises(SystemExit):
         main(*again)
     assert "other configs" in capfd.readouterr().err
@@ -402,9 +411,7 @@ def test_inference_is_timed_in_turns(tmp_path, monkeypatch):
         lambda size, **options: tiny.albert(**options),
     )
     for name in ("ssl", "probe"):
-        (tmp_path / f"{name}.py").write_text(
-            "def get_config():\n    return {'dataset': 'fsdd'}\n"
-        )
+        write_config(tmp_path / f"{name}.py", {"dataset": "fsdd"})
     settings = ssl_table.SslSettings(
         pretrain_config=str(tmp_path / "ssl.py"),
         probe_config=str(tmp_path / "probe.py"),
