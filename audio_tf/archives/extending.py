@@ -29,7 +29,7 @@ NOTHING = Ended({}, {})
 
 
 class Given(typing.NamedTuple):
-    """What the sources of a run hold.
+    """The files and archives that the sources of a run hold.
 
     Attributes:
         files: dict by identity of `Clip`, of single files.

@@ -1,7 +1,7 @@
-"""What the models that a training builds on have heard of its clips.
+"""Clips of a training that the models which it builds on have heard.
 
-That is looked for twice: by their lists before anything is decoded, which may
-take hours, and by marks of the samples once these are there.
+They are looked for twice: by lists before anything is decoded, which may take
+hours, and by marks of the samples once these are there.
 """
 
 from audio_tf.runs import heard

@@ -1,4 +1,4 @@
-"""How long a released model takes for a clip, in every format that is there."""
+"""The time that a released model takes for a clip, in every format."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ CALLS = 50  # That latency is the median of.
 
 
 class Latency(typing.NamedTuple):
-    """How long a model takes for one clip alone.
+    """The time that a model takes for one clip alone.
 
     Attributes:
         clip_s: float, seconds of the clip.

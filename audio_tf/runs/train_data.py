@@ -14,7 +14,7 @@ from audio_tf.terminal import first_quoted
 
 @dataclasses.dataclass(frozen=True)
 class TrainClips:
-    """All that a training hears, decoded.
+    """The decoded clips of a training, and what is beside them.
 
     Attributes:
         chunks: dict of `Chunks` by split; those without labels are in `train`.
