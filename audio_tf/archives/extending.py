@@ -82,10 +82,11 @@ def extend(plan, found, ended=NOTHING, retry_failed=False, base=None):
     mistakes = forget_mistakes(plan, given, failed)
     if retry_failed:
         retried |= failures_left(plan, ended.failed)
+    settled = new.keys() | mistakes.keys()
     rest = {
         where: each
         for where, each in known.items()
-        if each.shard in retried and where not in {**new, **mistakes}
+        if each.shard in retried and where not in settled
     }
     scored = {
         where
