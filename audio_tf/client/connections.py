@@ -95,8 +95,12 @@ class TimedSecureConnection(TimedConnection, http.client.HTTPSConnection):
     """An encrypted `TimedConnection`."""
 
 
-class TimedHTTP(urllib.request.HTTPHandler):
-    """Opens a `TimedConnection` for each request."""
+class TimedHandler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Opens a connection for each request that answers within its timeout.
+
+    Args:
+        clock: tells the time, as the module `time` does.
+    """
 
     def __init__(self, clock):
         super().__init__()
@@ -104,18 +108,13 @@ class TimedHTTP(urllib.request.HTTPHandler):
 
     def http_open(self, request):
         """Sends a request, as `urllib.request` asks a handler to."""
-        connection = functools.partial(TimedConnection, clock=self.clock)
-        return self.do_open(connection, request)
-
-
-class TimedHTTPS(urllib.request.HTTPSHandler):
-    """Opens a `TimedSecureConnection` for each request."""
-
-    def __init__(self, clock):
-        super().__init__()
-        self.clock = clock
+        return self.open_timed(TimedConnection, request)
 
     def https_open(self, request):
-        """Sends a request, as `urllib.request` asks a handler to."""
-        connection = functools.partial(TimedSecureConnection, clock=self.clock)
-        return self.do_open(connection, request)
+        """Sends an encrypted request."""
+        return self.open_timed(TimedSecureConnection, request)
+
+    def open_timed(self, connection, request):
+        """Sends a request by a class of connections."""
+        timed = functools.partial(connection, clock=self.clock)
+        return self.do_open(timed, request)

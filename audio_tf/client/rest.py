@@ -15,7 +15,7 @@ import urllib.request
 import numpy as np
 
 from audio_tf.client.address import ServerError, lasting_reason
-from audio_tf.client.connections import NoRedirects, TimedHTTP, TimedHTTPS
+from audio_tf.client.connections import NoRedirects, TimedHandler
 
 # Too many requests, no one behind the proxy, model not loaded, too slow.
 TRANSIENT_STATUSES = {429, 502, 503, 504}
@@ -40,7 +40,7 @@ class Rest:
         self.address = address
         self.url = address.url
         self.opener = urllib.request.build_opener(
-            NoRedirects, TimedHTTP(clock), TimedHTTPS(clock)
+            NoRedirects, TimedHandler(clock)
         )
 
     def predict(self, signature, inputs, timeout_s, numbers):
