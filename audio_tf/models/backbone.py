@@ -115,8 +115,6 @@ class AudioBackbone(
         self, inputs, outputs, dtype=None, name=None, trainable=True, **unknown
     ):
         checks.reject_unknown(type(self).__name__, unknown, self.arguments())
-        if not isinstance(trainable, (list, tuple)):
-            checks.check_flags(trainable=trainable)
         super().__init__(
             inputs=inputs,
             outputs=outputs,

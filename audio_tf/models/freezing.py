@@ -22,11 +22,13 @@ def freeze_layers(model, trainable):
             while all others rest.
 
     Raises:
-        ValueError: if there is no layer of such a name.
+        ValueError: if it is neither, or there is no layer of such a name.
     """
     if isinstance(trainable, (list, tuple)):
-        train_alone(model, set(trainable))
-    elif not trainable:
+        train_alone(model, trainable)
+        return
+    checks.check_flags(trainable=trainable)
+    if not trainable:
         model.trainable = False
         for layer in model.layers:
             layer.trainable = False
@@ -48,26 +50,35 @@ def parts_of(layer, within):
             yield f"{within}/{each.name}" if within else each.name, each
 
 
+def named_layers(layer, within=""):
+    """Yields pairs of a name and a layer, as `parts_of`, at any depth."""
+    for name, each in parts_of(layer, within):
+        yield name, each
+        yield from named_layers(each, name)
+
+
 def train_alone(model, names):
     """Has the layers of some names trained, and all others rest."""
-    known = set()
-
-    def visit(layer, within):
-        for name, each in parts_of(layer, within):
-            known.add(name)
-            if any(other.startswith(f"{name}/") for other in names):
-                visit(each, name)
-            elif name not in names:
-                each.trainable = False
-
-    visit(model, "")
-    unknown = sorted(names - known)
+    known = list(named_layers(model))
+    unknown = [
+        each for each in names if each not in {name for name, _ in known}
+    ]
     if unknown:
         raise ValueError(
             "`trainable` must be True, False or a list of the names of layers"
-            f"{checks.closest(unknown[0], known)}. "
+            f"{checks.closest(unknown[0], [name for name, _ in known])}. "
             f"Received: {unknown}, which {model.name} has not"
         )
+    for name, each in known:
+        is_part = any(is_within(name, other) for other in names)
+        has_part = any(is_within(other, name) for other in names)
+        if not is_part and not has_part:
+            each.trainable = False
+
+
+def is_within(name, other):
+    """Tells whether a layer is another one, or somewhere in it, by names."""
+    return f"{name}/".startswith(f"{other}/")
 
 
 def resting(layer, within=""):

@@ -6,6 +6,7 @@ from keras import ops
 
 from audio_tf import compat
 from audio_tf.ops import masks
+from audio_tf.ops.checks import reject_unknown
 from audio_tf.ops.layer import check_floating
 
 # Names of further inputs beside a waveform or beside features.
@@ -200,13 +201,14 @@ def check_frames(x, mask, takes):
         mask: array or tensor.
         takes: as `complete` takes it.
     """
-    frames = {x.shape[1], *tuple(mask.shape)[1:2]} - {None}
-    if len(mask.shape) != 2 or len(frames) > 1:
+    shape = tuple(getattr(mask, "shape", ()))
+    frames = {x.shape[1], *shape[1:2]} - {None}
+    if len(shape) != 2 or len(frames) > 1:
         unit = AXES[takes][1]
         raise ValueError(
             f"A mask must be of shape (batch, {unit}), with the {unit} of "
             f"`{takes}`, or those beyond would be taken for padding. "
-            f"Received: a mask of shape {tuple(mask.shape)} for {takes} of "
+            f"Received: a mask of shape {shape} for {takes} of "
             f"shape {tuple(x.shape)}"
         )
 
@@ -273,11 +275,10 @@ class InputDoor:
     def __call__(self, inputs, *args, mask=None, **kwargs):
         return super().__call__(self.completed(inputs, mask), *args, **kwargs)
 
-    def call(self, inputs, training=None, mask=None, **kwargs):
+    def call(self, inputs, training=None, mask=None, **unknown):
+        reject_unknown(self.name, unknown, ("training", "mask"))
         # JAX' stateless calls do not come through `__call__`.
-        return super().call(
-            self.completed(inputs, mask), training=training, **kwargs
-        )
+        return super().call(self.completed(inputs, mask), training=training)
 
     def compute_output_spec(self, inputs, *args, **kwargs):
         return super().compute_output_spec(
@@ -318,9 +319,10 @@ class InputDoor:
         Raises:
             ValueError: if they are longer than `max_samples`.
         """
-        if isinstance(mask, dict):
-            # Keras' own, of inputs that were completed: they are lengths.
-            mask = None
+        by_input = isinstance(inputs, dict) and isinstance(mask, dict)
+        if by_input and mask.keys() == inputs.keys():
+            # Keras' own, one for each input; lengths stand for theirs.
+            mask = mask[self.takes] if len(mask) == 1 else None
         inputs = complete(inputs, self.takes, mask)
         shape, longest = inputs[self.takes].shape, self.max_samples
         if longest is None or not isinstance(shape[1], int):

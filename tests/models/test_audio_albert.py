@@ -368,6 +368,7 @@ def test_a_mask_of_a_call_or_of_a_layer_before_says_what_lengths_say(rng):
     for found in (
         model(x, mask=mask)["sequence_output"],
         model.call(x, mask=mask)["sequence_output"],
+        model({"features": x}, mask={"features": mask})["sequence_output"],
         model(masked)["sequence_output"],
         around(x),
     ):
@@ -384,9 +385,15 @@ def test_a_mask_of_a_call_or_of_a_layer_before_says_what_lengths_say(rng):
             lambda: model({"features": x, "lengths": LENGTHS}, mask=mask),
             "a mask and 'lengths'",
         ),
+        (lambda: model(x, mask={"features": mask}), "must be of shape"),
+        (lambda: model({"features": x}, mask={"lengths": 1}), "of shape"),
+        (lambda: model(x, mask="no"), "must be of shape"),
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
+    for call in (model, model.call):
+        with pytest.raises(TypeError, match="'maks'; did you mean 'mask'"):
+            call(x, maks=mask)
 
 
 def test_config_is_complete():

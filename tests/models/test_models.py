@@ -375,6 +375,12 @@ def test_parts_of_a_preset_that_were_saved_frozen_rest(tmp_path):
     assert trained(backbone_kwargs={"trainable": [name]}) == parts
     with pytest.raises(ValueError, match=f"did you mean '{name}'"):
         trained(backbone_kwargs={"trainable": [name + "0"]})
+    with pytest.raises(ValueError, match="or a list of the names of layers"):
+        trained(backbone_kwargs={"trainable": [1]})
+    for within in ([name, f"{name}/attention"], [f"{name}/attention", name]):
+        assert trained(backbone_kwargs={"trainable": within}) == parts
+    part = {"trainable": [f"{name}/attention"]}
+    assert 2 < sum(trained(backbone_kwargs=part)) < sum(parts)
     freezing.thaw(loaded.backbone)
     assert [weight.trainable for weight in loaded.weights] == every
 
