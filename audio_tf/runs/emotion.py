@@ -329,30 +329,6 @@ def load(settings, out):
     return Loaded(embedded, None, record, None, facts, {})
 
 
-def earlier_folds(path, model):
-    """Reads the reports of the folds that a run has done.
-
-    Args:
-        path: `pathlib.Path` of the report, which may be missing.
-        model: dict of facts about the encoder, or `None`.
-
-    Returns:
-        Dict of reports by fold.
-
-    Raises:
-        ValueError: if the model has changed since.
-    """
-    if not path.is_file():
-        return {}
-    before = json.loads(path.read_text())
-    if before["model"] != model:
-        raise ValueError(
-            f"The model is not that of {path}. "
-            f"Received: {model}, then {before['model']}"
-        )
-    return before["folds"]
-
-
 def run(settings, out):
     """Trains and tests a decoder on all folds that are not done.
 
@@ -366,7 +342,7 @@ def run(settings, out):
     path = out / "emotion.json"
     loaded = load(settings, out)
     embedded = loaded.embedded
-    done = earlier_folds(path, loaded.model)
+    done = provenance.parts_done(path, "folds", loaded.model)
     todo = check(embedded, settings)
     if folds.WHOLE in todo and todo[folds.WHOLE].tested == "val":
         print("no clips in test: the figure is the best epoch's on val")

@@ -252,6 +252,21 @@ def check_alike(facts, share):
                 )
 
 
+def check_same(settings, record, out, free, share, later=None):
+    """Checks that a run goes on with its files, and that hosts have the same.
+
+    Args:
+        settings, record, out, free: as `facts` takes them.
+        share: `Share` of this host.
+        later: as `corpus_records.check` takes it.
+
+    Raises:
+        ValueError: if files or settings differ.
+    """
+    corpus_records.check(out, record, later)
+    check_alike(facts(settings, record, out, free), share)
+
+
 def facts(settings, record, out, free):
     """Returns what must be equal on all hosts, for `check_alike`.
 

@@ -204,15 +204,14 @@ def run_on_devices(settings, out, share):
         model = build(settings)
         console.print_summary(model)
     (corpora, record), root = listed(settings), settings.file_root()
-    corpus_records.check(out, record)
+    # Before all is decoded, for which hosts wait for each other.
+    hosts.check_same(settings, record, out, FREE_SETTINGS, share)
     before = heard.began_with(settings, out)
-    # Before all is decoded, for which they wait for each other.
-    hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     batches, failures = load_batches(
         settings, corpora, model.backbone.max_frames, share
     )
     record = corpus_records.leave_out(record, root, failures)
-    corpus_records.check(out, record)
+    hosts.check_same(settings, record, out, FREE_SETTINGS, share)
     built = provenance.model_facts(model.backbone)
     begun = {"model": built, "built_on": provenance.built_on(settings, out)}
     facts = {
@@ -222,7 +221,6 @@ def run_on_devices(settings, out, share):
         "build": settings.build_facts(),
         "resampler": RESAMPLER,
     }
-    hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
     if share.is_first:
         heard.keep(out, before)
         provenance.begin_run(out, settings, record, **begun)

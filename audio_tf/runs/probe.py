@@ -236,31 +236,6 @@ def run_task(task, clips, settings):
     }
 
 
-def earlier_tasks(path, weights):
-    """Reads the reports of the tasks that a run has done.
-
-    Args:
-        path: `pathlib.Path` of the report, which may be missing.
-        weights: str, checksum of the model's weights, `None` without a model.
-
-    Returns:
-        Dict of reports by task.
-
-    Raises:
-        ValueError: if the model has changed since.
-    """
-    if not path.is_file():
-        return {}
-    done = json.loads(path.read_text())
-    before = done["model"] and done["model"]["weights_sha256"]
-    if before != weights:
-        raise ValueError(
-            f"The model is not that of {path}. Received: weights with the "
-            f"checksum {weights}, then {before}"
-        )
-    return done["tasks"]
-
-
 def describe(tasks):
     """Returns a table of the figures, one line for each task.
 
@@ -295,8 +270,9 @@ def run(asked, out):
     features, settings, model = load_features(asked)
     (corpora, record), root = listed(settings), settings.file_root()
     corpus_records.check(out, record)
-    weights = model and model["weights_sha256"]
-    tasks = earlier_tasks(path, weights)
+    tasks = provenance.parts_done(
+        path, "tasks", model, lambda facts: facts and facts["weights_sha256"]
+    )
     clips = {
         split: settings.prepare(corpus, split)
         for split, corpus in corpora.items()

@@ -153,6 +153,32 @@ def model_facts(backbone):
     }
 
 
+def parts_done(path, parts, model, mark=lambda facts: facts):
+    """Reads what a run has done so far, of the model that it goes on with.
+
+    Args:
+        path: `pathlib.Path` of the report, which may be missing.
+        parts: str, the key of the parts in the report, such as `"folds"`.
+        model: dict of facts about the model, `None` without one.
+        mark: function of these facts to what tells a model from another.
+
+    Returns:
+        Dict of reports by part.
+
+    Raises:
+        ValueError: if the model has changed since.
+    """
+    if not path.is_file():
+        return {}
+    done = json.loads(path.read_text())
+    now, before = mark(model), mark(done["model"])
+    if now != before:
+        raise ValueError(
+            f"The model is not that of {path}. Received: {now}, then {before}"
+        )
+    return done[parts]
+
+
 def has_begun(out):
     """Returns whether a folder has a run, and the list of its corpus.
 

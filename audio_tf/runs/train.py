@@ -298,7 +298,7 @@ def train(settings, out, share):
     found = leaks.of_sources(corpora)
     corpora, record = train_data.listed(settings, corpora, out)
     # Before all is decoded, for which hosts wait for each other.
-    check_same(settings, record, out, share)
+    hosts.check_same(settings, record, out, FREE_SETTINGS, share, later="test")
     if (out / "last.keras").is_file():
         classifier = keras.saving.load_model(out / "last.keras")
     else:
@@ -314,7 +314,7 @@ def train(settings, out, share):
     found += of_models.by_marks(clips.sides, by_list)
     root, others = settings.file_root(), beside.roots(corpora)
     record = corpus_records.leave_out(record, root, clips.failures, others)
-    check_same(settings, record, out, share)
+    hosts.check_same(settings, record, out, FREE_SETTINGS, share, later="test")
     begun = {
         "model": provenance.model_facts(classifier.backbone),
         "teachers": taught_by,
@@ -342,22 +342,6 @@ def train(settings, out, share):
     )
     fit(settings, classifier, clips.chunks, out, teachers, share, clips.bank)
     return prepared
-
-
-def check_same(settings, record, out, share):
-    """Checks that a run goes on with its files, and hosts have the same.
-
-    Args:
-        settings: `TrainSettings`.
-        record: dict that `corpus_records.make` has returned.
-        out: `pathlib.Path`, the folder of the run.
-        share: `Share` of this host.
-
-    Raises:
-        ValueError: if files or settings differ.
-    """
-    corpus_records.check(out, record, later="test")
-    hosts.check_alike(hosts.facts(settings, record, out, FREE_SETTINGS), share)
 
 
 main = functools.partial(
