@@ -3,10 +3,11 @@
 from audio_tf.audio.decoders import DECODERS
 from audio_tf.data.cache import AudioCache, default_cache_dir
 from audio_tf.data.chunks import Chunks
-from audio_tf.data.clips import Clips, limit_lengths, prepare
+from audio_tf.data.clips import Clips, prepare
 from audio_tf.data.decoding import decode_files
 from audio_tf.data.feature_cache import cache_features
 from audio_tf.data.frame_labels import PADDING_LABEL, Frames, align_labels
+from audio_tf.data.limits import limit_lengths
 from audio_tf.data.loading import TASKS, load
 from audio_tf.data.scoring import score_clips
 from audio_tf.data.shared_audio import same_audio

@@ -14,7 +14,7 @@ from audio_tf.data.batching import (
     rows_of,
     with_rests_joined,
 )
-from audio_tf.data.clips import limit_to_model
+from audio_tf.data.limits import limit_to_model
 from audio_tf.data.shares import WHOLE
 from audio_tf.ops.checks import check_sizes, check_whole_numbers
 
