@@ -16,7 +16,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from audio_tf import configs, console, pipelines
+from audio_tf import configs, pipelines, quiet
 from audio_tf.archives import lists, planning, settling, shards, tables, turns
 from audio_tf.archives.lists import Part
 from audio_tf.archives.tables import Settings
@@ -122,7 +122,7 @@ def load_classifier(name):
     A worker is a process of its own, or on a machine of its own: it finds the
     classes of a user as a command does.
     """
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         configs.execute_again()
         import audio_tf.models  # noqa: F401
         from audio_tf.export import classifiers

@@ -9,7 +9,7 @@ import importlib
 import os
 import sys
 
-from audio_tf import configs, console, lifeline
+from audio_tf import configs, console, lifeline, quiet
 from audio_tf.version import __version__
 
 # Modules of this package, by name, and what they do in one line. To add one,
@@ -68,7 +68,7 @@ def main(argv=None):
     lifeline.hold()
     console.open_streams()
     console.show_any_name()
-    console.hide_retracing()
+    quiet.hide_retracing()
     argv = sys.argv[1:] if argv is None else list(map(str, argv))
     if argv[:1] == ["--debug"]:
         argv = [*argv[1:], "--debug"]
@@ -76,7 +76,7 @@ def main(argv=None):
     flags = ()
     try:
         if configs.VARIABLE in os.environ:
-            with console.quiet_tensorflow():
+            with quiet.tensorflow():
                 configs.execute_again()
         if name in RUNS:
             run = importlib.import_module(f"audio_tf.runs.{name}")

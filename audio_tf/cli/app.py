@@ -4,7 +4,7 @@ It needs Gradio: pip install 'audio_tf[app]'. The page is this machine's alone,
 it asks no other host for anything, and no sound that it is given is kept.
 """
 
-from audio_tf import console
+from audio_tf import quiet
 from audio_tf.cli import flags
 
 MODEL = "audio_transformer_synthetic_events"
@@ -36,7 +36,7 @@ def add(parser):
 
 def run(arguments):
     """Serves the page until it is ended, and returns the exit status."""
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         import keras
 
         from audio_tf.app import answering, server

@@ -16,7 +16,7 @@ does, else of one layer of --length, --dim and --num-heads, as the title says.
 
 import json
 
-from audio_tf import configs, console
+from audio_tf import configs, quiet
 from audio_tf.cli import flags
 from audio_tf.ops.checks import closest
 
@@ -71,7 +71,7 @@ def run(arguments):
         from audio_tf.analysis.attention_results import read_results
 
         reached, baselines = read_results(arguments.results)
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         from audio_tf.attention import ATTENTIONS
     sizes = (arguments.length, arguments.dim, arguments.num_heads)
     found = cost_of_each(*sizes, arguments.training)

@@ -16,7 +16,7 @@ import pathlib
 
 import absl.logging
 
-from audio_tf import builders, console, files, pipelines
+from audio_tf import builders, files, pipelines, quiet
 from audio_tf.cli import flags
 from audio_tf.terminal import first_names, printable
 
@@ -81,7 +81,7 @@ def run(arguments):
         "threads of this process, without --beam",
         arguments.beam is None,
     )
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         builder_class = builders.find(arguments.name.partition("/")[0])
         builder = make_builder(builder_class, arguments)
     folder = pathlib.Path(builder.data_dir)

@@ -16,7 +16,7 @@ while a run uses it.
 import os
 import sys
 
-from audio_tf import console, files
+from audio_tf import files, quiet
 from audio_tf.ops.checks import closest
 
 
@@ -49,7 +49,7 @@ def add(parser):
 
 def run(arguments):
     """Lists or clears folders, and returns the exit status."""
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         from audio_tf.data import cache, folders
     directory = arguments.cache_dir or cache.default_cache_dir()
     if arguments.cache_dir is not None and not os.path.isdir(directory):

@@ -4,7 +4,7 @@ Files that cannot be used are left out and named at the end; the exit status is
 1 then. Nothing is written to disk.
 """
 
-from audio_tf import console
+from audio_tf import quiet
 from audio_tf.cli import flags, sources
 from audio_tf.cli.output import print_scores, report
 
@@ -29,7 +29,7 @@ def add(parser):
 def run(arguments):
     """Classifies the files and returns the exit status."""
     named = sources.find_sources(arguments.files)
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         # They load TensorFlow, here where it is quiet.
         import audio_tf.models  # noqa: F401
         from audio_tf.export import classifiers

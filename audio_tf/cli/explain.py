@@ -9,7 +9,7 @@ cannot be used are left out and named at the end; the exit status is 1 then.
 import json
 import pathlib
 
-from audio_tf import console, files
+from audio_tf import files, quiet
 from audio_tf.cli import flags, sources
 from audio_tf.cli.output import report
 from audio_tf.terminal import printable
@@ -81,7 +81,7 @@ def run(arguments):
     if arguments.pictures is not None:
         files.check_folder("--pictures", arguments.pictures)
     named = sources.find_sources(arguments.files)
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         # They load TensorFlow, here where it is quiet.
         import audio_tf.models  # noqa: F401
         from audio_tf.export import classifiers

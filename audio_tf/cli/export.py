@@ -5,7 +5,7 @@ A SavedModel is a folder of numbered versions, as TensorFlow Serving takes it.
 
 import sys
 
-from audio_tf import console, files
+from audio_tf import console, files, quiet
 from audio_tf.cli import flags
 from audio_tf.corpora import layouts
 from audio_tf.corpora.tables import CORPORA
@@ -115,7 +115,7 @@ def run(arguments):
     """Writes the formats asked for and returns the exit status."""
     names, options = chosen_formats(arguments)
     files.check_folder("DIR", arguments.path)
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         for name in names:
             formats.check(name)
             formats.FORMATS[name].check_options(**options[name])

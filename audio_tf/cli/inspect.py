@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 
-from audio_tf import console, files
+from audio_tf import files, quiet
 from audio_tf.cli import flags, sources
 from audio_tf.cli.output import report
 
@@ -123,7 +123,7 @@ def run_frontend(arguments, alone=True):
             ("--json", arguments.json),
         ):
             flags.need(flag, value, "attention maps", False)
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         from audio_tf.analysis import frontends
     try:
         written = frontends.inspect_frontend(
@@ -146,7 +146,7 @@ def run_maps(arguments, files):
         arguments: the flags.
         files: list of paths of audio files.
     """
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         from audio_tf.analysis import inspection, kinds
     found = inspection.inspect(
         arguments.model,

@@ -4,7 +4,7 @@ A released preset is listed with its figure and the licence of its corpus, a
 size with what it takes. Backbones without sizes follow.
 """
 
-from audio_tf import console
+from audio_tf import quiet
 
 
 def add(parser):
@@ -19,7 +19,7 @@ def add(parser):
 
 def run(arguments):
     """Prints the table and returns the exit status."""
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         from audio_tf import models
     for name, preset in models.list_released().items():
         print(

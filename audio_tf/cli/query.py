@@ -4,7 +4,7 @@ Any file that can be decoded here is sent as WAV. Files that get no scores are
 named at the end; the exit status is 1 then.
 """
 
-from audio_tf import console
+from audio_tf import quiet
 from audio_tf.cli import flags, sources
 from audio_tf.cli.output import print_scores, report
 from audio_tf.ops.answers import answer
@@ -73,7 +73,7 @@ def run(arguments):
     labels, errors = None, None
     if arguments.labels:
         labels, errors = client.read_labels(arguments.labels)
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         # It loads TensorFlow for gRPC, here where it is quiet.
         asked = client.Client(
             arguments.url,

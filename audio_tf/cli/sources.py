@@ -3,7 +3,7 @@
 import os
 import sys
 
-from audio_tf import console
+from audio_tf import quiet
 
 STDIN = "-"
 
@@ -51,7 +51,7 @@ def find_sources(paths):
     """
     files = find_files(paths)
     contents = read_stdin(files)
-    with console.quiet_tensorflow():
+    with quiet.tensorflow():
         # It loads TensorFlow, here where it is quiet.
         from audio_tf.audio.sources import Source
     return [Source(file, content=contents.get(file)) for file in files]

@@ -4,12 +4,12 @@ Runs are programs, on whose terminal TensorFlow has nothing to say: it is
 imported here first, quietly, and gives no advice on several models.
 """
 
-from audio_tf import console
+from audio_tf import quiet
 
-with console.quiet_tensorflow():
+with quiet.tensorflow():
     import keras  # noqa: F401
 
     # Which Keras on another backend has not loaded.
     import tensorflow  # noqa: F401
 
-console.hide_retracing()
+quiet.hide_retracing()
