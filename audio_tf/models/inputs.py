@@ -280,6 +280,9 @@ class InputDoor:
         # JAX' stateless calls do not come through `__call__`.
         return super().call(self.completed(inputs, mask), training=training)
 
+    def compute_mask(self, inputs, previous_mask=None):
+        """Returns `None`: what is real of the outputs is among them."""
+
     def compute_output_spec(self, inputs, *args, **kwargs):
         return super().compute_output_spec(
             self.completed(inputs), *args, **kwargs

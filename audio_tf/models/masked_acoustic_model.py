@@ -110,6 +110,8 @@ class MaskedAcousticModel(
         masking: `"paper"` or `"s3prl"`, a key of
             `audio_tf.layers.MASKING_POLICIES`.
         masking_kwargs: dict of further arguments of `FrameMasking`.
+        head_dtype: the dtype policy of the masking and of the layers that
+            rebuild the frames, or `None` for the backbone's.
         compile: bool, whether to compile the model with Adam at the paper's
             learning rate of 5e-5 and the authors' clipping at a norm of 10.
         name: str, the model's name.
@@ -139,6 +141,7 @@ class MaskedAcousticModel(
         target_dim=None,
         masking="paper",
         masking_kwargs=None,
+        head_dtype=None,
         compile=True,
         name=None,
         trainable=True,
@@ -151,7 +154,8 @@ class MaskedAcousticModel(
         check_features(backbone, "MaskedAcousticModel")
         if target_dim is not None:
             checks.check_sizes(target_dim=target_dim)
-        dtype = backbone.dtype_policy
+        own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
+        dtype = own_head_dtype or backbone.dtype_policy
         # === Layers ===
         mask_frames = FrameMasking(
             **{
@@ -203,6 +207,7 @@ class MaskedAcousticModel(
             name=name,
         )
         freeze_layers(self, trainable)
+        compat.settle_dtypes(self)
         compat.scale_loss_for(self, dtype)
 
         # === Config ===
@@ -211,6 +216,7 @@ class MaskedAcousticModel(
         self.target_dim = target_dim
         self.masking = masking
         self.masking_kwargs = dict(masking_kwargs or {})
+        self.head_dtype = own_head_dtype
         if compile:
             self.compile(keras.optimizers.Adam(5e-5, global_clipnorm=10.0))
 
@@ -270,6 +276,10 @@ class MaskedAcousticModel(
         }
 
     def get_config(self):
+        plain = self.head_dtype or self.backbone.dtype_policy
+        head_dtype = (
+            compat.quantized_policy(plain, self.head) or self.head_dtype
+        )
         return {
             "name": self.name,
             "trainable": self.trainable,
@@ -277,6 +287,8 @@ class MaskedAcousticModel(
             "target_dim": self.target_dim,
             "masking": self.masking,
             "masking_kwargs": dict(self.masking_kwargs),
+            "head_dtype": head_dtype
+            and keras.dtype_policies.serialize(head_dtype),
         }
 
     @classmethod

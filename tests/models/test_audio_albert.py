@@ -356,6 +356,7 @@ def test_a_mask_says_what_lengths_say(rng):
     )
 
 
+@pytest.mark.filterwarnings("error:.*destroy the mask")
 def test_a_mask_of_a_call_or_of_a_layer_before_says_what_lengths_say(rng):
     model, x = backbone(), clips(rng)
     mask = np.arange(29) < LENGTHS[:, None]

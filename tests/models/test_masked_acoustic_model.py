@@ -329,6 +329,23 @@ def clips(rng, batch=5, frames=61, dim=11):
 LENGTHS = np.array([61, 59, 31, 8, 3], "int32")
 
 
+@pytest.mark.parametrize("policy", [None, "mixed_bfloat16"])
+def test_an_int8_model_loads_again(policy, rng, tmp_path):
+    net, x = model(head_dtype=policy), clips(rng)
+    net.quantize("int8")
+    expected, path = net.reconstruct(x)["reconstruction"], tmp_path / "m.keras"
+    for _ in range(2):
+        net.save(path)
+        net = keras.saving.load_model(path)
+        assert net.get_layer("head_dense").quantization_mode == "int8"
+        assert net.get_layer("head_norm").compute_dtype == (
+            "bfloat16" if policy else "float32"
+        )
+        np.testing.assert_array_equal(
+            net.reconstruct(x)["reconstruction"], expected
+        )
+
+
 def test_head_has_the_counts_of_the_authors_code():
     for feature_dim, target_dim, count in (
         (480, 3075, 2_956_803),
