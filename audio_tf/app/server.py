@@ -293,7 +293,8 @@ def application(models, address, uploads):
             )
         except (TypeError, ValueError) as error:
             return as_text(400, error=console.one_line(error))
-        return as_text(422 if "error" in found else 200, **found)
+        status = 413 if len(content) > answering.MAX_BYTES else 422
+        return as_text(status if "error" in found else 200, **found)
 
     gradio.mount_gradio_app(
         app,

@@ -16,6 +16,7 @@ import sys
 from audio_tf import files, quiet
 from audio_tf.cli import flags, sources
 from audio_tf.cli.output import report
+from audio_tf.terminal import printable
 
 PARTS = ("maps", "frontend")
 CLIPS = 16
@@ -132,7 +133,7 @@ def run_frontend(arguments, alone=True):
     except frontends.NothingLearned as error:
         if alone or arguments.before is not None:
             raise
-        print(f"No filters.png: {error}", file=sys.stderr)
+        print(f"No filters.png: {printable(error)}", file=sys.stderr)
         return 0
     if not arguments.json:
         print(f"The front end, in {arguments.path}: {', '.join(written)}")

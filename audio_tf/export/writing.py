@@ -19,7 +19,7 @@ from audio_tf.export import (
 )
 from audio_tf.export.base import check_backend, check_classifier
 from audio_tf.export.loading import METADATA, SAVED_MODEL, versions
-from audio_tf.ops.checks import is_number
+from audio_tf.ops import checks
 from audio_tf.terminal import first_line
 
 # Length of warm-up clips for models that take clips whole.
@@ -212,19 +212,16 @@ def check_no_version(path):
 
 def check_arguments(version=None, stream=False, max_clip_s=None, explain=False):
     """Raises a `ValueError` for an argument that no model could take."""
-    del stream, explain
+    checks.check_flags(stream=stream, explain=explain)
     # A folder `1.0` or `True` would be found by no server.
-    whole = isinstance(version, numbers.Integral) and is_number(version)
+    whole = isinstance(version, numbers.Integral) and checks.is_number(version)
     if version is not None and not (whole and 0 <= version <= MAX_VERSION):
         raise ValueError(
             "`version` must be an integer of at least 0, of 63 bits. "
             f"Received: version={version!r}"
         )
-    if max_clip_s is not None and not 0.0 < max_clip_s:
-        raise ValueError(
-            "`max_clip_s` must be a positive number of seconds. "
-            f"Received: max_clip_s={max_clip_s}"
-        )
+    if max_clip_s is not None:
+        checks.check_positive(max_clip_s=max_clip_s)
 
 
 def longest_scored_s(model, max_clip_s):

@@ -5,6 +5,7 @@ import pathlib
 
 from audio_tf.runs import rows
 from audio_tf.runs.compare_settings import BASELINE, CAUSALITIES, model_takes
+from audio_tf.terminal import printable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +133,10 @@ def buildable(table, settings):
                 ) from error
             if row.attention == BASELINE:
                 raise ValueError(f"{settings.train_config}: {error}") from error
-            print(f"{row.attention} has no row, as it cannot be built: {error}")
+            reason = printable(error)
+            print(
+                f"{row.attention} has no row, as it cannot be built: {reason}"
+            )
             continue
         found.append(row)
     return found

@@ -27,7 +27,7 @@ from audio_tf.runs.corpus_settings import DataSettings, ReportSettings
 from audio_tf.runs.flags import check_folder, run_by_flags
 from audio_tf.runs.leakage import MODEL, PRETRAINING, TEACHERS, TRAIN
 from audio_tf.runs.settings import setting, shared
-from audio_tf.terminal import describe_failures, first_quoted
+from audio_tf.terminal import describe_failures, first_quoted, printable
 
 
 @dataclasses.dataclass
@@ -182,7 +182,7 @@ def trained_on(settings, origin):
         found = load_corpus(settings.dataset, folder, **options)
     except (ValueError, OSError) as error:
         # Of a corpus of which some is gone.
-        print(f"not known what the model was trained on: {error}")
+        print(f"not known what the model was trained on: {printable(error)}")
         return None, False
     record = corpus_records.make(
         {"train": found["train"]}, settings.file_root()

@@ -384,6 +384,9 @@ def test_the_route_for_commands_names_what_is_wrong(served):
     status, _, text = ask(url, headers, body)
     assert status == 422
     assert json.loads(text) == {"file": "empty.wav", "error": "empty file"}
+    # A byte above the limit: the whole form is not.
+    status, _, text = ask(url, *form("long.wav", bytes(25 * 2**20 + 1)))
+    assert status == 413 and "at most 25" in json.loads(text)["error"]
     plain = {"content-type": "application/x-www-form-urlencoded"}
     field = b'--x\r\ncontent-disposition: form-data; name="top"\r\n\r\n1\r\n'
     for sent in (
