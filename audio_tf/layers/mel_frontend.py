@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from audio_tf.layers import mel
-from audio_tf.layers.augment import Augmentation
+from audio_tf.layers.augmented_frontend import AugmentedFrontend
 from audio_tf.layers.compression import PCEN, LogCompression
-from audio_tf.layers.filters import Filters, Frontend, Learned
+from audio_tf.layers.filters import Filters, Learned
 from audio_tf.layers.frontend import mel_centers
 from audio_tf.layers.spectral import Spectrogram
 from audio_tf.ops import blocks, checks, masks, statistics
@@ -31,39 +31,7 @@ def power_of_two(size):
     return 1 << (size - 1).bit_length()
 
 
-def check_augmentation(layers, domains, sample_rate_hz):
-    """Checks that augmentations are meant for what they will be given.
-
-    Args:
-        layers: list of `Augmentation`.
-        domains: list of str, what is there to be augmented.
-        sample_rate_hz: int, the rate of the waveform.
-
-    Raises:
-        TypeError: if it is no list, or something in it is no `Augmentation`,
-            as a layer that mixes targets too is none.
-        ValueError: if a layer is for something else, or for another rate; it
-            names the layer.
-    """
-    several = isinstance(layers, (list, tuple))
-    for layer in layers if several else [layers]:
-        if not several or not isinstance(layer, Augmentation):
-            raise TypeError(
-                "`augmentation` must be a list of augmentations of "
-                f"`audio_tf.layers`. Received: {layer!r}"
-            )
-        if layer.domain not in domains:
-            raise ValueError(
-                "`augmentation` must be of what the front end computes, and "
-                f"{type(layer).__name__} augments the {layer.domain}. "
-                "Received: augmentation of "
-                f"{[type(each).__name__ for each in layers]}, a front end "
-                f"with {list(domains)}"
-            )
-        layer.check_rate(sample_rate_hz)
-
-
-class MelBands(Frontend):
+class MelBands(AugmentedFrontend):
     """A layer that computes the mel bands of a waveform, compressed.
 
     `(batch, samples)` -> `(batch, windows, num_mel_bins)` with
@@ -106,6 +74,7 @@ class MelBands(Frontend):
         ValueError: if an argument is out of range, or samples are integers.
     """
 
+    domains = ("spectrum", "features")
     # Each frame looks back, beyond its own samples.
     embeds_pieces = False
 
@@ -121,10 +90,8 @@ class MelBands(Frontend):
         augmentation=(),
         **kwargs,
     ):
-        # A waveform in half precision would lose its quiet parts.
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(sample_rate_hz, augmentation, **kwargs)
         checks.check_sizes(num_mel_bins=num_mel_bins, stack_size=stack_size)
-        checks.check_sizes(sample_rate_hz=sample_rate_hz)
         checks.check_positive(window_s=window_s, hop_s=hop_s)
         checks.check_flags(subtract_mean=subtract_mean)
         checks.check_choice("compression", compression, COMPRESSIONS)
@@ -133,9 +100,6 @@ class MelBands(Frontend):
                 "`hop_s` must be at most `window_s`, else samples are lost. "
                 f"Received: hop_s={hop_s}, window_s={window_s}"
             )
-        check_augmentation(
-            augmentation, ["spectrum", "features"], sample_rate_hz
-        )
         self.spectrogram = Spectrogram(
             sample_rate_hz,
             window_s,
@@ -148,10 +112,8 @@ class MelBands(Frontend):
         self.window_s = window_s
         self.hop_s = hop_s
         self.stack_size = stack_size
-        self.sample_rate_hz = sample_rate_hz
         self.compression_name = compression
         self.subtract_mean = subtract_mean
-        self.augmentation = list(augmentation)
         self.hop_size = self.spectrogram.hop_size
         self.compression = COMPRESSIONS[compression](
             dtype="float32", name="compression"
@@ -242,23 +204,6 @@ class MelBands(Frontend):
         x = [blocks.narrow(x, 1, piece, rows) for piece in range(pieces)]
         return ops.concatenate(x, axis=-1)[:, :, 1 - size :]
 
-    def augmented(self, x, mask, domain, training):
-        """Applies the augmentations that are meant for a domain.
-
-        Args:
-            x: float32 tensor `(batch, time, features)`.
-            mask: boolean `(batch, time)`, True where a window is real.
-            domain: str, what `x` is.
-            training: bool.
-
-        Returns:
-            Tensor like `x`.
-        """
-        for layer in self.augmentation:
-            if layer.domain == domain:
-                x = layer(x, mask=mask, training=training)
-        return x
-
     def compute_output_spec(self, waveform, lengths=None, training=None):
         batch, samples = waveform.shape
         frames = None if samples is None else -(-samples // self.frame_size)
@@ -274,21 +219,9 @@ class MelBands(Frontend):
             "window_s": self.window_s,
             "hop_s": self.hop_s,
             "stack_size": self.stack_size,
-            "sample_rate_hz": self.sample_rate_hz,
             "compression": self.compression_name,
             "subtract_mean": self.subtract_mean,
-            "augmentation": [
-                keras.saving.serialize_keras_object(layer)
-                for layer in self.augmentation
-            ],
         }
-
-    @classmethod
-    def from_config(cls, config):
-        layers = map(
-            keras.saving.deserialize_keras_object, config["augmentation"]
-        )
-        return super().from_config({**config, "augmentation": list(layers)})
 
 
 @keras.saving.register_keras_serializable("audio_tf")

@@ -5,20 +5,15 @@ import math
 import keras
 from keras import ops
 
-from audio_tf.layers.filters import Frontend
-from audio_tf.layers.mel_frontend import (
-    LOG_FLOOR,
-    LOG_SCALE,
-    check_augmentation,
-    power_of_two,
-)
+from audio_tf.layers.augmented_frontend import AugmentedFrontend
+from audio_tf.layers.mel_frontend import LOG_FLOOR, LOG_SCALE, power_of_two
 from audio_tf.layers.spectral import LogMel
 from audio_tf.ops import masks
 from audio_tf.ops.checks import check_positive, check_sizes
 
 
 @keras.saving.register_keras_serializable("audio_tf")
-class MelPatches(Frontend):
+class MelPatches(AugmentedFrontend):
     """A layer that computes log-mel patches, silence being zero.
 
     `(batch, samples)` -> `(batch, frames, num_mel_bins)` with
@@ -61,6 +56,8 @@ class MelPatches(Frontend):
         ((1, 101, 40), 101)
     """
 
+    domains = ("features",)
+
     def __init__(
         self,
         num_mel_bins=96,
@@ -70,16 +67,12 @@ class MelPatches(Frontend):
         augmentation=(),
         **kwargs,
     ):
-        # A waveform in half precision would lose its quiet parts.
-        super().__init__(autocast=False, **kwargs)
-        check_sizes(num_mel_bins=num_mel_bins, sample_rate_hz=sample_rate_hz)
+        super().__init__(sample_rate_hz, augmentation, **kwargs)
+        check_sizes(num_mel_bins=num_mel_bins)
         check_positive(window_s=window_s, hop_s=hop_s)
-        check_augmentation(augmentation, ["features"], sample_rate_hz)
         self.num_mel_bins = num_mel_bins
         self.window_s = window_s
         self.hop_s = hop_s
-        self.sample_rate_hz = sample_rate_hz
-        self.augmentation = list(augmentation)
         self.log_mel = LogMel(
             num_mel_bins,
             sample_rate_hz=sample_rate_hz,
@@ -105,8 +98,7 @@ class MelPatches(Frontend):
         lengths = self.log_mel.frame_lengths(lengths)
         mask = masks.from_lengths(lengths, ops.shape(x)[1])
         x = LOG_SCALE * (x - math.log(LOG_FLOOR))
-        for layer in self.augmentation:
-            x = layer(x, mask=mask, training=training)
+        x = self.augmented(x, mask, "features", training)
         x = masks.zero_padding(x, mask)
         return ops.cast(x, self.compute_dtype), lengths
 
@@ -125,16 +117,4 @@ class MelPatches(Frontend):
             "num_mel_bins": self.num_mel_bins,
             "window_s": self.window_s,
             "hop_s": self.hop_s,
-            "sample_rate_hz": self.sample_rate_hz,
-            "augmentation": [
-                keras.saving.serialize_keras_object(layer)
-                for layer in self.augmentation
-            ],
         }
-
-    @classmethod
-    def from_config(cls, config):
-        layers = map(
-            keras.saving.deserialize_keras_object, config["augmentation"]
-        )
-        return super().from_config({**config, "augmentation": list(layers)})

@@ -3,7 +3,7 @@
 from keras import ops
 
 from audio_tf.layers import FrameMask, MelPatches
-from audio_tf.layers.mel_frontend import check_augmentation
+from audio_tf.layers.augmented_frontend import check_augmentation
 from audio_tf.layers.stages import run_through
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.augmented import AugmentedBackbone

@@ -1,7 +1,8 @@
 """Front ends of the Audio Transformer, by the name of their filterbank."""
 
 from audio_tf.layers import MelFrontend, WaveformFrontend
-from audio_tf.layers.mel_frontend import COMPRESSIONS, check_augmentation
+from audio_tf.layers.augmented_frontend import check_augmentation
+from audio_tf.layers.mel_frontend import COMPRESSIONS
 from audio_tf.ops.checks import check_choice
 
 # Filterbanks of the dense front end of the paper; the others are compressed

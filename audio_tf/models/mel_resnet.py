@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from audio_tf.layers import BandPooling, Convolution, FrameMask, ResidualBlock
-from audio_tf.layers.mel_frontend import MelBands, check_augmentation
+from audio_tf.layers.augmented_frontend import check_augmentation
+from audio_tf.layers.mel_frontend import MelBands
 from audio_tf.layers.stages import run_through
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.augmented import AugmentedBackbone

@@ -3,7 +3,7 @@
 import keras
 
 from audio_tf.layers import FrameMask, SpeechFeatures
-from audio_tf.layers.mel_frontend import check_augmentation
+from audio_tf.layers.augmented_frontend import check_augmentation
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.audio_albert import WeightedSum
 from audio_tf.models.augmented import AugmentedBackbone

@@ -15,7 +15,7 @@ from audio_tf.layers import (
     LearnedFrameMasking,
     TransformerBlock,
 )
-from audio_tf.layers.mel_frontend import check_augmentation
+from audio_tf.layers.augmented_frontend import check_augmentation
 from audio_tf.models import inputs as model_inputs
 from audio_tf.models.augmented import AugmentedBackbone
 from audio_tf.models.backbone import embed_frames
