@@ -396,11 +396,7 @@ def kept(out):
     Args:
         out: `pathlib.Path`, the folder of the run.
     """
-    path = out / "emotion.json"
-    if not path.is_file():
-        return ""
-    done = list(json.loads(path.read_text())["folds"])
-    return f"{path} has {', '.join(done)}; --resume goes on"
+    return provenance.parts_kept(out / "emotion.json", "folds")
 
 
 main = functools.partial(

@@ -17,7 +17,6 @@ those of the epoch that was best on the validation split, tested once.
 
 import dataclasses
 import functools
-import json
 import pathlib
 import sys
 import time
@@ -332,11 +331,7 @@ def kept(out):
     Args:
         out: `pathlib.Path`, the folder of the run.
     """
-    path = out / "probes.json"
-    if not path.is_file():
-        return ""
-    done = list(json.loads(path.read_text())["tasks"])
-    return f"{path} has {', '.join(done)}; --resume goes on"
+    return provenance.parts_kept(out / "probes.json", "tasks")
 
 
 main = functools.partial(

@@ -179,6 +179,18 @@ def parts_done(path, parts, model, mark=lambda facts: facts):
     return done[parts]
 
 
+def parts_kept(path, parts):
+    """Returns a text on the parts that an unfinished run has done.
+
+    Args:
+        path, parts: as `parts_done` takes them.
+    """
+    if not path.is_file():
+        return ""
+    done = ", ".join(json.loads(path.read_text())[parts])
+    return f"{path} has {done}; --resume goes on"
+
+
 def has_begun(out):
     """Returns whether a folder has a run, and the list of its corpus.
 

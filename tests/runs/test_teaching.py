@@ -17,9 +17,7 @@ from training_cases import (
     COMMON,
     TINY_MEL,
     built,
-    fit_nothing,
     write_tone,
-    write_tones,
 )
 
 from audio_tf import data, layers
@@ -37,17 +35,6 @@ from audio_tf.runs import (
     unlabelled,
 )
 from audio_tf.runs.train_settings import TrainSettings
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_tones(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture
-def untrained(monkeypatch, no_pictures, eager_models):
-    """Runs are as they are, but that no weight is trained and nothing drawn."""
-    monkeypatch.setattr(train, "fit", fit_nothing)
 
 
 def test_wide_voices_are_further_apart_than_voices():

@@ -28,9 +28,7 @@ from training_cases import (
     built,
     class_folders,
     equal_weights,
-    fit_nothing,
     write_tone,
-    write_tones,
 )
 
 from audio_tf import models
@@ -50,17 +48,6 @@ from audio_tf.runs import (
     train_model,
 )
 from audio_tf.runs.flags import read_config
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_tones(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture
-def untrained(monkeypatch, no_pictures, eager_models):
-    """Runs are as they are, but that no weight is trained and nothing drawn."""
-    monkeypatch.setattr(train, "fit", fit_nothing)
 
 
 @pytest.mark.long

@@ -17,8 +17,6 @@ from training_cases import (
     TINY_MEL,
     built,
     equal_weights,
-    fit_nothing,
-    write_tones,
 )
 
 from audio_tf import layers, metrics, models, optimizers
@@ -31,17 +29,6 @@ from audio_tf.runs import (
     train_model,
 )
 from audio_tf.runs.train_settings import TrainSettings
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_tones(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture
-def untrained(monkeypatch, no_pictures, eager_models):
-    """Runs are as they are, but that no weight is trained and nothing drawn."""
-    monkeypatch.setattr(train, "fit", fit_nothing)
 
 
 @pytest.mark.parametrize("several", [False, True])
