@@ -251,33 +251,42 @@ class Chunks:
             np.quantile(self.clips.lengths, quantiles, method="higher")
         )
 
-    def read_batch(self, rows, offsets, empty=np.empty):
+    def read_batch(self, rows, offsets, empty=np.empty, share=WHOLE):
         """Reads a batch of chunks.
 
         Args:
-            rows: int array `(batch,)`, indices of chunks.
+            rows: int array `(batch,)`, indices of chunks, of all hosts.
             offsets: int array `(batch,)`, see `read`.
             empty: as `read_pieces` takes it; whole clips have new memory.
+            share: `Share`, which of these rows are read.
 
         Returns:
             Triple of waveforms, float32 `(batch, samples)` (of features:
             `(batch, frames, dim)`), padded by zeros; their lengths, int32
             `(batch,)`; and the targets.
         """
+        longest = self.clips.lengths[self.clip_index[rows]].max()
+        rows, offsets = share.part(rows), share.part(offsets)
         if self.size is None:
-            waveform, lengths = self.read_whole(rows)
+            waveform, lengths = self.read_whole(rows, longest)
         else:
             waveform = self.read_pieces(rows, offsets, empty)
             lengths = np.full(len(rows), self.size, np.int32)
         clips = self.clip_index[rows]
         return waveform, lengths, self.batch_targets(clips, waveform.shape[1])
 
-    def read_whole(self, rows):
-        """Reads whole clips; see `read_batch` for waveforms and lengths."""
+    def read_whole(self, rows, longest):
+        """Reads whole clips; see `read_batch` for waveforms and lengths.
+
+        Args:
+            rows: int array `(batch,)`, indices of chunks.
+            longest: int, the length of the longest clip of all hosts, whose
+                batches must have one width.
+        """
         pieces = [self.read(row) for row in rows]
         lengths = np.array([len(piece) for piece in pieces], np.int32)
         bounds = self.length_bounds()
-        width = bounds[np.searchsorted(bounds, lengths.max())]
+        width = bounds[np.searchsorted(bounds, longest)]
         shape = (len(rows), width, *pieces[0].shape[1:])
         waveform = np.zeros(shape, np.float32)
         for row, piece in enumerate(pieces):
@@ -382,13 +391,14 @@ class Chunks:
                 found = self.epoch_batches(
                     epoch, batch_size, shuffle, seed, jitter, full_batches
                 )
-                for rows, moved in itertools.islice(found, left_out, None):
-                    yield share.part(rows), share.part(moved)
+                yield from itertools.islice(found, left_out, None)
                 left_out = 0
 
         def read(batch):
             waveform, lengths, targets = tf.numpy_function(
-                lambda batch: self.read_batch(*rows_of(batch), buffers.empty),
+                lambda batch: self.read_batch(
+                    *rows_of(batch), buffers.empty, share
+                ),
                 [batch],
                 (tf.float32, tf.int32, target_spec.dtype),
                 stateful=False,

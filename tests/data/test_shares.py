@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from clip_files import make_corpus, prepare
 
+from audio_tf import compiling
 from audio_tf.data import chunks as chunking
 from audio_tf.data import score_clips
 from audio_tf.data.shares import Share
@@ -27,8 +28,14 @@ def waveforms(chunks, **options):
     return [x["waveform"] if chunks.size is None else x for x in inputs]
 
 
-def test_hosts_read_the_batches_of_one(chunks):
-    """Rows of hosts one after another are those of one host, then fillers."""
+@pytest.mark.parametrize("compiled", [False, True])
+def test_hosts_read_the_batches_of_one(chunks, compiled, monkeypatch):
+    """Rows of hosts one after another are those of one host, then fillers.
+
+    Where each shape is compiled, clips of all lengths meet in some batches,
+    which must have one width on all hosts.
+    """
+    monkeypatch.setattr(compiling, "jit_compile", lambda: compiled)
     options = {"shuffle": True, "seed": 7, "jitter": chunks.size is not None}
     whole = waveforms(chunks, **options)
     parts = [waveforms(chunks, **options, share=share) for share in HOSTS]
