@@ -8,6 +8,7 @@ from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits, draw_splits
 from audio_tf.corpora.labels import (
     check_separators,
     check_vocabulary,
+    compose_unicode,
     read_vocabulary,
     split_labels,
 )
@@ -86,10 +87,7 @@ def read_csv(path, vocabulary=None, seed=0):
             for number, row in rows
         ],
         list(vocabulary),
-        sources=[row["source"].strip() or None for _, row in rows]
-        if "source" in rows[0][1]
-        else None,
-        source_kind="source" if "source" in rows[0][1] else None,
+        **sources_of(path, rows),
     )
     if "split" not in rows[0][1]:
         # Or a file that is listed twice would be drawn into two splits.
@@ -106,3 +104,28 @@ def read_csv(path, vocabulary=None, seed=0):
     return check_splits(
         path, {split: corpus.select(places) for split, places in chosen.items()}
     )
+
+
+def sources_of(path, rows):
+    """Returns arguments of `Corpus` on what clips come from.
+
+    Args:
+        path: the CSV, for messages.
+        rows: list of pairs of the line number and a dict by column.
+
+    Returns:
+        Dict; empty without a column of sources.
+
+    Raises:
+        ValueError: if a source is not UTF-8.
+    """
+    if "source" not in rows[0][1]:
+        return {}
+    for number, row in rows:
+        check_utf8(f"{path}, row {number}", row["source"])
+    # Or one speaker, typed here and copied from a name there, would be two.
+    names = [compose_unicode(row["source"].strip()) for _, row in rows]
+    return {
+        "sources": [name or None for name in names],
+        "source_kind": "source",
+    }

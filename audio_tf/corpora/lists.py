@@ -3,7 +3,9 @@
 import codecs
 import csv
 import io
+import os
 import re
+import unicodedata
 
 from audio_tf.audio import packed
 from audio_tf.ops.checks import closest
@@ -239,6 +241,10 @@ def read_rows(path, columns, optional=None):
 def audio_path(path, number, folder, name):
     """Returns the path of the audio file that a row of a CSV names.
 
+    A name in one form of Unicode is that of a file in the other form, unless
+    there is one of the very name: macOS hands out names decomposed, also to
+    what packs them, where a list has them as they were typed.
+
     Args:
         path: the CSV, for messages.
         number: int, the row, for messages.
@@ -250,6 +256,10 @@ def audio_path(path, number, folder, name):
     """
     if not name.strip():
         raise ValueError(f"{path}, row {number}: no name of a file")
+    if not name.isascii():
+        forms = [unicodedata.normalize(form, name) for form in ("NFC", "NFD")]
+        there = [n for n in [name, *forms] if os.path.lexists(folder / n)]
+        name = there[0] if there else name
     return folder / name
 
 

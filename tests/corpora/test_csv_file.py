@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from corpus_files import WITH_SPLITS, names, write_csv
+from corpus_files import WITH_SPLITS, names, touch, write_csv
 
 from audio_tf import corpora
 from audio_tf.corpora import lists
@@ -221,6 +221,41 @@ def test_csv_with_names_that_are_no_utf_8(tmp_path):
     path.write_bytes(b"filename,labels\ncaf\xe9.wav,dog\n")
     splits = corpora.read_csv(path)
     assert splits["train"].files == [tmp_path / os.fsdecode(b"caf\xe9.wav")]
+
+
+COMPOSED, DECOMPOSED = "K\u00e4se.wav", "Ka\u0308se.wav"
+
+
+@pytest.mark.parametrize(
+    ("listed", "there", "found"),
+    [
+        (COMPOSED, [DECOMPOSED], DECOMPOSED),
+        (DECOMPOSED, [COMPOSED], COMPOSED),
+        (COMPOSED, [COMPOSED, DECOMPOSED], COMPOSED),
+        (COMPOSED, [], COMPOSED),
+    ],
+)
+def test_csv_with_a_name_in_the_other_form_of_unicode(
+    tmp_path, listed, there, found
+):
+    touch(*(tmp_path / name for name in there))
+    path = write_csv(tmp_path, f"filename,labels\n{listed},dog\n")
+    assert names(corpora.read_csv(path)["train"]) == [found]
+
+
+def test_csv_with_a_source_in_two_forms_of_unicode(tmp_path):
+    rows = "".join(
+        f"{row}.wav,dog,Jose\u0301\n{row}b.wav,dog,Jos\u00e9\n"
+        for row in range(10)
+    )
+    path = write_csv(tmp_path, f"filename,labels,source\n{rows}")
+    # One source of twenty is drawn as a whole.
+    assert set(corpora.read_csv(path)["train"].sources) == {"Jos\u00e9"}
+    path.write_bytes(
+        "filename,labels,source\na.wav,dog,Jos\u00e9".encode("cp1252")
+    )
+    with pytest.raises(ValueError, match="row 2: must be UTF-8"):
+        corpora.read_csv(path)
 
 
 @pytest.mark.parametrize("separator", [";", "|", " ; "])
