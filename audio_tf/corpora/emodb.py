@@ -41,7 +41,7 @@ def read_emodb(data_dir, val_speakers=(), test_speakers=()):
         test have no clips. The vocabulary is the seven emotions, sorted.
 
     Raises:
-        FileNotFoundError: if there is no folder `wav`.
+        FileNotFoundError: if there is no folder `wav`, or no audio in it.
         ValueError: if a file has another name, two files are one clip, or the
             speakers do not fit; see `split_by_speaker`.
     """

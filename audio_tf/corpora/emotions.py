@@ -51,7 +51,7 @@ def read_ravdess(data_dir, val_speakers=(), test_speakers=()):
         eight emotions, sorted.
 
     Raises:
-        FileNotFoundError: if there is no such folder.
+        FileNotFoundError: if there is no such folder, or no speech in it.
         ValueError: if a file has another name, two files are one clip, or the
             speakers do not fit; see `split_by_speaker`.
     """
@@ -95,7 +95,7 @@ def read_crema_d(data_dir, val_speakers=(), test_speakers=()):
         six emotions, sorted.
 
     Raises:
-        FileNotFoundError: if there is no folder `AudioWAV`.
+        FileNotFoundError: if there is no folder `AudioWAV`, or no audio in it.
         ValueError: if a file has another name, two files are one clip, or the
             speakers do not fit; see `split_by_speaker`.
     """
@@ -127,9 +127,14 @@ def read_names(where, found, pattern, emotions, example, held_out):
         Dict of `Corpus` by split.
 
     Raises:
+        FileNotFoundError: if no file was found.
         ValueError: if a file has another name, two files are one clip, or the
             speakers do not fit.
     """
+    if not found:
+        raise FileNotFoundError(
+            f"{where}: no audio there, of names as {example}"
+        )
     clips, labels, speakers = [], [], []
     for file in found:
         match = re.fullmatch(pattern, file.stem)

@@ -71,6 +71,9 @@ def test_emodb_with_a_file_that_does_not_fit(tmp_path, name, message):
 def test_emodb_without_its_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="wav: no such folder"):
         corpora.read_emodb(tmp_path)
+    (tmp_path / "wav").mkdir()
+    with pytest.raises(FileNotFoundError, match="no audio there, .* 03a01Fa"):
+        corpora.read_emodb(tmp_path)
 
 
 def test_real_emodb(shared_data):
