@@ -248,6 +248,13 @@ def locate(name_or_folder, data_dir, known, dataset=None):
             f"one of {list(known)}. Received: {name_or_folder}"
         )
     if name_or_folder not in known:
+        # One that is there comes as far as this with `data_dir` alone.
+        if os.path.exists(name_or_folder):
+            raise ValueError(
+                "`data_dir` must be given with the name of a layout, one of "
+                f"{list(known)}; a folder or a file needs none. Received: "
+                f"{name_or_folder}, data_dir={os.fspath(data_dir)!r}"
+            )
         raise FileNotFoundError(
             f"{name_or_folder}: no such folder, and no layout of "
             f"{list(known)}{closest(name_or_folder, known)}"

@@ -68,6 +68,8 @@ def test_a_folder_without_marks_is_read_by_the_layout_that_is_named(
         load("fsdd", data_dir=tmp_path, dataset="folders")
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         load(tmp_path / "no", dataset="folders")
+    with pytest.raises(ValueError, match="with the name of a layout.*/mine, d"):
+        load(tmp_path / "mine", data_dir=tmp_path / "mine")
 
 
 def test_a_csv_file_is_its_own_layout(load, tmp_path):
