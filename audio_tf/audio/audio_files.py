@@ -23,7 +23,7 @@ BINS = re.compile(r"\.Trash(-\d+|es)?|\$RECYCLE\.BIN|#recycle", re.IGNORECASE)
 OTHER_SUFFIXES = {
     *(".aac", ".ac3", ".aifc", ".alac", ".amr", ".ape", ".au", ".caf"),
     *(".m4a", ".m4b", ".mka", ".mp2", ".oga", ".opus", ".ra", ".rf64"),
-    *(".snd", ".sph", ".spx", ".w64", ".wma", ".wv"),
+    *(".snd", ".sph", ".spx", ".w64", ".wave", ".webm", ".wma", ".wv"),
 }
 # How archives are called. A class that is packed would be missing, too.
 ARCHIVE_SUFFIXES = (

@@ -252,9 +252,12 @@ def test_a_folder_that_may_not_be_read_is_told(sounds, tmp_path, monkeypatch):
 
 
 def test_audio_of_other_suffixes_is_told(sounds, tmp_path):
-    for name in ("x/1.m4a", "x/2.M4A", "x/3.opus", "x/notes.txt"):
-        file = tmp_path / name
+    suffixes = ("m4a", "M4A", "opus", "webm", "wave", "txt")
+    for number, suffix in enumerate(suffixes):
+        file = tmp_path / "x" / f"{number}.{suffix}"
         file.parent.mkdir(exist_ok=True)
         file.touch()
-    with pytest.warns(RuntimeWarning, match="passed over.*: 2 .m4a, 1 .opus$"):
+    with pytest.warns(
+        RuntimeWarning, match="over.*: 2 .m4a, 1 .opus, 1 .wave, 1 .webm$"
+    ):
         assert len(found_below(tmp_path)) == 5
