@@ -222,8 +222,17 @@ class Build:
         return list(self.rows)
 
     def find(self, name):
-        """Returns a clip as `Packed`, or `None` if there is none."""
+        """Returns a clip as `Packed`, or `None` if there is none.
+
+        Raises:
+            PackError: if it was left out when it was built, or its file of
+                the build is missing.
+        """
         row = self.rows.get(name)
+        if name in self.facts["left_out"]:
+            raise PackError(
+                f"left out of the build: {self.facts['left_out'][name]}"
+            )
         if row is None:
             return None
         shard = self.folder / row["shard"]

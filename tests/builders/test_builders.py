@@ -761,6 +761,15 @@ def test_what_does_not_fit_is_named(tmp_path):
         (to / "esc" / "esc50" / "1.0.0" / "build.json").read_text()
     )
     assert facts["left_out"] == {"audio/2-3-A.wav": "cut off after 209 samples"}
+    # Who reads the build is told why, too.
+    with pytest.warns(RuntimeWarning, match="build: cut off after 209 samples"):
+        data.load(
+            "esc50",
+            data_dir=to,
+            cache_dir=tmp_path / "cache",
+            folds={"train": [2], "test": []},
+            progress=False,
+        )
     shutil.rmtree(to)
     lost.write_bytes(kept)
     write_clip(lost, 3, rate_hz=16_000)
