@@ -56,7 +56,8 @@ def write_synthetic_corpus(
     the record of the arguments. A clip depends on the seed, its number and
     the arguments alone. The events take turns as a clip's first, so that
     every split of at least `len(EVENTS)` clips holds them all. Files that are
-    there are kept; one with another content is an error that names it.
+    there are kept; one with another content is an error that names it, until
+    the record is there, which is written when all else is.
 
     Args:
         directory: path, made where missing.
