@@ -37,6 +37,13 @@ class PackError(ValueError):
     """A file within another that cannot be read; the message says why."""
 
 
+class LeftOutError(PackError):
+    """A clip that is not in a build because it was left out when it was built.
+
+    The message says why it was.
+    """
+
+
 class Packed(typing.NamedTuple):
     """A file within another.
 
@@ -225,12 +232,12 @@ class Build:
         """Returns a clip as `Packed`, or `None` if there is none.
 
         Raises:
-            PackError: if it was left out when it was built, or its file of
-                the build is missing.
+            LeftOutError: if it was left out when the build was made.
+            PackError: if its file of the build is missing.
         """
         row = self.rows.get(name)
         if name in self.facts["left_out"]:
-            raise PackError(
+            raise LeftOutError(
                 f"left out of the build: {self.facts['left_out'][name]}"
             )
         if row is None:

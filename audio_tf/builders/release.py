@@ -104,6 +104,8 @@ def check_files(release, skip_bad):
             found[clip.name] = packed.status(clip.file)
         except FileNotFoundError:
             missing[clip.name] = "no such file"
+        except packed.LeftOutError as error:
+            missing[clip.name] = str(error)
     if missing and not skip_bad:
         raise ReleaseError(
             f"{release.source}: {len(missing)} of "

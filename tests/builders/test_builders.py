@@ -770,6 +770,9 @@ def test_what_does_not_fit_is_named(tmp_path):
             folds={"train": [2], "test": []},
             progress=False,
         )
+    release = to / "esc" / "esc50" / "1.0.0" / "release"
+    with pytest.raises(ValueError, match="1 of 7 clips .*audio/2-3-A.wav"):
+        make("esc/esc50", release, tmp_path / "of_it").download_and_prepare()
     shutil.rmtree(to)
     lost.write_bytes(kept)
     write_clip(lost, 3, rate_hz=16_000)
