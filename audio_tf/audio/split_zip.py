@@ -161,7 +161,7 @@ class SplitZip:
             size, packed, offset, part = widen(
                 extra, (size, packed, offset), part
             )
-            name = name.decode("utf-8" if flags & 0x800 else "cp437")
+            name = decode_name(name)
             if name.endswith("/"):
                 continue
             if name in members:
@@ -240,6 +240,21 @@ class SplitZip:
         ):
             raise ZipError(f"{where} is damaged: its checksum does not fit")
         return content
+
+
+def decode_name(name):
+    """Returns the name of a member as text.
+
+    It is UTF-8 where it can be, whatever the flag says: macOS writes such
+    names without it, and other names that happen to be UTF-8 are none.
+
+    Args:
+        name: bytes.
+    """
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError:
+        return name.decode("cp437")
 
 
 def widen(extra, sizes, part):

@@ -5,7 +5,7 @@ import pathlib
 from audio_tf.audio.audio_files import audio_below
 from audio_tf.corpora.arguments import check_names
 from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits, draw_splits
-from audio_tf.corpora.labels import check_vocabulary
+from audio_tf.corpora.labels import check_vocabulary, compose_unicode
 from audio_tf.ops.checks import closest
 
 # What others call folders of splits, small letters or not. Taken as classes,
@@ -140,7 +140,7 @@ def read_class_folders(data_dir, vocabulary=None):
             f"Received: {len(beside)} files beside them, the first is "
             f"{beside[0]}"
         )
-    names = [parts[0] for parts in names]
+    names = [compose_unicode(parts[0]) for parts in names]
     if vocabulary is None:
         vocabulary = sorted(set(names))
         check_vocabulary(data_dir, vocabulary)

@@ -65,7 +65,13 @@ def read_csv(path, vocabulary=None, seed=0):
         for number, row in rows:
             check_utf8(f"{path}, row {number}", row["labels"])
         labels = [
-            (number, [name.strip() for name in row["labels"].split(",")])
+            (
+                number,
+                [
+                    compose_unicode(name.strip())
+                    for name in row["labels"].split(",")
+                ],
+            )
             for number, row in rows
         ]
         known = {name for _, names in labels for name in names} - {""}
@@ -75,6 +81,7 @@ def read_csv(path, vocabulary=None, seed=0):
         if not vocabulary:
             raise ValueError(f"{path}: no row has a label")
     check_names(vocabulary=vocabulary)
+    vocabulary = [compose_unicode(label) for label in vocabulary]
     check_vocabulary(path, vocabulary)
     known = set(vocabulary)
     corpus = Corpus(
@@ -86,7 +93,7 @@ def read_csv(path, vocabulary=None, seed=0):
             split_labels(path, number, row["labels"], known, needed=False)
             for number, row in rows
         ],
-        list(vocabulary),
+        vocabulary,
         **sources_of(path, rows),
     )
     if "split" not in rows[0][1]:

@@ -16,8 +16,8 @@ UNJOINED = str.maketrans("", "", JOINERS)
 def compose_unicode(name):
     """Returns a name in composed Unicode (NFC).
 
-    macOS hands out the names of files decomposed, where a list has them as
-    they were typed.
+    macOS hands out the names of files and folders decomposed, where a list
+    has them as they were typed. Labels of both are one.
     """
     return unicodedata.normalize("NFC", name)
 
@@ -77,7 +77,7 @@ def read_vocabulary(path):
                 f"{path}, row {number}: must be `index,label,mid`, counted "
                 f"from 0, or one label a line. Received: {fields}"
             )
-        labels.append(fields[1] if counted else fields[0])
+        labels.append(compose_unicode(fields[1] if counted else fields[0]))
     if not labels:
         raise ValueError(f"{path}: no labels")
     check_vocabulary(path, labels)
@@ -127,7 +127,7 @@ def split_labels(path, number, field, vocabulary, needed=True):
             names file and row, and the nearest known label.
     """
     check_utf8(f"{path}, row {number}", field)
-    labels = [label.strip() for label in field.split(",")]
+    labels = [compose_unicode(label.strip()) for label in field.split(",")]
     if labels == [""] and not needed:
         return []
     if "" in labels or len(set(labels)) < len(labels):
@@ -170,6 +170,11 @@ def column_order(labels, vocabulary, num_classes):
                 f"labels. Received: {num_classes} scores"
             )
         return np.arange(num_classes)
+    # Models that were saved before labels were composed have others.
+    labels, vocabulary = (
+        [compose_unicode(label) for label in each]
+        for each in (labels, vocabulary)
+    )
     if set(labels) != set(vocabulary):
         missing = [label for label in vocabulary if label not in labels]
         further = [label for label in labels if label not in vocabulary]

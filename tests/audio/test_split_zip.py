@@ -67,6 +67,22 @@ def test_the_parts_of_info_zip(tmp_path):
         assert archive.read(name) == (tmp_path / name).read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        ("Ka\u0308se.wav".encode(), "Ka\u0308se.wav"),  # As macOS packs it.
+        (b"K\x84se.wav", "K\u00e4se.wav"),  # As DOS did.
+    ],
+)
+def test_names_without_a_flag(tmp_path, raw, name):
+    path, stand_in = tmp_path / "x.zip", b"x" * len(raw)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(stand_in.decode(), b"sound")
+    path.write_bytes(path.read_bytes().replace(stand_in, raw))
+    found = split_zip.SplitZip(path)
+    assert list(found.members) == [name] and found.read(name) == b"sound"
+
+
 def test_a_large_archive_has_wide_numbers(tmp_path):
     """Python writes them for a member of unknown size; the record at the end
     is made here."""

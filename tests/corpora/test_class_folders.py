@@ -36,6 +36,16 @@ def test_folders_with_splits(tmp_path):
     assert splits["test"].labels == [["dog"], ["rain"]]
 
 
+def test_folders_of_a_class_in_two_forms_of_unicode(tmp_path):
+    """As macOS names a folder, and as it was typed."""
+    touch(tmp_path / "train/Vo\u0308gel/1.wav", tmp_path / "train/dog/2.wav")
+    touch(tmp_path / "test/V\u00f6gel/3.wav")
+    splits = corpora.read_folders(tmp_path)
+    assert splits["train"].labels == [["V\u00f6gel"], ["dog"]]
+    assert splits["test"].labels == [["V\u00f6gel"]]
+    assert names(splits["train"]) == ["1.wav", "2.wav"]
+
+
 def test_audio_below_a_folder(tmp_path):
     for name in ("b.wav", "a/c.FLAC", "a/deeper/a.mp3", "a/notes.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -243,6 +243,16 @@ def test_csv_with_a_name_in_the_other_form_of_unicode(
     assert names(corpora.read_csv(path)["train"]) == [found]
 
 
+def test_csv_with_a_label_in_two_forms_of_unicode(tmp_path):
+    rows = "filename,labels\na.wav,Vo\u0308gel\nb.wav,V\u00f6gel\n"
+    path = write_csv(tmp_path, rows)
+    words = write_csv(tmp_path, "Vo\u0308gel\n", "words.txt")
+    for vocabulary in (None, ["Vo\u0308gel"], words):
+        train = corpora.read_csv(path, vocabulary)["train"]
+        assert train.vocabulary == ["V\u00f6gel"]
+        assert train.targets().tolist() == [[1], [1]]
+
+
 def test_csv_with_a_source_in_two_forms_of_unicode(tmp_path):
     rows = "".join(
         f"{row}.wav,dog,Jose\u0301\n{row}b.wav,dog,Jos\u00e9\n"

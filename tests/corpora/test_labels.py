@@ -19,6 +19,11 @@ def test_labels_that_differ_are_named(labels, message):
         column_order(labels, ["a", "b"], len(labels))
 
 
+def test_a_model_has_labels_in_the_other_form_of_unicode():
+    labels, vocabulary = ["dog", "Vo\u0308gel"], ["V\u00f6gel", "dog"]
+    assert column_order(labels, vocabulary, 2).tolist() == [1, 0]
+
+
 def test_scores_are_put_in_the_order_of_the_corpus():
     """A turn of three, which is not its own inverse."""
     labels, vocabulary = ["rain", "cat", "dog"], ["cat", "dog", "rain"]
