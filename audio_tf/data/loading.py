@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from audio_tf.audio import packed
+from audio_tf.audio.audio_files import is_folder
 from audio_tf.audio.decode import AudioError, read_audio
 from audio_tf.corpora import CORPORA, SPEECH, layouts
 from audio_tf.corpora.lists import is_there
@@ -226,7 +227,7 @@ def locate(name_or_folder, data_dir, known, dataset=None):
                 "the name of a layout, not both. Received: "
                 f"dataset={dataset!r}, data_dir={os.fspath(data_dir)!r}"
             )
-        if not os.path.exists(name_or_folder):
+        if not os.path.exists(name_or_folder) and not is_folder(name_or_folder):
             raise FileNotFoundError(f"{name_or_folder}: no such file or folder")
         return dataset, name_or_folder
     if data_dir is None and os.path.isdir(name_or_folder):

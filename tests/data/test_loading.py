@@ -2,6 +2,7 @@
 
 import functools
 import pathlib
+import zipfile
 
 import pytest
 from corpus_files import write_audio, write_librispeech
@@ -62,6 +63,11 @@ def test_a_folder_without_marks_is_read_by_the_layout_that_is_named(
     elements, clips = load(tmp_path / "mine", dataset="folders", with_info=True)
     assert clips.corpus.labels == [["dog"], ["rain"]]
     assert [len(waveform) for waveform, _ in elements] == [149, 149]
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
+        for file in clips.corpus.files:
+            name = file.relative_to(tmp_path / "mine")
+            archive.write(file, pathlib.Path("packed", name))
+    assert len(load(tmp_path / "packed", dataset="folders")) == 2
     with pytest.raises(ValueError, match="did you mean 'folders'"):
         load(tmp_path / "mine", dataset="folder")
     with pytest.raises(ValueError, match="not both. Received: .*'folders'"):
