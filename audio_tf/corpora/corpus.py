@@ -209,10 +209,13 @@ def split_by_speaker(where, corpus, speakers, val_speakers, test_speakers):
         within a split the clips keep their order.
 
     Raises:
+        FileNotFoundError: if there are no clips.
         ValueError: if no list of speakers is given, a speaker is named twice
             or has no clip, or nobody is left for training.
     """
     check_names(val_speakers=val_speakers, test_speakers=test_speakers)
+    if not len(corpus):
+        raise FileNotFoundError(f"{where}: no clips to be split by speaker")
     corpus = dataclasses.replace(
         corpus,
         groups=list(speakers),

@@ -127,14 +127,10 @@ def read_names(where, found, pattern, emotions, example, held_out):
         Dict of `Corpus` by split.
 
     Raises:
-        FileNotFoundError: if no file was found.
+        FileNotFoundError: if there are no files.
         ValueError: if a file has another name, two files are one clip, or the
             speakers do not fit.
     """
-    if not found:
-        raise FileNotFoundError(
-            f"{where}: no audio there, of names as {example}"
-        )
     clips, labels, speakers = [], [], []
     for file in found:
         match = re.fullmatch(pattern, file.stem)

@@ -72,7 +72,7 @@ def test_emodb_without_its_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="wav: no such folder"):
         corpora.read_emodb(tmp_path)
     (tmp_path / "wav").mkdir()
-    with pytest.raises(FileNotFoundError, match="no audio there, .* 03a01Fa"):
+    with pytest.raises(FileNotFoundError, match=f"{tmp_path}: no clips"):
         corpora.read_emodb(tmp_path)
 
 
