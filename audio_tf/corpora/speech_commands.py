@@ -49,8 +49,8 @@ def read_speech_commands(data_dir):
     Raises:
         FileNotFoundError: if the folder or a list is missing.
         ValueError: if audio lies elsewhere than in the folder of a known
-            word, or a list names a clip that is not there or is listed
-            already; see also `check_splits`.
+            word, or a list is empty or names a clip that is not there or is
+            listed already; see also `check_splits`.
     """
     data_dir = pathlib.Path(data_dir)
     words = {}
@@ -69,7 +69,11 @@ def read_speech_commands(data_dir):
     owner = {}
     for split, name in LISTS.items():
         path = data_dir / name
-        for number, fields in read_lines(path):
+        lines = list(read_lines(path))
+        if not lines:
+            # All clips of the split would be trained on.
+            raise ValueError(f"{path}: no clips")
+        for number, fields in lines:
             word, _, clip = fields[0].partition("/")
             if len(fields) != 1 or clip not in words.get(word, ()):
                 near = (

@@ -80,6 +80,15 @@ def test_lines_that_do_not_fit(tmp_path, listed, message):
     assert str(path) in str(caught.value)
 
 
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_without_clips(tmp_path, name):
+    path = write_release(tmp_path) / name
+    path.write_text("\n")
+    with pytest.raises(ValueError, match="list.txt: no clips") as caught:
+        corpora.read_speech_commands(tmp_path)
+    assert str(path) in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "extra, message",
     [
