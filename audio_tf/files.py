@@ -30,8 +30,8 @@ def whole_file(path, shared=False):
             by a process that is killed.
 
     Yields:
-        Path in the same folder, with the suffix of `path`; the block writes
-        it.
+        Path in the same folder, with the suffix of `path` unless `shared`, so
+        that what is left behind is no file of its kind; the block writes it.
     """
     path = pathlib.Path(path)
     if is_stream(path):
