@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import pathlib
+import re
 
 import numpy as np
 
@@ -20,21 +21,46 @@ from audio_tf.corpora.sound_events import (
 # corpus. Raise it when a sound changes.
 RECIPE = 1
 
+# What a corpus whose writing was stopped has in its folder.
+OWN = re.compile(r"audio|synthetic\.csv|(train|val|test)_\d{5}\.wav|\..*")
+
 
 def read_synthetic(data_dir, seed=0):
     """Reads the synthetic corpus, after writing it where it is not there.
 
     Args:
-        data_dir: the folder.
+        data_dir: the folder, which has nothing else in it.
         seed: int, seed of the corpus.
 
     Returns:
         Dict of `Corpus` by split: train, val, test.
 
     Raises:
-        ValueError: if the folder holds a corpus of another seed.
+        ValueError: if the folder holds a corpus of another seed, or files of
+            others, or is itself a file.
     """
+    _check_own(pathlib.Path(data_dir))
     return read_csv(write_synthetic_corpus(data_dir, seed=seed))
+
+
+def _check_own(directory):
+    """Raises a `ValueError` if what is there is no synthetic corpus.
+
+    Whoever forgets to name the layout of their own corpus would get made
+    sounds among their own, and a model of these.
+    """
+    if not directory.exists() or (directory / "synthetic.json").exists():
+        return
+    within = [*directory.glob("*"), *directory.glob("audio/*")]
+    others = [path for path in within if not OWN.fullmatch(path.name)]
+    if others or not directory.is_dir():
+        raise ValueError(
+            f"{directory} is no synthetic corpus, and none is written into it: "
+            "name the layout of a corpus of your own as `dataset`, such as "
+            "'folders' or 'csv', or give an empty folder. Received: "
+            f"dataset='synthetic', data_dir={str(directory)!r}"
+            + (f", which holds {others[0].name!r}" if others else "")
+        )
 
 
 def write_synthetic_corpus(

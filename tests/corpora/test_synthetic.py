@@ -1,4 +1,5 @@
 import csv
+import functools
 import itertools
 import json
 import pathlib
@@ -310,6 +311,34 @@ def test_interrupted_write_is_completed(corpus, tmp_path, monkeypatch):
     assert len(contents(tmp_path)) == 7
     synthetic.write_synthetic_corpus(tmp_path, **SMALL)
     assert contents(tmp_path) == contents(corpus)
+
+
+def test_a_corpus_of_others_is_not_written_into(tmp_path, monkeypatch):
+    """As where the layout of one's own corpus was not named."""
+    for name in ("rain/1.wav", "audio/1-100032-A.ogg", "clips.csv"):
+        folder = tmp_path / name.replace("/", "_")
+        file = folder / name
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"mine")
+        for place in (folder, file):
+            with pytest.raises(ValueError, match="`dataset`, such as 'folders"):
+                synthetic.read_synthetic(place)
+        assert [p for p in folder.rglob("*") if p.is_file()] == [file]
+    # What a writing that was stopped has left is completed.
+    synthetic.write_synthetic_corpus(tmp_path / "made", **SMALL)
+    (tmp_path / "made" / "synthetic.json").unlink()
+    (tmp_path / "made" / "audio" / ".train_00003.wav.0f").write_bytes(b"")
+    monkeypatch.setattr(
+        synthetic,
+        "write_synthetic_corpus",
+        functools.partial(
+            synthetic.write_synthetic_corpus,
+            **{name: SMALL[name] for name in SMALL if name != "seed"},
+        ),
+    )
+    read = synthetic.read_synthetic(tmp_path / "made", SMALL["seed"])
+    assert len(read["train"]) == 16
+    assert (tmp_path / "made" / "synthetic.json").exists()
 
 
 def test_another_process_may_make_it_at_the_same_time(
