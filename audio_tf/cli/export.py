@@ -101,7 +101,8 @@ def add_verification(parser):
         nargs="+",
         type=flags.positive_int,
         metavar="N",
-        help="folds that are the test, of --dataset esc10 or esc50",
+        help="folds that are the test, for --dataset "
+        + ", ".join(layouts.takers(CORPORA, "folds")),
     )
     parser.add_argument(
         "--other-splits",

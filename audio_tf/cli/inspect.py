@@ -45,8 +45,9 @@ def add(parser):
         "--model",
         required=True,
         metavar="CHECKPOINT",
-        help="folder of a preset, its hf://, kaggle:// or gs:// address, a "
-        ".keras file, or the name of a size, which is untrained",
+        help="name of a released preset, folder of a preset, its hf://, "
+        "kaggle:// or gs:// address, a .keras file, or the name of a size, "
+        "which is untrained",
     )
     parser.add_argument(
         "--only",

@@ -8,7 +8,7 @@
 
 The folder --out gets config.json, history.csv, last.keras, TensorBoard logs
 with pictures of what is filled in, and preset/, the encoder from waveform to
-frames, which training/probe.py, AudioClassifier and `audio-tf inspect` take;
+frames, which `audio-tf probe`, AudioClassifier and `audio-tf inspect` take;
 both are written anew every --picture-every checkpoints, and at the end.
 """
 

@@ -103,7 +103,7 @@ SHARED = {
         "check": NAME,
     },
     "batch_size": {
-        "help": "chunks or utterances in a batch",
+        "help": "chunks, utterances, texts or images in a batch",
         "check": POSITIVE,
     },
     "epochs": {"help": "passes over the training split", "check": POSITIVE},

@@ -29,7 +29,7 @@ class AudioSettings(Settings):
     corpus_seed: int = setting(
         0,
         "seed of a corpus that is made here, and of the splits of one that "
-        "comes without; --seed draws all else",
+        "comes without, which no other seed draws",
         check=SEED,
         option="seed",
         later=True,
