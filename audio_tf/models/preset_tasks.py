@@ -71,7 +71,12 @@ def load_classifier(
         )
         return cls(backbone=backbone, **own)
     if not task and not new_head:
-        presets.require_file(loader, compat.TASK_CONFIG_FILE)
+        raise ValueError(
+            "The preset has a backbone alone, which names no labels: it has "
+            f"no {compat.TASK_CONFIG_FILE}. Train a classifier on it, by "
+            "`audio-tf train --model` or with `labels` of `from_preset`. "
+            f"Received: preset={loader.preset!r}"
+        )
     if new_head:
         own = {"num_classes": None, "labels": None, **own}
         saved = task.get("head_dtype")
