@@ -91,7 +91,8 @@ class Parser(argparse.ArgumentParser):
         """Ends the process if a word, as `--top=3`, is of no known flag."""
         name = word.split("=")[0]
         if name not in self.flags:
-            self.error(f"there is no flag {name}{closest(name, self.flags)}")
+            meant = closest(name, self.flags, prefix="--")
+            self.error(f"there is no flag {name}{meant}")
 
     def error(self, message):
         """Ends the process with one line on the standard error."""

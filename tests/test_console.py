@@ -28,6 +28,8 @@ def test_a_wrong_flag_is_one_line_that_names_the_nearest(capsys):
         (["--to", "3"], "there is no flag --to; did you mean '--top'"),
         (["--debg"], "there is no flag --debg; did you mean '--debug'"),
         (["--nobar"], "there is no flag --nobar; did you mean '--no-bar'"),
+        # Near to `--help` by its dashes alone.
+        (["--label", "7"], "tool: there is no flag --label; see --help"),
         (["all"], "tool: takes no 'all'; see --help"),
         (["--top", "x\n\x1b[31m"], r"\x1b[31m"),
     ):

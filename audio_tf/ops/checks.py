@@ -9,15 +9,19 @@ import numbers
 MAX_COUNT = 2**32 - 1
 
 
-def closest(name, known):
+def closest(name, known, prefix=""):
     """Returns `"; did you mean 'attention'"` for a near name, or `""`.
 
     Args:
         name: str, the unknown name.
         known: iterable of the known names.
+        prefix: str that all of them begin with, and that makes none of them
+            nearer, such as the dashes of flags.
     """
-    near = difflib.get_close_matches(str(name), list(map(str, known)), 1, 0.5)
-    return f"; did you mean {near[0]!r}" if near else ""
+    bare = {str(each).removeprefix(prefix): str(each) for each in known}
+    asked = str(name).removeprefix(prefix)
+    near = difflib.get_close_matches(asked, bare, 1, 0.5)
+    return f"; did you mean {bare[near[0]]!r}" if near else ""
 
 
 def declared(cls, last=None):
