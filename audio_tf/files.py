@@ -116,10 +116,18 @@ def check_folder(name, folder):
 
     Raises:
         ValueError: if nothing can be written there, or the name is empty: a
-            variable of the shell that is not set would be the working folder.
+            variable of the shell that is not set would be the working folder;
+            or it begins with `~`, which a shell leaves as it is in
+            `--out=~/runs`: a folder of that name would be made.
     """
     path = None
     if isinstance(folder, (str, os.PathLike)) and os.fspath(folder):
+        home = os.path.expanduser(folder)
+        if home != os.fspath(folder):
+            raise ValueError(
+                f"{name} must be a folder by its whole path, {home}: the shell "
+                f"has not replaced the `~`. Received: {os.fspath(folder)}"
+            )
         path = pathlib.Path(os.path.abspath(folder))
         while not os.path.lexists(path) and path != path.parent:
             path = path.parent

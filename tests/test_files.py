@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -157,6 +158,12 @@ def test_a_folder_may_be_new_but_not_within_a_file(tmp_path, monkeypatch):
             expected = pytest.raises(ValueError, match=f"DIR .*to. R.*{name}")
         with expected:
             files.check_folder("DIR", tmp_path / name)
+    # As in `--out=~/runs`, where no shell replaces it.
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("~/new", "~", pathlib.Path("~", "new")):
+        with pytest.raises(ValueError, match=f"DIR .*whole path, {tmp_path}"):
+            files.check_folder("DIR", name)
+    files.check_folder("DIR", "./~/new")
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     for name in ("folder", "new"):
         with pytest.raises(ValueError, match=name):
