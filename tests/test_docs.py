@@ -15,6 +15,7 @@ from repository import ROOT
 
 from audio_tf import cli, console
 from audio_tf.cli import export
+from audio_tf.models import AudioClassifier
 from audio_tf.ops.checks import closest
 from audio_tf.runs import emotion, flags, fold_arrays, folds
 from audio_tf.version import __version__
@@ -244,6 +245,27 @@ def test_what_pages_include_is_there():
             source = (ROOT / file).read_text()
             found = re.search(rf"^(class|def) {made}\b", source, re.MULTILINE)
             assert found, (name, file, made)
+
+
+def test_what_pages_call_of_a_classifier_is_in_the_api():
+    """Methods of its bases are shown where `mkdocs.yml` names them."""
+    shown = re.search(
+        r"inherited_members:\s+\[(.+?)\]", (ROOT / "mkdocs.yml").read_text()
+    )
+    called = {
+        name
+        for page in PAGES.values()
+        for block in pages.blocks(page)
+        for name in re.findall(r"\bclassifier\.(\w+)\(", block.text)
+    }
+    inherited = {
+        name
+        for base in AudioClassifier.__mro__[1:]
+        if base.__module__.startswith("audio_tf.models")
+        for name in vars(base)
+    } - {*vars(AudioClassifier)}
+    assert "explain" in called & inherited
+    assert called & inherited <= {*shown[1].split(", ")}
 
 
 def test_flags_in_prose_exist(parsers):
