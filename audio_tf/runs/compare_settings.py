@@ -32,8 +32,8 @@ class CompareSettings(Settings):
     cache_dir: str | None = shared("cache_dir", None, unless_given=THE_CONFIGS)
     attentions: list[str] | None = setting(
         None,
-        "attentions of the rows, with `full`; `hybrid_local` has local and "
-        "full attention block by block in turn",
+        "attentions of the rows, `full` among them; `hybrid_local` has local "
+        "and full attention block by block in turn",
         unless_given="all",
     )
     kwargs_by_attention: dict = setting(

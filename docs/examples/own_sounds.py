@@ -111,8 +111,8 @@ for answer in model.classify([str(file) for file in some], top=2):
 # The gate lists what TensorFlow Serving would refuse.
 
 # %%
-export.export(model, folder / "models" / "sounds")
-version = folder / "models" / "sounds" / "1"
+version = export.export(model, folder / "models" / "sounds")
+print(f"{version} is the first version of the model")
 assert gate.problems(version) == []
 
 served = export.ExportedClassifier(version)
@@ -124,12 +124,12 @@ print(f"served and trained differ by {worst:.1e}")
 assert worst < 1e-5
 
 # %% [markdown]
-# `models/sounds` is what the official image wants, as [Serve](../serve.md)
-# shows:
+# The official image wants the folder above the version, here MODEL, as
+# [Serve](../serve.md) shows:
 #
 # ```text
-# docker run -p 8501:8501 -v $PWD/models/sounds:/models/audio_tf \
+# docker run -p 8501:8501 -v MODEL:/models/audio_tf \
 #     -e MODEL_NAME=audio_tf tensorflow/serving
 # audio-tf query http://localhost:8501 *.wav \
-#     --labels models/sounds/1/assets.extra/audio_tf.json
+#     --labels MODEL/1/assets.extra/audio_tf.json
 # ```
