@@ -38,7 +38,8 @@ def add(parser):
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="add the signature `stream` of a causal model to the SavedModel",
+        help="add the signature `stream` to the SavedModel, of a causal model "
+        "that hears the waveform itself",
     )
     parser.add_argument(
         "--explain",

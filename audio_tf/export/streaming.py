@@ -21,20 +21,29 @@ class Stream:
         model: an `AudioClassifier`.
 
     Raises:
-        ValueError: if the backbone does not stream; it names what looks ahead.
+        ValueError: if the backbone does not stream; it names what looks ahead,
+            or takes samples of frames before.
     """
 
     def __init__(self, model):
         self.model = model
         self.backbone = model.backbone
         if not self.backbone.streams:
-            ahead = [s.name for s in self.backbone.stages if not s.streams]
+            reasons = [
+                f"{stage.name} does"
+                for stage in self.backbone.stages
+                if not stage.streams
+            ]
             if not self.backbone.embeds_pieces:
-                ahead.insert(0, "what makes frames of the waveform")
+                reasons.insert(
+                    0,
+                    "what makes frames of the waveform takes more than the "
+                    "samples of each, as mel bands do",
+                )
             raise ValueError(
-                "A stream needs a model in which nothing looks ahead, but "
-                f"{ahead[0]} does. Received: a backbone "
-                f"{type(self.backbone).__name__} with "
+                "A stream needs a model that hears pieces of sound one by "
+                f"one, in which nothing looks ahead, but {reasons[0]}. "
+                f"Received: a backbone {type(self.backbone).__name__} with "
                 f"causal={self.backbone.causal}"
             )
 

@@ -180,6 +180,21 @@ def test_models_that_look_ahead_are_refused(kwargs, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_causal_model_of_mel_bands_is_told_why_it_does_not_stream(tmp_path):
+    """Its windows overlap: none of it looks ahead."""
+    model = AudioClassifier.from_preset(
+        "audio_transformer_mel_small",
+        labels=["a", "b"],
+        causal=True,
+        subtract_mean=False,
+        num_layers=1,
+    )
+    assert model.backbone.causal
+    with pytest.raises(ValueError, match="samples of each, as mel bands do"):
+        audio_export.export(model, tmp_path, stream=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_made_up_state_is_refused(rng):
     step = in_graph(classifier(num_layers=1))
     waveform = tf.zeros((1, 30))
