@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn import metrics as sklearn_metrics
 
 from audio_tf import intervals, metrics
 from audio_tf.corpora import Corpus
@@ -53,6 +54,28 @@ def test_weights_repeat_clips(name, rng):
     # No clip with a label, so no figure: never 0.
     nothing = np.zeros_like(targets)
     assert np.isnan(metric.weighted(nothing, scores, weights)).all()
+
+
+def test_weights_may_be_fractions(rng):
+    """Against scikit-learn's weights of samples; most sums are below 1."""
+    targets = rng.integers(0, 2, (23, 4))
+    # With ties.
+    scores = rng.integers(0, 7, targets.shape) / 7.0
+    weights = rng.uniform(0.0, 0.1, (5, len(targets)))
+    weights[1] *= weights[1] > 0.05
+    expected = [
+        np.mean(
+            [
+                sklearn_metrics.average_precision_score(
+                    truth, score, sample_weight=each
+                )
+                for truth, score in zip(targets.T, scores.T, strict=True)
+            ]
+        )
+        for each in weights
+    ]
+    found = metrics.METRICS["mAP"].weighted(targets, scores, weights)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_bootstrap_of_clips_is_near_that_of_a_share(rng):

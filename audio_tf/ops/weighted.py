@@ -38,7 +38,12 @@ def mean_average_precision(targets, scores, weights):
         found = np.cumsum(np.add.reduceat(down_to, starts), axis=0)
         gained = np.add.reduceat(columns[order[places]], firsts)
         hits = np.cumsum(gained, axis=0)
-        gains = (gained * (hits / np.maximum(found, 1))).sum(axis=0)
-        total += gains / np.maximum(hits[-1], 1)
+        total += _share((gained * _share(hits, found)).sum(axis=0), hits[-1])
         count += hits[-1] > 0
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _share(part, whole):
+    """Divides arrays `part / whole`; 0 where both are 0, of clips left out."""
+    # Not by 1 at least: weights may be fractions, and sum to less.
+    return part / np.where(whole > 0, whole, 1)
