@@ -365,7 +365,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
                 "`peak_learning_rate` must be positive and finite. Received: "
                 f"peak_learning_rate={peak_learning_rate}"
             )
-        if warmup_steps is None:
+        if warmup_steps is None and isinstance(total_steps, int):
             warmup_steps = total_steps // 10
         if (
             not isinstance(total_steps, int)

@@ -702,6 +702,7 @@ def test_schedule_without_and_with_the_authors_warm_up():
         ((1.0, 0), "Received: warmup_steps=0, total_steps=0"),
         ((1.0, 10, 2.5), "Received: warmup_steps=2.5, total_steps=10"),
         ((1.0, 10.0, 2), "Received: warmup_steps=2, total_steps=10.0"),
+        ((1.0, "10"), "Received: warmup_steps=None, total_steps='10'"),
         ((1.0, 10, 2, 0), "Received: gradient_accumulation_steps=0"),
     ],
 )
