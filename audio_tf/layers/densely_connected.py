@@ -14,6 +14,7 @@ from audio_tf.layers.convolution import (
     normalize,
     strided,
     strided_length,
+    zero_padding,
 )
 from audio_tf.layers.pooling import TemporalAveragePooling
 from audio_tf.layers.stages import Stage
@@ -55,6 +56,8 @@ class NormalizedReLU(Stage, Layer):
         return mask
 
     def call(self, inputs, mask=None, training=None):
+        # Weights would have NaN for gradients of frames that hold it.
+        inputs = zero_padding(inputs, mask)
         return ops.relu(normalize(self.norm, inputs, mask, training))
 
     def compute_output_shape(self, input_shape, *args, **kwargs):

@@ -303,7 +303,8 @@ class FrameNorm(Stage, Layer):
 
     Call arguments:
         inputs: floating tensor `(batch, time, dim)`.
-        mask: boolean `(batch, time)`, which is passed on, or `None`.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+            It is passed on; padding counts as zeros.
 
     Examples:
         >>> import numpy as np
@@ -328,7 +329,11 @@ class FrameNorm(Stage, Layer):
         self.norm.build(input_shape)
 
     def call(self, inputs, mask=None):
-        return self.norm(self.as_floats(inputs))
+        inputs = self.as_floats(inputs)
+        if mask is not None:
+            # Weights would have NaN for gradients of frames that hold it.
+            inputs = masks.zero_padding(inputs, mask)
+        return self.norm(inputs)
 
     def stream_memory(self, frames):
         return 0

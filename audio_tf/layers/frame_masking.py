@@ -171,7 +171,8 @@ class FrameMasking(Layer):
         self.built = True
 
     def compute_mask(self, inputs, mask=None):
-        return None
+        # Which frames are real stays; which were chosen has no mask.
+        return None if mask is None else (mask, None)
 
     def call(self, inputs, mask=None, lengths=None, training=None):
         inputs = self.as_floats(inputs)

@@ -169,13 +169,7 @@ def is_numpy(x):
 
 def as_lengths(lengths):
     """Turns lengths into int32; larger integers become its largest."""
-    dtype = keras.backend.standardize_dtype(lengths.dtype)
-    if "int" not in dtype:
-        raise ValueError(
-            "`lengths` must be integers, the real samples or frames of each "
-            f"clip. Received: dtype={dtype}"
-        )
-    if dtype == "int32":
+    if masks.check_integers(lengths) == "int32":
         return lengths
     # A cast alone would wrap larger ones around.
     if is_numpy(lengths):

@@ -12,15 +12,18 @@ def from_lengths(lengths, max_length):
     """Marks the first `lengths[b]` positions of each row.
 
     Args:
-        lengths: integer tensor `(batch,)`; lengths beyond the width count as
-            all of it, negative ones as 0.
+        lengths: integer tensor or list `(batch,)`; lengths beyond the width
+            count as all of it, negative ones as 0.
         max_length: integer or scalar tensor, the width of the mask.
 
     Returns:
         Boolean tensor `(batch, max_length)`.
+
+    Raises:
+        ValueError: if there is not one integer for each clip.
     """
     positions = ops.arange(max_length, dtype="int32")
-    lengths = within(lengths, max_length)
+    lengths = of_clips(lengths, max_length)
     return ops.expand_dims(positions, 0) < ops.expand_dims(lengths, 1)
 
 
@@ -42,16 +45,32 @@ def real_lengths(x, lengths=None):
 
     Args:
         x: tensor `(batch, time, ...)`.
-        lengths: integer tensor `(batch,)`, the real positions of each clip
-            along axis 1, or `None` where all are real.
+        lengths: integer tensor or list `(batch,)`, the real positions of each
+            clip along axis 1, or `None` where all are real.
 
     Returns:
         Int32 tensor `(batch,)`, each in `[0, time]`.
+
+    Raises:
+        ValueError: if there is not one integer for each clip.
     """
     batch, length = ops.shape(x)[0], ops.shape(x)[1]
     if lengths is None:
         return ops.zeros((batch,), dtype="int32") + length
-    return within(lengths, length)
+    return of_clips(lengths, length)
+
+
+def of_clips(lengths, max_length):
+    """Does what `within` does, of one length for each clip, `(batch,)`."""
+    lengths = within(lengths, max_length)
+    shape = lengths.shape
+    # TensorFlow may know nothing of a shape before run time.
+    if getattr(shape, "rank", 1) is not None and len(shape) != 1:
+        raise ValueError(
+            "`lengths` must be one for each clip, (batch,). "
+            f"Received: lengths of shape {tuple(shape)}"
+        )
+    return lengths
 
 
 def within(lengths, max_length):
@@ -60,17 +79,38 @@ def within(lengths, max_length):
     A cast to int32 alone would wrap larger ones around, and so would sums.
 
     Args:
-        lengths: integer tensor of any shape.
+        lengths: integer tensor of any shape, or a list of integers.
         max_length: integer or scalar tensor.
 
     Returns:
         Int32 tensor.
+
+    Raises:
+        ValueError: if lengths are no integers, as shares of the longest clip
+            are not, all of which a cast would make 0.
     """
-    dtype = keras.backend.standardize_dtype(lengths.dtype)
+    if not hasattr(lengths, "dtype"):
+        lengths = ops.convert_to_tensor(lengths)
+    dtype = check_integers(lengths)
     if dtype in ("int64", "uint32", "uint64"):
         lengths = ops.clip(lengths, 0, 2**31 - 1)
     lengths = ops.maximum(ops.cast(lengths, "int32"), 0)
     return ops.minimum(lengths, ops.cast(max_length, "int32"))
+
+
+def check_integers(lengths):
+    """Raises a `ValueError` unless lengths are integers; returns their dtype.
+
+    Args:
+        lengths: tensor or array.
+    """
+    dtype = keras.backend.standardize_dtype(lengths.dtype)
+    if "int" not in dtype:
+        raise ValueError(
+            "`lengths` must be integers, the real samples or frames of each "
+            f"clip. Received: dtype={dtype}"
+        )
+    return dtype
 
 
 def causal(length):

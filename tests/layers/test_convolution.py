@@ -4,6 +4,7 @@ import keras
 import naive
 import numpy as np
 import pytest
+from attention_cases import gradients
 
 from audio_tf import layers
 
@@ -142,6 +143,30 @@ def test_it_is_a_loop_over_real_frames(name, rng):
         )
     alone = layer(x[:1])
     np.testing.assert_allclose(alone[0], found[0], atol=1e-6)
+
+
+class AsFrames(keras.layers.Layer):
+    """A layer whose bands and channels come out as features of a frame."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def call(self, inputs, mask=None):
+        x = self.layer(inputs, mask=mask)
+        return keras.ops.reshape(x, (*x.shape[:2], -1))
+
+
+@pytest.mark.parametrize("name", ["relu", "dense"])
+def test_padding_moves_no_gradient(name, rng):
+    """Nor makes one NaN, where what normalises comes before a convolution."""
+    x, mask = images(rng)
+    layer = AsFrames(moved(LAYERS[name](), x.shape, rng))
+    silent = np.where(mask[:, :, None, None], x, np.float32(0.0))
+    _, expected = gradients(layer, silent, mask)
+    _, found = gradients(layer, x, mask)
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @every

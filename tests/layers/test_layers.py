@@ -5,6 +5,7 @@ import naive
 import numpy as np
 import pytest
 import tiny
+from attention_cases import gradients
 
 from audio_tf import layers
 from audio_tf.layers import frontend, multiscale, positions
@@ -543,6 +544,16 @@ def test_padding_may_hold_nan(layer, rng):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+def test_padding_before_a_norm_moves_no_gradient(rng):
+    """Nor makes one NaN."""
+    x, mask, layer = frames(rng), prefix((T, 5, 0)), layers.FrameNorm()
+    layer.build(x.shape)
+    _, expected = gradients(layer, np.where(mask[:, :, None], x, 0.0), mask)
+    _, found = gradients(layer, np.where(mask[:, :, None], x, np.nan), mask)
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_lengths_beyond_the_tensor_are_its_own(rng):
     x = rng.standard_normal((3, 25)).astype("float32")
     mask, frontend = (
@@ -610,15 +621,19 @@ def test_states_at_both_ends_are_those_of_real_frames(rng):
 @pytest.mark.parametrize(
     ("make", "how"),
     [
+        (lambda: layers.FrameMasking(0.5), {"training": True}),
+        (lambda: layers.FrameMasking(0.5), {"training": False}),
         (lambda: layers.LearnedFrameMasking(0.9, 2), {"training": True}),
         (lambda: layers.ConvolutionalPositions(4, 1), {}),
     ],
 )
 def test_the_mask_of_keras_reaches_the_next_layer(make, how, rng):
+    """What is returned beside the frames has none."""
     x, mask = frames(rng), prefix((T, 5, 1))
     masked = keras.layers.Masking()(np.where(mask[:, :, None], x, 0.0))
-    found = make()(masked, **how)
+    found, *beside = keras.tree.flatten(make()(masked, **how))
     np.testing.assert_array_equal(found._keras_mask, mask)
+    assert not [each for each in beside if hasattr(each, "_keras_mask")]
 
 
 @pytest.mark.parametrize("shape", [(1, T), (B, 3)])

@@ -45,6 +45,51 @@ def test_real_lengths_are_complete_and_in_range(shape):
     )
 
 
+def test_lengths_may_be_a_list():
+    """As those of a model may be."""
+    np.testing.assert_array_equal(
+        masks.from_lengths([0, 2, 5], 3),
+        [[False] * 3, [True, True, False], [True] * 3],
+    )
+    x = np.ones((2, 25), "float32")
+    np.testing.assert_array_equal(
+        layers.FrameMask(10)(x, lengths=[11, 30]),
+        [[True, True, False], [True] * 3],
+    )
+    gain = layers.RandomGain((0.0, 0.0))
+    waveform, lengths = gain(x, lengths=[11, 30], training=True)
+    np.testing.assert_array_equal(lengths, [11, 25])
+    np.testing.assert_array_equal(ops.sum(waveform, axis=1), [11.0, 25.0])
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.FrameMask(10),
+        layers.RandomGain(),
+        layers.Spectrogram(1_000, fft_length=64),
+        layers.WaveformFrontend(8, 4, window_s=0.01, sample_rate_hz=1_000),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        # Shares of the longest clip, which others' layers take.
+        (np.array([0.5, 1.0], "float32"), "integers.*dtype=float32"),
+        ([0.5, 1.0], "integers.*dtype=float32"),
+        (np.array([True, True]), "integers.*dtype=bool"),
+        (np.array([[11], [25]]), "one for each clip.*shape .2, 1."),
+        (25, "one for each clip.*shape .."),
+    ],
+)
+def test_lengths_that_are_none_of_clips_are_refused(layer, lengths, message):
+    """Such clips had been heard as silence, or as a mask of three axes."""
+    x = np.ones((2, 25), "float32")
+    with pytest.raises(ValueError, match=f"`lengths` must be.*{message}"):
+        layer(x, lengths=lengths)
+
+
 @pytest.mark.parametrize("shape", [(2, 5), (2, 5, 3), (2, 5, 3, 2)])
 def test_padding_becomes_zero_whatever_it_holds(shape, rng):
     x = rng.standard_normal(shape).astype("float16")
