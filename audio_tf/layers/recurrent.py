@@ -10,6 +10,21 @@ from audio_tf.ops.layer import BANDS, Layer
 
 
 @keras.saving.register_keras_serializable("audio_tf")
+class Orthogonal(keras.initializers.Orthogonal):
+    """Keras' initializer, drawn in float32 or better and then rounded.
+
+    TensorFlow decomposes no matrix of bfloat16.
+    """
+
+    def __call__(self, shape, dtype=None):
+        dtype = keras.backend.standardize_dtype(dtype)
+        drawn = super().__call__(
+            shape, keras.backend.result_type(dtype, "float32")
+        )
+        return ops.cast(drawn, dtype)
+
+
+@keras.saving.register_keras_serializable("audio_tf")
 class BidirectionalGRU(Stage, Layer):
     """Gated recurrent units in both directions, `(B, T, F, C)` to frames.
 
@@ -45,6 +60,7 @@ class BidirectionalGRU(Stage, Layer):
             keras.layers.GRU(
                 units,
                 return_sequences=True,
+                recurrent_initializer=Orthogonal(),
                 # What a GPU would export could not be served without one.
                 use_cudnn=False,
                 dtype=self.dtype_policy,

@@ -78,6 +78,7 @@ class ResidualBlock(Stage, Layer):
         return self.first.compute_mask(inputs, mask)
 
     def call(self, inputs, mask=None, training=None):
+        inputs = self.as_floats(inputs)
         x = self.first(inputs, mask=mask, training=training)
         after = self.compute_mask(inputs, mask)
         x = self.second(x, mask=after, training=training)

@@ -3,6 +3,7 @@
 import keras
 import naive
 import numpy as np
+import pytest
 
 from audio_tf import layers
 
@@ -54,3 +55,28 @@ def test_shapes_and_config():
     assert revived.get_config() == layer.get_config()
     shape = layer(keras.KerasTensor((None, None, F, C))).shape
     assert shape == (None, None, 2 * UNITS)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_weights_of_half_precision_begin_orthogonal(dtype, rng):
+    """TensorFlow has no decomposition of bfloat16, and failed."""
+    layer = layers.BidirectionalGRU(UNITS, dtype=dtype)
+    x = rng.standard_normal((B, T, F, C)).astype("float32")
+    assert keras.backend.standardize_dtype(layer(x).dtype) == dtype
+    both = layer.recurrence
+    for one in (both.forward_layer, both.backward_layer):
+        kernel = keras.ops.cast(one.cell.recurrent_kernel, "float32")
+        kernel = keras.ops.convert_to_numpy(kernel)
+        np.testing.assert_allclose(kernel @ kernel.T, np.eye(UNITS), atol=0.02)
+
+
+def test_weights_begin_as_those_of_keras():
+    keras.utils.set_random_seed(5)
+    layer = layers.BidirectionalGRU(UNITS)
+    layer.build((None, None, F, C))
+    found = layer.get_weights()
+    keras.utils.set_random_seed(5)
+    expected = keras.layers.Bidirectional(keras.layers.GRU(UNITS))
+    expected.build((None, None, F * C))
+    for one, other in zip(found, expected.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -61,3 +61,10 @@ def test_residual_block_equals_its_convolutions(filters, strides, rng):
         np.testing.assert_allclose(
             found[row, : len(expected)], expected, rtol=1e-4, atol=1e-4
         )
+
+
+def test_integers_are_added_as_floats(rng):
+    x = rng.integers(-5, 6, (2, 7, 6, 3))
+    layer = layers.ResidualBlock(filters=3)
+    expected = layer(x.astype("float32"))
+    np.testing.assert_array_equal(*map(np.asarray, (layer(x), expected)))
