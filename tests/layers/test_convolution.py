@@ -146,11 +146,12 @@ def test_it_is_a_loop_over_real_frames(name, rng):
 
 
 class AsFrames(keras.layers.Layer):
-    """A layer whose bands and channels come out as features of a frame."""
+    """A built layer whose bands and channels come out as a frame's features."""
 
     def __init__(self, layer):
         super().__init__()
-        self.layer = layer
+        self.supports_masking = True
+        self.layer, self.built = layer, True
 
     def call(self, inputs, mask=None):
         x = self.layer(inputs, mask=mask)
