@@ -13,9 +13,9 @@ class BatchAveragePrecision(keras.metrics.AUC):
     """Counts the mean average precision of the classes over batches.
 
     It is that of `audio_tf.metrics` for scores that are rounded up to
-    multiples of `1 / (num_thresholds - 1)`; a class without a positive counts
-    not. Where targets are mixed, each label with a share above 0 is a
-    positive.
+    multiples of `1 / (num_thresholds - 1)`, a score of 0 to the first of them;
+    a class without a positive counts not. Where targets are mixed, each label
+    with a share above 0 is a positive.
 
     Args:
         num_labels: int, the number of classes.

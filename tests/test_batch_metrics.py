@@ -36,6 +36,14 @@ def test_average_precision_over_batches_is_that_of_the_split(rng):
     assert counted(np.zeros_like(targets), scores) == 0.0
 
 
+def test_no_score_is_below_the_first_level(rng):
+    targets, scores = quantized_case(rng)
+    lowest = np.where(scores < 1 / (LEVELS - 1), np.float32(0.0), scores)
+    lowest[::2] = scores[::2]
+    assert (lowest != scores).any()
+    assert counted(targets, lowest) == counted(targets, scores)
+
+
 @pytest.mark.costly
 def test_a_share_of_a_label_is_a_positive(rng):
     targets, scores = quantized_case(rng)
