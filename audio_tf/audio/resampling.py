@@ -24,6 +24,10 @@ A rational ratio `up / down` needs `up` phases of the filter. Neighbouring
 outputs form groups, which share a window of input: a matrix product serves
 the groups of one phase. Where the groups have many phases, as for 999,983 to
 16,000 Hz, their outputs are interpolated instead, see `Plan`.
+
+Products are summed in float64, in whatever order a processor likes, and rounded
+to float32 once: by all but a sum in millions the samples are the same to the
+last bit on every machine, as the marks by which clips are known again must be.
 """
 
 import dataclasses
@@ -45,6 +49,8 @@ RESAMPLER = (
     f"sinc of {CROSSINGS} crossings in {REACH} samples to each side, "
     f"Kaiser {BETA:.3f}"
 )
+# Other sums have other last bits: they are in the key of cached audio alone.
+SUMS = "summed in float64"
 
 # Groups of so many outputs, at least and at most. Wide ones serve few windows
 # that overlap little, but multiply by more taps that are 0.
@@ -150,11 +156,11 @@ def interpolation_weights(phases, count):
         count: int, the number of nodes.
 
     Returns:
-        Float32 array `(groups, count)`.
+        Float64 array `(groups, count)`.
     """
     order = np.arange(count)
     polynomials = np.cos(np.arccos(2 * phases - 1)[:, None] * order)
-    return (polynomials @ node_transform(count)).astype("float32")
+    return polynomials @ node_transform(count)
 
 
 def node_transform(count):
@@ -200,21 +206,18 @@ def window():
     return fitted.convert(kind=np.polynomial.Polynomial).coef[::-1].tolist()
 
 
-# Rates are few, but a hostile corpus has many and each with 10 MB of taps.
+# Rates are few, but a hostile corpus has many and each with 20 MB of taps.
 @functools.lru_cache(maxsize=8)
 def plan_with_taps(up, down):
     """Returns the `Plan` of a ratio and its taps, `(nodes, width, size)`.
 
-    The taps are float32.
+    The taps are float64.
     """
     plan = Plan(up, down, *grouping(up))
     scale = min(1.0, up / down)
     outputs = np.arange(plan.size) * (down / up) + plan.left
     offsets = outputs - np.arange(plan.width)[:, None]
-    taps = [
-        (scale * kernel(scale * (offsets + node))).astype("float32")
-        for node in plan.nodes
-    ]
+    taps = [scale * kernel(scale * (offsets + node)) for node in plan.nodes]
     return plan, np.stack(taps)
 
 
@@ -282,7 +285,7 @@ def resample(audio, rate_hz, target_rate_hz):
     outputs = np.empty((groups, plan.size), "float32")
     for begin in range(0, groups, at_once):
         block = slice(begin, begin + at_once)
-        samples = windows[starts[block]]  # (groups, width)
+        samples = windows[starts[block]].astype("float64")  # (groups, width)
         if phases:
             samples = samples.reshape(-1, phases, plan.width).swapaxes(0, 1)
             by_phase = np.matmul(samples, taps[:phases]).swapaxes(0, 1)

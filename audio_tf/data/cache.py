@@ -20,7 +20,7 @@ import zlib
 import numpy as np
 
 from audio_tf.audio import packed
-from audio_tf.audio.resampling import RESAMPLER
+from audio_tf.audio.resampling import RESAMPLER, SUMS
 
 # The header has the magic, whose entry it is, how many values follow, their
 # CRC-32, and the CRC-32 of all that. The number in the magic is the layout's.
@@ -88,7 +88,7 @@ class AudioCache:
     """
 
     def __init__(self, directory, sample_rate_hz, decoder="soundfile"):
-        settings = f"{sample_rate_hz} {decoder} {RESAMPLER} {MAGIC}"
+        settings = f"{sample_rate_hz} {decoder} {RESAMPLER} {SUMS} {MAGIC}"
         digest = hashlib.sha1(settings.encode()).hexdigest()[:8]
         self.directory = pathlib.Path(directory) / f"{sample_rate_hz}-{digest}"
         try:

@@ -15,7 +15,7 @@ if keras.backend.backend() != "tensorflow":
 from backbone_cases import RATE_HZ, speech_encoder
 
 from audio_tf import data
-from audio_tf.corpora import Corpus
+from audio_tf.corpora import Corpus, load_corpus
 from audio_tf.runs import (
     corpus_records,
     emotion,
@@ -382,3 +382,16 @@ def test_a_group_may_be_called_as_a_split_or_a_flag_is(name, tmp_path):
     known = Heard(clips.marks[1:2])
     (leak,) = Leakage(False, True).of_model(MODEL, "p", known, sides, sides)
     assert leak.splits == (MODEL, "group jo")
+
+
+def test_a_release_knows_its_clips_again(shared_data, tmp_path):
+    """They are resampled here, and were on another kind of processor there."""
+    corpora = load_corpus("esc10", shared_data / "esc10")
+    clips = data.prepare(
+        corpora["train"].select(range(0, 60, 3)),
+        16_000,
+        tmp_path / "cache",
+        progress=False,
+    )
+    marks = heard.read("audio_transformer_esc10").learned
+    assert heard.find(marks, clips) == clips.corpus.files
