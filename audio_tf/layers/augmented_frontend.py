@@ -57,7 +57,7 @@ class AugmentedFrontend(Frontend):
 
     domains = ()
 
-    def __init__(self, sample_rate_hz, augmentation, **kwargs):
+    def __init__(self, sample_rate_hz=16_000, augmentation=(), **kwargs):
         # A waveform in half precision would lose its quiet parts.
         super().__init__(autocast=False, **kwargs)
         check_sizes(sample_rate_hz=sample_rate_hz)

@@ -389,10 +389,10 @@ def test_runs_are_commands(name, capsys):
     assert output.out.startswith(f"usage: {command} [-h]") and not output.err
     assert "--config CONFIG" in output.out and "--debug" in output.out
     with pytest.raises(SystemExit) as exit:
-        cli.main([name, *table, "--ot", "x"])
+        cli.main([name, *table, "--confg", "x"])
     assert exit.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"{command}: there is no flag --ot; did you")
+    assert line.startswith(f"{command}: there is no flag --confg; did you")
 
 
 def test_debug_shows_where_an_error_comes_from(clip, capsys):

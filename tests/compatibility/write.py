@@ -252,6 +252,7 @@ def parts_alone():
     from audio_tf.attention.gaussian_adaptive import LogNormal
     from audio_tf.attention.relative import RelativePositions
     from audio_tf.layers.frontend import QuadratureFilters, TriangularBands
+    from audio_tf.layers.recurrent import Orthogonal
     from audio_tf.models.gaussian_adaptive_transformer import LayerFrames
     from audio_tf.ops.layer import Dropout
 
@@ -259,6 +260,7 @@ def parts_alone():
         LayerFrames(albert(return_hidden_states=True), [0, 2]),
         Dropout(0.5),
         LogNormal(),
+        Orthogonal(),
         QuadratureFilters(),
         TriangularBands(),
         batch_metrics.BatchAveragePrecision(3),
