@@ -26,8 +26,9 @@ the groups of one phase. Where the groups have many phases, as for 999,983 to
 16,000 Hz, their outputs are interpolated instead, see `Plan`.
 
 Products are summed in float64, in whatever order a processor likes, and rounded
-to float32 once: by all but a sum in millions the samples are the same to the
-last bit on every machine, as the marks by which clips are known again must be.
+to float32 once. All but the rarest of sums hide the order then: samples are the
+same to the last bit on every machine, as the marks by which clips are known
+again must be.
 """
 
 import dataclasses

@@ -245,8 +245,8 @@ class SplitZip:
 def decode_name(name):
     """Returns the name of a member as text.
 
-    It is UTF-8 where it can be, whatever the flag says: macOS writes such
-    names without it, and other names that happen to be UTF-8 are none.
+    It is UTF-8 where it can be, without the flag that says so, too: macOS
+    writes none, and hardly a name in another encoding happens to be UTF-8.
 
     Args:
         name: bytes.

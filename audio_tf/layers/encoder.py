@@ -332,7 +332,7 @@ class FrameNorm(Stage, Layer):
         inputs = self.as_floats(inputs)
         if mask is not None:
             # Weights would have NaN for gradients of frames that hold it.
-            return self.norm(masks.zero_padding(inputs, mask))
+            inputs = masks.zero_padding(inputs, mask)
         return self.norm(inputs)
 
     def stream_memory(self, frames):

@@ -12,7 +12,7 @@ from audio_tf.layers import (
     MaxMeanPooling,
     StatisticsPooling,
 )
-from audio_tf.models import preset_tasks, presets
+from audio_tf.models import head_dtypes, preset_tasks, presets
 from audio_tf.models.backbone import AudioBackbone
 from audio_tf.models.classifier_checks import (
     check_backbone,
@@ -149,7 +149,7 @@ class AudioClassifier(
         checks.check_rates(dropout=dropout)
         checks.check_flags(compile=compile, trainable=trainable)
         # === Layers ===
-        own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
+        own_head_dtype = head_dtypes.asked(head_dtype)
         head_dtype = own_head_dtype or backbone.dtype_policy
         self.backbone = backbone
         self.pooler = POOLINGS[pooling](dtype=head_dtype, name="pooler")
@@ -424,7 +424,6 @@ class AudioClassifier(
         ]
         # The other layers of the head stay what they are.
         plain = self.head_dtype or self.backbone.dtype_policy
-        head_dtype = compat.quantized_policy(plain, of_head) or self.head_dtype
         return {
             **super().get_config(),
             "trainable": self.trainable,
@@ -437,6 +436,5 @@ class AudioClassifier(
             "activation": keras.activations.serialize(self.activation),
             "pooling": self.pooling,
             "hidden_dim": self.hidden_dim,
-            "head_dtype": head_dtype
-            and keras.dtype_policies.serialize(head_dtype),
+            "head_dtype": head_dtypes.saved(self.head_dtype, plain, of_head),
         }

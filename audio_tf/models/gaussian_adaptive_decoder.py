@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from audio_tf import attention, compat, optimizers
+from audio_tf.models import head_dtypes
 from audio_tf.models.attention_modules import ATTENTION_MODULES, find_module
 from audio_tf.models.checked_calls import CheckedCalls
 from audio_tf.models.freezing import freeze_layers
@@ -178,7 +179,7 @@ class GaussianAdaptiveDecoder(
         if grid is not None:
             grid = checks.pair_of("grid", grid)
         found = find_module(module)
-        own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
+        own_head_dtype = head_dtypes.asked(head_dtype)
         dtype = own_head_dtype or keras.config.dtype_policy()
         # === Layers ===
         recalibrate = found.make_attention(
@@ -288,7 +289,6 @@ class GaussianAdaptiveDecoder(
         # Convolutions are never quantised.
         plain = self.get_layer("conv_1").dtype_policy
         layers = compat.layers_within(self)
-        head_dtype = compat.quantized_policy(plain, layers) or self.head_dtype
         return {
             "name": self.name,
             "trainable": self.trainable,
@@ -302,8 +302,7 @@ class GaussianAdaptiveDecoder(
             "grid": self.grid,
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
-            "head_dtype": head_dtype
-            and keras.dtype_policies.serialize(head_dtype),
+            "head_dtype": head_dtypes.saved(self.head_dtype, plain, layers),
         }
 
     @classmethod

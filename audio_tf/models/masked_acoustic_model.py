@@ -6,6 +6,7 @@ from keras import ops
 from audio_tf import compat
 from audio_tf.layers import activations
 from audio_tf.layers.frame_masking import MASKING_POLICIES, FrameMasking
+from audio_tf.models import head_dtypes
 from audio_tf.models.checked_calls import CheckedCalls
 from audio_tf.models.freezing import freeze_layers
 from audio_tf.models.given_clips import bound
@@ -154,7 +155,7 @@ class MaskedAcousticModel(
         check_features(backbone, "MaskedAcousticModel")
         if target_dim is not None:
             checks.check_sizes(target_dim=target_dim)
-        own_head_dtype = head_dtype and keras.dtype_policies.get(head_dtype)
+        own_head_dtype = head_dtypes.asked(head_dtype)
         dtype = own_head_dtype or backbone.dtype_policy
         # === Layers ===
         mask_frames = FrameMasking(
@@ -277,9 +278,6 @@ class MaskedAcousticModel(
 
     def get_config(self):
         plain = self.head_dtype or self.backbone.dtype_policy
-        head_dtype = (
-            compat.quantized_policy(plain, self.head) or self.head_dtype
-        )
         return {
             "name": self.name,
             "trainable": self.trainable,
@@ -287,8 +285,7 @@ class MaskedAcousticModel(
             "target_dim": self.target_dim,
             "masking": self.masking,
             "masking_kwargs": dict(self.masking_kwargs),
-            "head_dtype": head_dtype
-            and keras.dtype_policies.serialize(head_dtype),
+            "head_dtype": head_dtypes.saved(self.head_dtype, plain, self.head),
         }
 
     @classmethod

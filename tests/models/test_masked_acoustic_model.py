@@ -329,6 +329,12 @@ def clips(rng, batch=5, frames=61, dim=11):
 LENGTHS = np.array([61, 59, 31, 8, 3], "int32")
 
 
+@pytest.mark.parametrize("wrong", ["", 0, "float23"])
+def test_a_head_has_a_dtype_that_there_is(wrong):
+    with pytest.raises(ValueError, match="dtype|DType"):
+        model(head_dtype=wrong)
+
+
 @pytest.mark.parametrize("policy", [None, "mixed_bfloat16"])
 def test_an_int8_model_loads_again(policy, rng, tmp_path):
     net, x = model(head_dtype=policy), clips(rng)
