@@ -8,7 +8,12 @@ from keras import ops
 
 from audio_tf.layers import augment
 from audio_tf.ops import blocks, masks
-from audio_tf.ops.checks import check_choice, check_positive, check_sizes
+from audio_tf.ops.checks import (
+    check_choice,
+    check_positive,
+    check_sizes,
+    count_axes,
+)
 from audio_tf.ops.layer import WAVEFORM, check_floating
 
 WEIGHTINGS = (None, "a")
@@ -115,7 +120,7 @@ def check_targets(targets):
     Args:
         targets: tensor, of which the rank may not be known.
     """
-    if getattr(targets.shape, "rank", 0) is None or len(targets.shape) == 2:
+    if count_axes(targets) in (2, None):
         return
     raise ValueError(
         "Targets that are mixed must have a number for each class, (batch, "

@@ -24,6 +24,15 @@ def closest(name, known, prefix=""):
     return f"; did you mean {bare[near[0]]!r}" if near else ""
 
 
+def count_axes(x):
+    """Counts the axes of a tensor, `None` where TensorFlow does not know yet.
+
+    Args:
+        x: array or tensor.
+    """
+    return None if getattr(x.shape, "rank", 0) is None else len(x.shape)
+
+
 def declared(cls, last=None):
     """Yields the constructor's parameters of a class and of its bases.
 

@@ -7,6 +7,8 @@ Masks are boolean and True where a position counts. `from_lengths` and
 import keras
 from keras import ops
 
+from audio_tf.ops.checks import count_axes
+
 
 def from_lengths(lengths, max_length):
     """Marks the first `lengths[b]` positions of each row.
@@ -63,12 +65,10 @@ def real_lengths(x, lengths=None):
 def of_clips(lengths, max_length):
     """Does what `within` does, of one length for each clip, `(batch,)`."""
     lengths = within(lengths, max_length)
-    shape = lengths.shape
-    # TensorFlow may know nothing of a shape before run time.
-    if getattr(shape, "rank", 1) is not None and len(shape) != 1:
+    if count_axes(lengths) not in (1, None):
         raise ValueError(
             "`lengths` must be one for each clip, (batch,). "
-            f"Received: lengths of shape {tuple(shape)}"
+            f"Received: lengths of shape {tuple(lengths.shape)}"
         )
     return lengths
 

@@ -307,7 +307,7 @@ def run(settings, out):
         if before != facts:
             raise ValueError(
                 f"The encoder is not that of {config}. "
-                f"Received: {facts}, then {before}"
+                f"Received: {facts} in place of {before}"
             )
     provenance.begin_run(out, settings, record, model=facts)
     print(f"{counts(examples)}: {shape[0]} layers x {shape[1]}")

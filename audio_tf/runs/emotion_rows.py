@@ -294,7 +294,7 @@ def write_table(settings, paper_rows, baselines=None):
             if same != first:
                 raise ValueError(
                     f"The corpus or the model of {folder} is not that of the "
-                    f"rows before. Received: {same}, then {first}"
+                    f"rows before. Received: {same} in place of {first}"
                 )
             reports.append(report)
         if reports:

@@ -188,8 +188,8 @@ def resumed(settings_class, out, given, free):
         raise ValueError(
             f"--resume goes on with the settings of {out}. Received: "
             + ", ".join(
-                f"{name}={getattr(asked, name)!r}, "
-                f"then {getattr(settings, name)!r}"
+                f"{name}={getattr(asked, name)!r} in place of "
+                f"{getattr(settings, name)!r}"
                 for name in changed
             )
         )

@@ -66,7 +66,7 @@ def select(settings):
         if same != first:
             raise ValueError(
                 f"{path} is of other layers than {settings.importance[0]}. "
-                f"Received: {same}, then {first}"
+                f"Received: {same} in place of {first}"
             )
     found = analysis.select_layers(np.mean(maps, axis=0), settings.count)
     return {

@@ -174,7 +174,8 @@ def parts_done(path, parts, model, mark=lambda facts: facts):
     now, before = mark(model), mark(done["model"])
     if now != before:
         raise ValueError(
-            f"The model is not that of {path}. Received: {now}, then {before}"
+            f"The model is not that of {path}. "
+            f"Received: {now} in place of {before}"
         )
     return done[parts]
 

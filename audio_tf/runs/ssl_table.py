@@ -294,7 +294,7 @@ def finished_reports(settings):
                 if corpus != known[1]:
                     raise ValueError(
                         f"The corpus of {out} is not that of {known[0]}. "
-                        f"Received: {corpus}, then {known[1]}"
+                        f"Received: {corpus} in place of {known[1]}"
                     )
     return reports
 

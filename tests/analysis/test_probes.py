@@ -527,7 +527,7 @@ def test_the_mean_of_normalised_features_tells_nothing(
     of_model = [*common, "--model", preset]
     for arguments, message in (
         ([*common, "--out", mel], "holds a run"),
-        (["--out", mel, "--resume", "--epochs", 4], "epochs=4, then 1"),
+        (["--out", mel, "--resume", "--epochs", 4], "epochs=4 in place of 1"),
         ([*common, "--layer", 1, "--out", "x"], "needs --model"),
         (
             [*of_model, "--layer", "last", "--out", "x"],

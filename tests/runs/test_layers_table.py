@@ -24,8 +24,8 @@ def test_importance_of_something_else_is_refused_by_its_file(tmp_path):
     (tmp_path / "text.npz").write_text("hello")
     for name, message in {
         "other": "must be an importance.npz .* Received: .'embeddings'",
-        "wide": "is of other layers than .*'dim': 7}, then .*'dim': 5}",
-        "higher": r"is of other layers than .*\[2, 3, 5\].*then",
+        "wide": "is of other layers than .*'dim': 7} in place of .*'dim': 5}",
+        "higher": r"is of other layers than .*\[2, 3, 5\].*in place of",
         "short": r"shape=\(3, 5\) and shape=\(2,\)",
         "none": "must be finite floats",
         "text": "must be a .npz",
