@@ -4,7 +4,13 @@ import pathlib
 
 from audio_tf.audio.audio_files import audio_below
 from audio_tf.corpora.arguments import check_names
-from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits, draw_splits
+from audio_tf.corpora.corpus import (
+    SPLITS,
+    Corpus,
+    check_no_draw,
+    check_splits,
+    draw_splits,
+)
 from audio_tf.corpora.labels import check_vocabulary, compose_unicode
 from audio_tf.ops.checks import closest
 
@@ -17,7 +23,7 @@ SPLITS_OF_OTHERS = {
 }
 
 
-def read_folders(data_dir, seed=0):
+def read_folders(data_dir, seed=None):
     """Reads a folder per class, or train, val and test folders of such.
 
     Audio in a place that says nothing of its class or split is an error; an
@@ -28,7 +34,7 @@ def read_folders(data_dir, seed=0):
             of its own with audio, these are the splits, and must be all that
             has audio; else each folder is a class, one named `train` too,
             and 80 % of the clips become train, 10 % val and 10 % test.
-        seed: int, seed of that draw.
+        seed: int, seed of that draw, or `None` for 0.
 
     Returns:
         Dict of `Corpus` by split: train, val, test. A split without a folder
@@ -39,7 +45,8 @@ def read_folders(data_dir, seed=0):
             in a split.
         ValueError: if audio lies in no folder of a class, some folders look
             like splits and others like classes, or all like splits of other
-            names, such as `Train` and `Test`.
+            names, such as `Train` and `Test`; or if a seed is given and
+            there are splits.
 
     Examples:
         >>> import pathlib
@@ -69,6 +76,7 @@ def read_folders(data_dir, seed=0):
         )
         corpus = read_class_folders(data_dir)
         return check_splits(data_dir, draw_splits(corpus, seed))
+    check_no_draw(data_dir, seed)
     others = sorted(set(depths) - set(SPLITS))
     if others or "train" not in depths:
         near = closest(others[0], SPLITS) if others else ""

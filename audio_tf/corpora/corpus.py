@@ -157,15 +157,16 @@ def draw_splits(corpus, seed):
     Args:
         corpus: `Corpus`. Where it knows of sources, these are drawn whole, so
             that none is in two splits; the shares are then of sources.
-        seed: int, seed of the draw.
+        seed: int, seed of the draw, or `None` for 0.
 
     Returns:
         Dict of `Corpus` by split; within a split the clips keep their order.
 
     Raises:
-        ValueError: if the seed is no whole number of at least 0: without one,
-            each call would draw other splits.
+        ValueError: if the seed is no whole number of at least 0.
     """
+    if seed is None:
+        seed = 0
     check_whole_numbers(seed=seed)
     if corpus.sources is not None:
         # A clip whose source is not known is one of its own.
@@ -191,6 +192,23 @@ def draw_splits(corpus, seed):
         "val": corpus.select(sorted(order[:tenth])),
         "test": corpus.select(sorted(order[tenth : 2 * tenth])),
     }
+
+
+def check_no_draw(where, seed):
+    """Checks that no seed is given to splits that need no draw.
+
+    Args:
+        where: what has the splits, for messages.
+        seed: int, or `None` where none is given.
+
+    Raises:
+        ValueError: if one is given.
+    """
+    if seed is not None:
+        raise ValueError(
+            f"{where} has splits of its own, which no seed draws. Received: "
+            f"seed={seed}"
+        )
 
 
 def split_by_speaker(where, corpus, speakers, val_speakers, test_speakers):

@@ -4,7 +4,13 @@ import os
 import pathlib
 
 from audio_tf.corpora.arguments import check_names
-from audio_tf.corpora.corpus import SPLITS, Corpus, check_splits, draw_splits
+from audio_tf.corpora.corpus import (
+    SPLITS,
+    Corpus,
+    check_no_draw,
+    check_splits,
+    draw_splits,
+)
 from audio_tf.corpora.labels import (
     check_separators,
     check_vocabulary,
@@ -16,7 +22,7 @@ from audio_tf.corpora.lists import audio_path, check_utf8, read_rows
 from audio_tf.ops.checks import closest
 
 
-def read_csv(path, vocabulary=None, seed=0):
+def read_csv(path, vocabulary=None, seed=None):
     """Reads a corpus listed in a CSV of one's own.
 
     It is UTF-8; only names of files may be in other bytes. Its header is
@@ -35,8 +41,8 @@ def read_csv(path, vocabulary=None, seed=0):
             sorted. A label outside it is an error, and so is, without one,
             `dog;rain` or `dog|rain` where dog and rain are labels too.
         seed: int. Without a split column, 80 % of the clips become train, 10
-            % val and 10 % test, drawn by this seed; with a source column so
-            many sources do.
+            % val and 10 % test, drawn by this seed, or by 0 if it is `None`;
+            with a source column so many sources do.
 
     Returns:
         Dict of `Corpus` by split: train, val, test. A split of which there is
@@ -45,7 +51,8 @@ def read_csv(path, vocabulary=None, seed=0):
     Raises:
         FileNotFoundError: if the CSV or the vocabulary is missing.
         ValueError: if a row or a column is not as above, or two contradict
-            each other; see `check_splits`.
+            each other, see `check_splits`; or if a seed is given beside a
+            split column.
 
     Examples:
         >>> import csv
@@ -100,6 +107,7 @@ def read_csv(path, vocabulary=None, seed=0):
         # Or a file that is listed twice would be drawn into two splits.
         check_splits(path, {"the file": corpus})
         return check_splits(path, draw_splits(corpus, seed))
+    check_no_draw(path, seed)
     chosen = {split: [] for split in SPLITS}
     for place, (number, row) in enumerate(rows):
         if row["split"] not in chosen:

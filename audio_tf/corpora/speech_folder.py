@@ -4,13 +4,13 @@ import pathlib
 
 from audio_tf.audio.audio_files import audio_below
 from audio_tf.corpora import phones
-from audio_tf.corpora.corpus import check_splits, draw_splits
+from audio_tf.corpora.corpus import check_no_draw, check_splits, draw_splits
 from audio_tf.corpora.labels import compose_unicode
 from audio_tf.corpora.speech_corpus import collect
 
 
 def read_speech_folder(
-    data_dir, alignment=None, lists=None, seed=0, strict=False
+    data_dir, alignment=None, lists=None, seed=None, strict=False
 ):
     """Reads all audio in a folder and below as utterances.
 
@@ -25,7 +25,7 @@ def read_speech_folder(
         lists: dict by split of lists of utterances, see
             `SpeechCorpus.split`. If `None`, 80 % of the utterances become
             train, 10 % val and 10 % test.
-        seed: int, seed of that draw.
+        seed: int, seed of that draw, or `None` for 0.
         strict: bool. If True, whatever does not fit is an error instead of
             an entry in the report.
 
@@ -34,8 +34,8 @@ def read_speech_folder(
 
     Raises:
         FileNotFoundError: if there is no such folder or no audio in it.
-        ValueError: if two files are one utterance, or lists contradict each
-            other.
+        ValueError: if two files are one utterance, lists contradict each
+            other, or a seed is given beside them.
 
     Examples:
         >>> import pathlib
@@ -63,9 +63,9 @@ def read_speech_folder(
         corpus = corpus.with_frame_labels(
             phones.read_phones(alignment), strict=strict
         )
-    splits = (
-        draw_splits(corpus, seed)
-        if lists is None
-        else corpus.split(lists, strict)
-    )
+    if lists is None:
+        splits = draw_splits(corpus, seed)
+    else:
+        check_no_draw("What lists name", seed)
+        splits = corpus.split(lists, strict)
     return check_splits(data_dir, splits)

@@ -116,7 +116,7 @@ class DataSettings(SplitSettings):
                 "val_speakers": self.val_speakers,
                 "test_speakers": self.test_speakers,
                 "classes": self.classes,
-                "seed": self.corpus_seed,
+                **self.seed_of_draw(),
             }
         )
 
@@ -255,7 +255,7 @@ class SpeechSettings(SplitSettings):
             },
             "lists": lists or None,
             "alignment": self.alignment,
-            "seed": self.corpus_seed,
+            **self.seed_of_draw(),
             "strict": self.strict,
         }
         return self.taken(options)

@@ -16,7 +16,7 @@ import functools
 import numpy as np
 
 from audio_tf import data, files
-from audio_tf.corpora import CORPORA, leaks, load_corpus
+from audio_tf.corpora import leaks, load_corpus
 from audio_tf.corpora.corpus import file_identity
 from audio_tf.corpora.labels import column_order
 from audio_tf.export import load_classifier
@@ -167,9 +167,6 @@ def trained_on(settings, origin):
     known = known.intersection(origin["given"]).difference(ours)
     # Commands differ in the corpus that is read where none is named.
     given = {name: said[name] for name in {"dataset", *known}}
-    if "corpus_seed" not in said and "seed" in CORPORA[settings.dataset].takes:
-        # One seed drew the splits, too, before they had their own.
-        given["corpus_seed"] = said["seed"]
     given |= {**settings.those_given(ours), "other_splits": True}
     training = DataSettings(**given)
     options = training.options()

@@ -87,6 +87,14 @@ class AudioSettings(Settings):
         folder = layouts.resolve(self.layouts, self.dataset, self.corpus_dir())
         return folder.parent if folder.is_file() else folder
 
+    def seed_of_draw(self):
+        """Returns a dict of a reader's argument `seed`, if one was given.
+
+        A corpus that has splits refuses it.
+        """
+        asked = self.those_given(["corpus_seed"])
+        return {"seed": seed for seed in asked.values()}
+
     def build_facts(self):
         """Describes the build of `audio-tf build` that the corpus is read of.
 

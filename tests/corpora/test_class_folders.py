@@ -85,6 +85,8 @@ def test_splits_that_are_packed(tmp_path):
     assert [len(each) for each in splits.values()] == [2, 0, 1]
     assert splits["test"].files == [tmp_path / "sounds" / names[2]]
     assert splits["test"].labels == [["rain"]]
+    with pytest.raises(ValueError, match="splits of its own, .*seed=1"):
+        corpora.read_folders(tmp_path / "sounds", seed=1)
 
 
 def test_folders_without_splits(tmp_path):

@@ -67,6 +67,16 @@ def test_csv_draw_is_the_seeds(tmp_path):
     }
     assert len({splits["test"] for splits in drawn.values()}) == 5
     assert len({splits["val"] for splits in drawn.values()}) == 5
+    asked_for_none = corpora.read_csv(path)["test"]
+    assert tuple(names(asked_for_none)) == drawn[0]["test"]
+
+
+def test_a_seed_beside_a_split_column_is_refused(tmp_path):
+    text = "filename,labels,split\na.wav,dog,train\nb.wav,rain,test\n"
+    path = write_csv(tmp_path, text)
+    assert len(corpora.read_csv(path)["train"]) == 1
+    with pytest.raises(ValueError, match="splits of its own, .*seed=0"):
+        corpora.read_csv(path, seed=0)
 
 
 @pytest.mark.parametrize(

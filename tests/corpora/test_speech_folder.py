@@ -43,3 +43,13 @@ def test_folder_is_split_by_a_seed(tmp_path):
     }
     names = [name for split in splits.values() for name in split.utterances]
     assert sorted(names) == [f"{number:02d}" for number in range(31)]
+
+
+def test_a_seed_beside_lists_is_refused(tmp_path):
+    for name in ("a.wav", "b.wav"):
+        (tmp_path / name).touch()
+    lists = {"train": ["a"], "test": ["b"]}
+    splits = read_speech_folder(tmp_path, lists=lists)
+    assert splits["test"].utterances == ["b"]
+    with pytest.raises(ValueError, match="lists name .*seed=3"):
+        read_speech_folder(tmp_path, lists=lists, seed=3)
