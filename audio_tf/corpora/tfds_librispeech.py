@@ -1,5 +1,6 @@
 """LibriSpeech that TFDS has prepared, read by way of files."""
 
+import hashlib
 import pathlib
 
 from audio_tf import files
@@ -123,6 +124,25 @@ def export_librispeech(data_dir, out_dir, subsets=None, progress=True):
         ):
             write_utterance(root / subset, example, rate_hz)
     return subsets
+
+
+def export_dir(data_dir, cache_dir):
+    """Returns where in a cache a prepared LibriSpeech is written as files.
+
+    Args:
+        data_dir: TFDS' own folder, the one that holds `librispeech`.
+        cache_dir: folder of the cache.
+
+    Returns:
+        `pathlib.Path`, another one for what has other records.
+
+    Raises:
+        FileNotFoundError: if there is no prepared LibriSpeech.
+    """
+    # It has the version, and the sizes and counts of each split.
+    about = (prepared_folder(data_dir) / "dataset_info.json").read_bytes()
+    mark = hashlib.sha256(about).hexdigest()[:16]
+    return pathlib.Path(cache_dir, f"librispeech-{mark}")
 
 
 def prepared_folder(data_dir):

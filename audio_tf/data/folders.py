@@ -26,7 +26,7 @@ WRITTEN = [
 FOLDERS = {
     "audio": re.compile(r"[0-9]+-[0-9a-f]{8}"),
     "features": re.compile(r"features-[0-9a-f]{16}"),
-    "corpus": re.compile("|".join([*WRITTEN, "librispeech"])),
+    "corpus": re.compile("|".join([*WRITTEN, "librispeech-[0-9a-f]{16}"])),
 }
 # What an interrupted write has left; a younger one may be going on.
 OLD_S = 24 * 3600.0

@@ -12,7 +12,7 @@ import tensorflow as tf
 from audio_tf.audio import packed
 from audio_tf.audio.audio_files import is_folder
 from audio_tf.audio.decode import AudioError, read_audio
-from audio_tf.corpora import CORPORA, SPEECH, layouts
+from audio_tf.corpora import CORPORA, SPEECH, layouts, tfds_librispeech
 from audio_tf.corpora.lists import is_there
 from audio_tf.data.cache import default_cache_dir
 from audio_tf.data.clips import prepare
@@ -149,7 +149,9 @@ def load(
     takes = chosen.layouts[dataset].takes
     if "out_dir" in takes:
         # Where a training has it, too.
-        options.setdefault("out_dir", pathlib.Path(cache_dir, "librispeech"))
+        options.setdefault(
+            "out_dir", tfds_librispeech.export_dir(root, cache_dir)
+        )
     for option, name in chosen.lists.items():
         file = pathlib.Path(root) / name
         if option in takes and is_there(file):

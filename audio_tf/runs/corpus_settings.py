@@ -16,6 +16,7 @@ from audio_tf.corpora import (
     SPLITS,
     load_corpus,
     load_speech,
+    tfds_librispeech,
 )
 from audio_tf.runs.settings import (
     FOLD,
@@ -232,10 +233,9 @@ class SpeechSettings(SplitSettings):
         Returns:
             Dict of `SpeechCorpus` by split, before any limit on length.
         """
-        options = {
-            **self.options(),
-            **self.taken({"out_dir": self.export_dir()}),
-        }
+        options, export_dir = self.options(), self.export_dir()
+        if export_dir is not None:
+            options["out_dir"] = export_dir
         corpora = load_speech(self.dataset, self.corpus_dir(), **options)
         self.warn_of_part()
         return corpora
@@ -261,15 +261,18 @@ class SpeechSettings(SplitSettings):
         return self.taken(options)
 
     def export_dir(self):
-        """Returns the folder that a TFDS corpus is written to as files."""
-        return pathlib.Path(
-            self.prepare_arguments()["cache_dir"], "librispeech"
-        )
+        """Returns where a corpus of TFDS is written as files.
+
+        Returns:
+            `pathlib.Path` of the folder, `None` where it lies in files.
+        """
+        if "out_dir" not in self.layouts[self.dataset].takes:
+            return None
+        cache_dir = self.prepare_arguments()["cache_dir"]
+        return tfds_librispeech.export_dir(self.corpus_dir(), cache_dir)
 
     def file_root(self):
-        if self.taken({"out_dir": None}):
-            return self.export_dir()
-        return super().file_root()
+        return self.export_dir() or super().file_root()
 
     def prepare(self, corpus, name):
         """Decodes a split, and leaves out what is too short or too long.

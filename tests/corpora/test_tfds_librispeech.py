@@ -1,5 +1,8 @@
 """LibriSpeech that TFDS has prepared."""
 
+import re
+import shutil
+
 import numpy as np
 import pytest
 import soundfile
@@ -10,6 +13,8 @@ from audio_tf.corpora import (
     read_tfds_librispeech,
     tfds_librispeech,
 )
+from audio_tf.data import folders
+from audio_tf.runs.corpus_settings import SpeechSettings
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +88,33 @@ def test_load_writes_its_files_where_a_training_does(prepared, tmp_path):
         with_info=True,
     )
     assert [int(who) for _, who in elements] == [0] * 3 + [1] * 3
-    written = tmp_path / "librispeech" / "LibriSpeech" / "train-clean-100"
+    settings = SpeechSettings(
+        dataset="tfds_librispeech",
+        data_dir=str(folder),
+        cache_dir=str(tmp_path),
+        train_subsets=["train-clean-100"],
+    )
+    written = settings.file_root() / "LibriSpeech" / "train-clean-100"
     assert all(file.is_relative_to(written) for file in clips.corpus.files)
+    assert settings.read()["train"].files == clips.corpus.files
+    assert {found.kind for found in folders.folders(tmp_path)} == {
+        "audio",
+        "corpus",
+    }
     assert sorted(clips.lengths) == sorted(map(len, samples.values()))
+
+
+def test_other_records_are_written_to_another_folder(prepared, tmp_path):
+    """They may have the names of utterances, and other samples."""
+    found = tfds_librispeech.export_dir(prepared[0], tmp_path)
+    again = shutil.copytree(prepared[0], tmp_path / "moved")
+    assert tfds_librispeech.export_dir(again, tmp_path) == found
+    about = tfds_librispeech.prepared_folder(again) / "dataset_info.json"
+    text = about.read_text()
+    changed = re.sub(r'"numBytes": "\d+"', '"numBytes": "7"', text)
+    assert changed != text
+    about.write_text(changed)
+    assert tfds_librispeech.export_dir(again, tmp_path) != found
 
 
 def test_tfds_loses_no_sample_and_goes_on(prepared, tmp_path):
