@@ -24,9 +24,13 @@ from audio_tf.audio.audio_files import (
     count_others,
     is_archive,
 )
+from audio_tf.audio.split_zip import decode_name
 
 # How the content of a file is unpacked, by the bytes that it begins with.
 PACKERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+
+# The flag of a member of a zip whose name is in UTF-8.
+UTF_8 = 0x800
 
 # What the libraries raise for archives that are damaged.
 DAMAGED = (
@@ -171,7 +175,22 @@ def zip_members(file):
                 continue
             if fault is None and each.flag_bits & 1:
                 fault = "it is encrypted"
-            yield Member(each.filename, 0, each.file_size, fault)
+            yield Member(zip_name(each), 0, each.file_size, fault)
+
+
+def zip_name(entry):
+    """Returns the name of a member of a zip, a `zipfile.ZipInfo`.
+
+    `zipfile` takes a name without the flag of UTF-8 for code page 437, and
+    macOS writes UTF-8 without the flag.
+    """
+    if entry.flag_bits & UTF_8:
+        return entry.filename
+    try:
+        return decode_name(entry.filename.encode("cp437"))
+    except UnicodeEncodeError:
+        # Newer Pythons read it from a field beside.
+        return entry.filename
 
 
 def tar_members(file):
@@ -228,8 +247,10 @@ class Reader:
         self.stack = contextlib.ExitStack()
         file = self.stack.enter_context(places.opened(path))
         self.zip, self.stream, self.packed = None, None, False
+        self.entries = {}
         if is_zip(path):
             self.zip = self.stack.enter_context(zipfile.ZipFile(file))
+            self.entries = {zip_name(each): each for each in self.zip.filelist}
         else:
             self.stream, self.packed = self.stack.enter_context(unpacked(file))
 
@@ -249,7 +270,9 @@ class Reader:
             if self.zip is None:
                 self.stream.seek(place)
                 return places.Fetched(self.stream, size)
-            with self.zip.open(name) as stream:
+            if name not in self.entries:
+                raise ValueError("no longer in the archive")
+            with self.zip.open(self.entries[name]) as stream:
                 fetched = places.Fetched(stream, size)
                 # The checksum is compared at the end.
                 if stream.read(1):

@@ -71,6 +71,27 @@ def test_the_audio_in_an_archive(tmp_path, suffix):
         }
 
 
+@pytest.mark.parametrize(
+    "raw, name",
+    [
+        ("é.wav".encode(), "é.wav"),
+        ("e\u0301.wav".encode(), "e\u0301.wav"),
+        ("é.wav".encode("cp437"), "é.wav"),
+    ],
+)
+def test_a_name_in_a_zip_without_the_flag_of_utf_8(tmp_path, raw, name):
+    """As macOS packs it, and as DOS did."""
+    held = "x" * len(raw)
+    path = write(tmp_path / "a.zip", [(held, b"1"), ("b.wav", b"2")])
+    content = (tmp_path / "a.zip").read_bytes()
+    (tmp_path / "a.zip").write_bytes(content.replace(held.encode(), raw))
+    found, fault, _ = members.list_members(path)
+    assert ([each.name for each in found], fault) == ([name, "b.wav"], None)
+    assert read(path, found) == {name: b"1", "b.wav": b"2"}
+    with pytest.raises(ValueError, match="no longer in the archive"):
+        members.Reader(path).fetch("none.wav", 0, 1)
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize(
     "name", ["../a.wav", "d/../../a.wav", "/etc/a.wav", "..\\a.wav"]
