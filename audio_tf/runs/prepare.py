@@ -238,11 +238,17 @@ def run(command, settings):
     fill_features(command, settings, samples, layers, folder, options)
     if failures:
         print(describe_failures(failures))
-    if len(samples) + len(failures) < len(found):
-        print(
-            f"{len(found) - len(samples) - len(failures)} clips have no room, "
-            f"and are left to the training: {folder}"
-        )
+    no_room = sum(each.clips for each in planned if each.note() is None)
+    changed = len(found) - len(samples) - len(failures) - no_room
+    for count, reason in (
+        (no_room, "have no room"),
+        (changed, "have changed or gone since they were listed"),
+    ):
+        if count:
+            print(
+                f"{count} clips {reason}, and are left to the training: "
+                f"{folder}"
+            )
 
 
 def fill_features(command, settings, samples, layers, folder, options):

@@ -146,7 +146,8 @@ def test_a_limit_leaves_the_rest_to_the_training(
     del given["feature_cache"]
     run("pretrain", *flags(given), "--shard-size=20kB", "--limit=60kB")
     out = capsys.readouterr().out
-    assert "clips have no room" in out
+    kept = int(out.split(" of 9 clips of")[0].split()[-1])
+    assert f"{9 - kept} clips have no room" in out and "changed" not in out
     sizes = [
         path.stat().st_size for path in (tmp_path / "cache").rglob("*.tfrecord")
     ]
@@ -155,6 +156,25 @@ def test_a_limit_leaves_the_rest_to_the_training(
     run("pretrain", *flags(given), "--shard-size=20kB")
     assert here and "no room" not in capsys.readouterr().out
     assert len(list((tmp_path / "cache").rglob(shards.WHOLE))) == 1
+
+
+def test_clips_that_change_meanwhile_are_told_apart(
+    corpus, here, tmp_path, capsys, monkeypatch
+):
+    def change(function, tasks, options):
+        sound = 0.1 * np.random.default_rng(0).standard_normal(2_100)
+        soundfile.write(corpus / "s0" / "2.wav", sound, RATE_HZ)
+        (corpus / "s1" / "3.wav").unlink(missing_ok=True)
+        for task in tasks:
+            function(task)
+
+    monkeypatch.setattr(pipelines, "run", change)
+    given = {**PRETRAIN, "data_dir": corpus, "cache_dir": tmp_path / "cache"}
+    del given["feature_cache"]
+    run("pretrain", *flags(given))
+    out = capsys.readouterr().out
+    assert "2 clips have changed or gone since they were listed" in out
+    assert "no room" not in out
 
 
 def test_a_limit_is_of_the_features_of_all_layers(corpus, here, tmp_path):
