@@ -34,12 +34,15 @@ def of_other_splits(options):
     Returns:
         Text, empty if there are none. Folders of one's own may be anything.
     """
+    subsets = options.get("subsets")
+    splits = {} if subsets is None else subsets_by_split(subsets)
     found = [
         f"{subset} is of {subset.partition('-')[0]}, not of {split}"
-        for split, subsets in options["subsets"].items()
+        for split, subsets in splits.items()
         for subset in subsets
         if subset in LIBRISPEECH_SUBSETS
-        and subset.partition("-")[0] != SUBSETS_OF[split]
+        and subset != split
+        and subset.partition("-")[0] != SUBSETS_OF.get(split)
     ]
     return ", ".join(found)
 

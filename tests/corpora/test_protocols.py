@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from audio_tf.corpora import CORPORA
+from audio_tf.corpora import CORPORA, SPEECH
 
 FOLDS = range(1, 6)
 
@@ -43,3 +43,18 @@ def test_lists_of_a_release_cannot_be_departed_from():
     asked = {"val_speakers": [], "test_speakers": ["jo"]}
     said = CORPORA["fsdd"].protocol.departure(asked)
     assert said == "test_speakers is ['jo']"
+
+
+@pytest.mark.parametrize(
+    "subsets, said",
+    [
+        (None, ""),
+        (["dev-clean", "train-clean-100"], ""),
+        ({"train": ["train-clean-100", "mine"], "val": ["dev-other"]}, ""),
+        ({"train": ["dev-clean"]}, "dev-clean is of dev, not of train"),
+        ({"held_out": ["dev-clean"]}, "dev-clean is of dev, not of held_out"),
+    ],
+)
+def test_subsets_of_librispeech_are_of_their_splits(subsets, said):
+    protocol = SPEECH["librispeech"].protocol
+    assert protocol.departure({"subsets": subsets}) == said
