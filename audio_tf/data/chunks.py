@@ -308,7 +308,7 @@ class Chunks:
         """
         rng = np.random.default_rng([seed, epoch])
         order = rng.permutation(len(self)) if shuffle else np.arange(len(self))
-        reach = self.size // 2 if jitter and self.size else 0
+        reach = self.size // 2 if jitter else 0
         offsets = rng.integers(-reach, reach + 1, len(self))
         batches = self.batch_rows(order, batch_size, full_batches)
         if shuffle:
@@ -358,8 +358,8 @@ class Chunks:
 
         Raises:
             ValueError: if `batch_size`, `seed` or what to begin with is no
-                count, the first pass has fewer batches than are left out, or
-                no batch is full, but all must be.
+                count, the first pass has fewer batches than are left out, no
+                batch is full, but all must be, or whole clips are to jitter.
         """
         check_sizes(batch_size=batch_size)
         check_whole_numbers(
@@ -367,6 +367,11 @@ class Chunks:
             first_epoch=0 if first_epoch is None else first_epoch,
             first_batch=first_batch,
         )
+        if jitter and self.size is None:
+            raise ValueError(
+                "`jitter` is of chunks, and these are whole clips. Received: "
+                f"jitter={jitter}"
+            )
         batches = self.num_batches(batch_size, full_batches)
         if first_batch > batches:
             raise ValueError(

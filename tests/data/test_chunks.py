@@ -472,6 +472,11 @@ def whole(tmp_path_factory):
     return chunking.Chunks(clips, chunk_s=None), audio
 
 
+def test_whole_clips_have_no_place_to_jitter_to(whole):
+    with pytest.raises(ValueError, match="`jitter` is of chunks"):
+        whole[0].dataset(BATCH, jitter=True)
+
+
 def check_whole_batches(chunks, audio, batches):
     """Checks samples, padding and labels; returns the clips in order."""
     known = {samples.tobytes(): clip for clip, samples in enumerate(audio)}
@@ -503,7 +508,7 @@ def test_whole_clips_are_padded_by_zeros(whole):
 
 def test_whole_clips_shuffled(whole):
     chunks, audio = whole
-    dataset = chunks.dataset(3, shuffle=True, seed=3, jitter=True)
+    dataset = chunks.dataset(3, shuffle=True, seed=3)
     orders = []
     for _ in range(3):
         batches = list(dataset.as_numpy_iterator())
