@@ -130,6 +130,7 @@ def score(
         flags = pipelines.remote_options(runner, list(options))
     pipelines.check_options(flags, local=runner is None)
     if not places.is_remote(out):
+        files.check_folder("`out`", out)
         out = os.path.abspath(out)
     if not places.is_remote(model) and os.path.exists(model):
         model = os.path.abspath(model)
@@ -166,19 +167,12 @@ def locked(out):
     Where its files have no locks, the run goes on without.
 
     Raises:
-        OSError: if there is no such folder and none can be made.
         RuntimeError: if there is one.
     """
     if places.is_remote(out):
         yield
         return
-    try:
-        os.makedirs(out, exist_ok=True)
-    except OSError as error:
-        raise OSError(
-            "`out` must be a folder that is there or can be made. "
-            f"Received: {out} ({error.strerror})"
-        ) from error
+    os.makedirs(out, exist_ok=True)
     with open(os.path.join(out, ".lock"), "w") as file:
         if not files.take_lock(file):
             raise RuntimeError(f"{out}: another run is at work in this folder")

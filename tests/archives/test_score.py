@@ -538,8 +538,10 @@ def test_bad_input_is_one_line(sounds, preset, tmp_path, capsys, monkeypatch):
     file = sounds / "0.wav"
     for place in (file, file / "scores"):
         line = refusal(capsys, sounds, "--model", model, "--out", place)
-        assert "--out must be a folder that is there or can be made" in line
-        assert f"Received: {place} (" in line
+        assert "--out must be a folder that can be written to" in line
+        assert f"Received: {place}" in line
+    line = refusal(capsys, sounds, "--model", model, "--out=~/scores")
+    assert "the shell has not replaced the `~`. Received: ~/scores" in line
     (sounds / "list.csv").write_text("path\na.wav\n")
     for sources, words in (
         ([sounds / "*.mp3"], "no audio file matches"),
