@@ -272,14 +272,21 @@ def describe(figure):
 
 
 def still_holds(content, settings):
-    """Returns whether a report is of the corpus as it is now.
+    """Returns whether a report is what a command would write now.
 
     Nothing is decoded: files that could not be used then are taken for such.
 
     Args:
         content: dict, the JSON of the report.
-        settings: `BaselineSettings`, those that it was made with.
+        settings: `BaselineSettings` of the command. Its seeds do not count.
     """
+    # What says which clips there are is looked at below.
+    own = {field.name for field in dataclasses.fields(settings)}
+    own -= {field.name for field in dataclasses.fields(ReportSettings)}
+    for name in {"decoder", *own} - {"seeds"}:
+        # Defaults may have changed since, or there were no such settings.
+        if content["settings"].get(name) != getattr(settings, name):
+            return False
     corpora = settings.load()
     used = {split: corpora[split] for split in ("train", settings.split)}
     record = corpus_records.make(used, settings.file_root())

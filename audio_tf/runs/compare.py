@@ -15,11 +15,13 @@ table.
 
 --out gets leaderboard.csv and leaderboard.png. A row of the CSV is an
 attention at a causality: the mean of the figure of the split over the seeds
-and its 95 % interval by Student's t; parameters; multiply-adds of the
-attentions for one chunk, as `audio-tf attentions` counts; the medians of the
-time of inference of one chunk and of a training step, taken in turn with
-`full` attention, and the ratio to it; peak memory of training, beyond that of
-the libraries. The last rows are what `audio-tf baseline` reaches.
+and its 95 % interval by Student's t, `low` to `high`; how many seeds;
+parameters, without the head's; multiply-adds of the attentions for one chunk,
+as `audio-tf attentions` counts, and `paper_cost`, the "Theoretical Time" of
+arXiv 2006.05174 for the same where that has one; the medians of the seconds of
+inference of one chunk and of a training step, taken in turn with `full`
+attention, and the ratio to it; peak MiB of training, beyond those of the
+libraries. The last rows are what `audio-tf baseline` reaches.
 """
 
 import dataclasses
@@ -127,12 +129,21 @@ def summed_up(settings, table, measured):
     Returns:
         List of dicts by `leaderboard.COLUMNS`, without the cells that a row
         lacks, and without rows that have no figure.
+
+    Raises:
+        ValueError: if two runs are of different corpora.
     """
+    from audio_tf.runs import corpus_records
+
     found, seeds = [], rows.seeds_in(settings.out, settings.seeds)
+    first = {}
     for row in table:
         done = [seed for seed in seeds if row.finished(seed)]
         if not done:
             continue
+        for out in map(row.run_folder, done):
+            corpus = read(out / "preset" / "provenance.json")["corpus"]
+            corpus_records.check_alike(first, out, corpus)
         name, values = leaderboard.figure_of(
             [
                 read(row.run_folder(seed) / f"{settings.score_split}.json")

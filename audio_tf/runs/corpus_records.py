@@ -247,6 +247,32 @@ def check(out, record, later=None):
         )
 
 
+def check_alike(first, out, corpus, draw=None):
+    """Checks that a finished run of a table is of the clips of those before.
+
+    Lists and sizes are compared as a table begins; which files could not be
+    decoded is known once a run has ended.
+
+    Args:
+        first: dict by `draw` of a pair of the first run and its corpus; empty
+            at the first call, and filled here.
+        out: folder of the run.
+        corpus: dict that `summary` has returned of it. A split that one of
+            both has left out is not compared.
+        draw: the seed by which its splits were drawn, `None` where those of
+            all runs are the same.
+
+    Raises:
+        ValueError: if its corpus is another than that of the first.
+    """
+    place, known = first.setdefault(draw, (out, corpus))
+    if any(corpus[split] != known[split] for split in corpus if split in known):
+        raise ValueError(
+            f"The corpus of {out} is not that of {place}. "
+            f"Received: {corpus} in place of {known}"
+        )
+
+
 def in_first_order(out, corpora, root, others=()):
     """Puts clips in the order in which a run began.
 

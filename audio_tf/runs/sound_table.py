@@ -12,8 +12,10 @@ tunes: '{"large": {"learning_rate": 3e-4}}'.
 
 --out gets table1.md, table1.csv and table1.json, with the published mAP and
 parameters beside the measured ones, and what depth, pooling and multi-scale
-averages change, by pairs of runs of one seed. Rows that are finished are kept,
-with all of their seeds: the same command goes on where it stopped.
+averages change, by pairs of runs of one seed. Figures are means over seeds with
+Student's 95 % interval, in the CSV from `_low` to `_high`; parameters are the
+trained weights, with the head's. Rows that are finished are kept, with all of
+their seeds: the same command goes on where it stopped.
 """
 
 import contextlib
@@ -68,7 +70,8 @@ def begin(settings):
             values["data_dir"] = str(place)
     # What a row failed by can be put right.
     out = pathlib.Path(settings.out)
-    unused = set(asked) - rows.begun(out)
+    begun = rows.begun(out)
+    unused = set(asked) - begun
     # A table of before does not say which weights its teachers had.
     unused |= {"weights"} - rows.said(out) | {f"weights.{n}" for n in unused}
     marks = {}
@@ -80,7 +83,7 @@ def begin(settings):
     rows.begin(out, {**asked, "weights": marks}, unused)
     # Or seeds that are finished would be averaged with others of another
     # corpus.
-    for row in sorted(rows.begun(out)):
+    for row in [each for each in TABLE_1 if each in begun]:
         training = settings.training(row)
         record = train_data.listed(training, corpora)[1]
         for run in rows.runs_in(out / row):
@@ -153,8 +156,10 @@ def finished_reports(settings):
         Dict by row of dicts by seed of dicts of figures by name.
 
     Raises:
-        ValueError: if two rows of a seed are of different corpora.
+        ValueError: if two runs are of different corpora.
     """
+    from audio_tf.runs import corpus_records
+
     found, first = {}, {}
     seeds = rows.seeds_in(settings.out, settings.seeds)
     for row in TABLE_1:
@@ -162,13 +167,9 @@ def finished_reports(settings):
             out = settings.folder(row, seed)
             if not rows.trained(out):
                 continue
+            # No seed of a training draws its clips.
             corpus = read(out / "preset" / "provenance.json")["corpus"]
-            known = first.setdefault(seed, (out, corpus))
-            if corpus != known[1]:
-                raise ValueError(
-                    f"The corpus of {out} is not that of {known[0]}. "
-                    f"Received: {corpus} in place of {known[1]}"
-                )
+            corpus_records.check_alike(first, out, corpus)
             report = read(out / f"{settings.score_split}.json")
             found.setdefault(row, {})[seed] = report
     return found

@@ -281,6 +281,8 @@ def finished_reports(settings):
         ValueError: if two rows of a seed are of different corpora, which
             cannot be compared; seeds may draw splits of their own.
     """
+    from audio_tf.runs import corpus_records
+
     reports, first = {}, {}
     seeds = settings.all_seeds()
     for name in TABLE_2:
@@ -289,13 +291,7 @@ def finished_reports(settings):
             if finished(out):
                 report = read_report(out)
                 reports.setdefault(name, []).append(report)
-                corpus = report["corpus"]
-                known = first.setdefault(seed, (out, corpus))
-                if corpus != known[1]:
-                    raise ValueError(
-                        f"The corpus of {out} is not that of {known[0]}. "
-                        f"Received: {corpus} in place of {known[1]}"
-                    )
+                corpus_records.check_alike(first, out, report["corpus"], seed)
     return reports
 
 

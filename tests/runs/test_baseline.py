@@ -229,7 +229,9 @@ def test_figures_that_clips_leave_undefined_are_told_so(
     assert "forest     mAP            n/a" in lines
 
 
-def test_a_report_holds_while_the_corpus_is_as_it_was(corpus, tmp_path):
+def test_a_report_holds_while_corpus_and_settings_are_as_they_were(
+    corpus, tmp_path
+):
     """A file that could not be used is none that has changed."""
     (tmp_path / "bad.wav").write_bytes(b"no audio")
     listed = tmp_path / "list.csv"
@@ -251,6 +253,13 @@ def test_a_report_holds_while_the_corpus_is_as_it_was(corpus, tmp_path):
     assert list(content["left_out"]) == ["bad.wav"]
     assert content["corpus"]["train"]["files"] == 4
     assert baseline.still_holds(content, asked)
+    assert baseline.still_holds(content, asked.replace(seeds=[1], report=None))
+    # As where a default is another by now.
+    for change in ({"trees": 3}, {"statistics": "moments"}):
+        assert not baseline.still_holds(content, asked.replace(**change))
+    older = dict(content["settings"])
+    del older["statistics"]
+    assert not baseline.still_holds({**content, "settings": older}, asked)
     with open(listed, "a") as file:
         file.write("new.wav,a,train\n")
     assert not baseline.still_holds(content, asked)

@@ -209,6 +209,14 @@ def test_a_table_is_trained_measured_drawn_and_goes_on(
     assert (out / "leaderboard.csv").read_bytes() == before
 
 
+def write_run(folder, split, report, corpus=None):
+    """Writes what the figure of a finished training is read of."""
+    (folder / "preset").mkdir(parents=True)
+    origin = json.dumps({"corpus": corpus or {}})
+    (folder / "preset" / "provenance.json").write_text(origin)
+    (folder / f"{split}.json").write_text(json.dumps(report))
+
+
 def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
     config, tmp_path, capsys
 ):
@@ -225,10 +233,7 @@ def test_rows_have_means_of_their_seeds_and_the_best_comes_first(
     ):
         for seed, value in enumerate(values):
             folder = row.run_folder(seed)
-            (folder / "preset").mkdir(parents=True)
-            (folder / "preset" / "provenance.json").write_text("{}")
-            report = {"accuracy": None, "mAP": value}
-            (folder / "test.json").write_text(json.dumps(report))
+            write_run(folder, "test", {"accuracy": None, "mAP": value})
     costs = {"inference_ratio": 0.5, "training_ratio": 2.0, "asked": {}}
     found = compare.summed_up(settings, table, {table[1]: costs})
     assert [row["attention"] for row in found] == ["shared_qk", "full"]
@@ -290,10 +295,7 @@ def test_rows_without_a_figure_are_left_out(config, tmp_path):
     table = compare_rows.table_rows(settings)
     for row, value in zip(table, (None, 0.5), strict=True):
         folder = row.run_folder(0)
-        (folder / "preset").mkdir(parents=True)
-        (folder / "preset" / "provenance.json").write_text("{}")
-        report = {"accuracy": None, "mAP": value}
-        (folder / "val.json").write_text(json.dumps(report))
+        write_run(folder, "val", {"accuracy": None, "mAP": value})
     figures = {"forest": {}, "logistic": {"mAP": {"values": [0.25]}}}
     report = {"figures": figures, "settings": {"seeds": [0]}}
     compare.baseline_report(settings).write_text(json.dumps(report))
@@ -302,6 +304,30 @@ def test_rows_without_a_figure_are_left_out(config, tmp_path):
         ("xbox", 0.5),
         ("baseline: logistic", 0.25),
     ]
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_rows_of_other_clips_do_not_stand_beside_each_other(
+    config, tmp_path, split
+):
+    """As where a file could not be read for a while, while one was trained."""
+    settings = CompareSettings(
+        train_config=config.path,
+        attentions=["full", "xbox"],
+        seeds=[0, 1],
+        out=tmp_path,
+        score_split="test",
+    )
+    full, xbox = compare_rows.table_rows(settings)
+    whole = {"train": {"files": 12}, "test": {"files": 6}}
+    report = {"accuracy": 0.5}
+    write_run(full.run_folder(0), "test", report, whole)
+    write_run(xbox.run_folder(0), "test", report, whole)
+    assert len(compare.summed_up(settings, [full, xbox], {})) == 2
+    fewer = {**whole, split: {"files": 5}}
+    write_run(xbox.run_folder(1), "test", report, fewer)
+    with pytest.raises(ValueError, match="xbox.seed_1 is not that of .*full"):
+        compare.summed_up(settings, [full, xbox], {})
 
 
 def test_baselines_of_other_seeds_are_not_shown(config, tmp_path):
@@ -333,7 +359,7 @@ def write_baseline(asked, left_out=()):
     record = corpus_records.make(used, asked.file_root())
     record["left_out"] = dict.fromkeys(left_out, "no audio")
     report = {
-        "settings": {"seeds": asked.seeds},
+        **asked.to_json(),
         "corpus": corpus_records.summary(record),
         "left_out": record["left_out"],
     }
@@ -651,12 +677,9 @@ def test_rows_that_are_not_asked_for_stay_in_the_table(
         words = list(map(str, flags))
         asked = flags_of_training(words)
         ran.append((asked.attention, asked.causal is not False, asked.seed))
-        preset = pathlib.Path(asked.out, "preset")
-        preset.mkdir(parents=True)
-        (preset / "provenance.json").write_text("{}")
-        report = {"accuracy": 0.5 + len(ran) / 100}
-        (preset.parent / "val.json").write_text(json.dumps(report))
-        (preset.parent / "config.json").write_text('{"settings": {}}')
+        folder = pathlib.Path(asked.out)
+        write_run(folder, "val", {"accuracy": 0.5 + len(ran) / 100})
+        (folder / "config.json").write_text('{"settings": {}}')
 
     def flags_of_training(words):
         return flags.parse(train.TrainSettings, "", words)
