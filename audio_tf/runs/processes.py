@@ -9,6 +9,7 @@ import json
 import os
 import queue
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -66,6 +67,22 @@ def start(arguments, device=None):
         process.stdin.close()
     if status:
         raise subprocess.CalledProcessError(status, command)
+
+
+def ended_by(status):
+    """Returns a comment on a process that a signal ended, else an empty text.
+
+    Such a process cannot say why it fails.
+
+    Args:
+        status: int, what `Popen.wait` has returned.
+    """
+    if status >= 0:
+        return ""
+    reason = ""
+    if status == -signal.SIGKILL:
+        reason = ", as the kernel does where memory is short"
+    return f"  # ended by signal {-status}{reason}"
 
 
 def end_running(error):

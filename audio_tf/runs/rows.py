@@ -320,7 +320,7 @@ class Failures:
     """The commands of a table that have failed.
 
     Attributes:
-        commands: list of str.
+        commands: list of str, with a comment on the signal that ended one.
     """
 
     def __init__(self):
@@ -334,7 +334,8 @@ class Failures:
         except subprocess.CalledProcessError as error:
             # Hours of other rows must not be lost with this one.
             command = error.cmd[len(processes.AUDIO_TF) :]
-            self.commands.append(shlex.join(["audio-tf", *command]))
+            ended = processes.ended_by(error.returncode)
+            self.commands.append(shlex.join(["audio-tf", *command]) + ended)
 
     def end(self):
         """Names the commands that have failed, if there are any.

@@ -122,18 +122,20 @@ def test_functions_take_turns_and_the_median_counts():
 def test_failed_commands_are_named_at_the_end(capsys):
     failures = rows.Failures()
     failures.end()
-    for name in ("one", "two words"):
+    for name, status in (("one", 2), ("two words", -15), ("three", -9)):
         with failures.kept():
             raise subprocess.CalledProcessError(
-                2, [*processes.AUDIO_TF, "train", "--out", name]
+                status, [*processes.AUDIO_TF, "train", "--out", name]
             )
     with pytest.raises(SystemExit) as stopped:
         failures.end()
     assert stopped.value.code == 1
     assert capsys.readouterr().out.splitlines()[1:] == [
-        "2 runs failed:",
+        "3 runs failed:",
         "  audio-tf train --out one",
-        "  audio-tf train --out 'two words'",
+        "  audio-tf train --out 'two words'  # ended by signal 15",
+        "  audio-tf train --out three  # ended by signal 9, as the kernel does "
+        "where memory is short",
     ]
     # Any other error ends the table at once.
     with pytest.raises(OSError):
