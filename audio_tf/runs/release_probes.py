@@ -58,16 +58,31 @@ def of_encoder(settings, encoder):
         rows.append([task, *(f"{each:.4f}" for each in accuracies)])
     first = next(iter(ours["tasks"]))
     name, share, interval = table[0]
-    count = ours["tasks"][first]["utterances"]["test"]
+    clips = {
+        task: report["utterances"]["test"]
+        for task, report in ours["tasks"].items()
+    }
     return Figures(
-        released.Metric(name, share, list(interval), count),
+        released.Metric(name, share, list(interval), clips[first]),
         table,
         [("plain features", plain["tasks"][first]["test_accuracy"])],
         DETAILS + model_card.table(TITLES, rows),
         None,
-        f"Figures of {count} clips with Wilson's 95 % intervals."
+        f"Figures of {counted(clips)} with Wilson's 95 % intervals."
         + known_before(ours),
     )
+
+
+def counted(clips):
+    """Returns a text of how many clips tasks are of, each that differs named.
+
+    Args:
+        clips: dict by task of the number of its clips. Those of phones are
+            fewer where not all are aligned.
+    """
+    first, *_ = clips.values()
+    others = [f"{task} of {n}" for task, n in clips.items() if n != first]
+    return f"{first} clips" + (f" ({', '.join(others)})" if others else "")
 
 
 def check_probes(settings, encoder, ours, plain):

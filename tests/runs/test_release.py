@@ -642,8 +642,14 @@ def test_an_encoder_is_released_with_its_probes(tmp_path):
     assert "| phoneme | 0.8000 | 0.9000 | 0.2500 |" in found.details
     assert found.meaning.endswith("95 % intervals.")
     release_figures.check_baseline(found)
-    # What the encoder knew beforehand, the card says.
+    # Fewer clips have phones, of which the interval is wider.
     content = json.loads(pathlib.Path(ours).read_text())
+    content["tasks"]["phoneme"]["utterances"] = {"test": 31}
+    pathlib.Path(ours).write_text(json.dumps(content))
+    found = release_probes.of_encoder(settings, encoder)
+    assert found.meaning.startswith("Figures of 40 clips (phoneme of 31) with")
+    assert found.metric.clips == 40
+    # What the encoder knew beforehand, the card says.
     leak = {"kind": "audio", "shared": 3, "clips": 3, "files": ["a", "a"]}
     content["leaks"] = [
         {**leak, "splits": ["pretraining", split]} for split in ("val", "test")
