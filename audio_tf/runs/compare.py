@@ -21,7 +21,8 @@ as `audio-tf attentions` counts, and `paper_cost`, the "Theoretical Time" of
 arXiv 2006.05174 for the same where that has one; the medians of the seconds of
 inference of one chunk and of a training step, taken in turn with `full`
 attention, and the ratio to it; peak MiB of training, beyond those of the
-libraries. The last rows are what `audio-tf baseline` reaches.
+libraries. The last rows are what `audio-tf baseline` reaches. What was trained
+or scored on other clips than most is named, and in no row.
 """
 
 import dataclasses
@@ -128,22 +129,15 @@ def summed_up(settings, table, measured):
 
     Returns:
         List of dicts by `leaderboard.COLUMNS`, without the cells that a row
-        lacks, and without rows that have no figure.
-
-    Raises:
-        ValueError: if two runs are of different corpora.
+        lacks, and without rows that have no figure, or none of the clips that
+        most have.
     """
-    from audio_tf.runs import corpus_records
-
     found, seeds = [], rows.seeds_in(settings.out, settings.seeds)
-    first = {}
+    alike, _ = by_clips(settings, table)
     for row in table:
-        done = [seed for seed in seeds if row.finished(seed)]
+        done = [seed for seed in seeds if (row, seed) in alike]
         if not done:
             continue
-        for out in map(row.run_folder, done):
-            corpus = read(out / "preset" / "provenance.json")["corpus"]
-            corpus_records.check_alike(first, out, corpus)
         name, values = leaderboard.figure_of(
             [
                 read(row.run_folder(seed) / f"{settings.score_split}.json")
@@ -178,6 +172,52 @@ def summed_up(settings, table, measured):
         report = read(baseline_report(settings))
         found += leaderboard.baseline_rows(report)
     return found
+
+
+def by_clips(settings, table):
+    """Tells the runs that have the clips that most have from all others.
+
+    Of whole clips an attention may take none that are as long as others take,
+    and a file may not have been readable for a while.
+
+    Args:
+        settings: `CompareSettings`.
+        table: list of `Row`.
+
+    Returns:
+        Pair of lists of pairs of a `Row` and a seed that it has finished:
+        those that are compared, and the others.
+    """
+    found = {}
+    for row in table:
+        for seed in rows.seeds_in(settings.out, settings.seeds):
+            if not row.finished(seed):
+                continue
+            preset = row.run_folder(seed) / "preset"
+            corpus = read(preset / "provenance.json")["corpus"]
+            counts = "train", "val", settings.score_split
+            mark = json.dumps({split: corpus.get(split) for split in counts})
+            found.setdefault(mark, []).append((row, seed))
+    # Of equally many the first, which has `full`.
+    most = max(found.values(), key=len, default=[])
+    others = [each for each in found.values() if each is not most]
+    return most, sum(others, [])
+
+
+def tell_of_others(others):
+    """Prints which runs are not compared, as they are of other clips.
+
+    Args:
+        others: list of pairs of a `Row` and a seed, as `by_clips` returns it.
+    """
+    if others:
+        print(
+            "\nNot in the table, as their clips are not those that most have; "
+            "`made_for_frames` in the config says up to which length "
+            "attentions take whole clips:",
+            *(str(row.run_folder(seed)) for row, seed in others),
+            sep="\n  ",
+        )
 
 
 def read(file):
@@ -247,7 +287,7 @@ def begin(settings):
 
 
 def compare(settings):
-    """Runs all rows, and ends with 1 if one has failed."""
+    """Runs all rows, and ends with 1 if one has failed or is of other clips."""
     check_folder("out", settings.out, settings.training().data_dir)
     table = buildable(table_rows(settings), settings)
     begin(settings)
@@ -276,7 +316,11 @@ def compare(settings):
     leaderboard.draw(out / "leaderboard.png", board, out.name)
     print(f"\n{settings.score_split} split; times are relative to {BASELINE}")
     print(leaderboard.format_table(board))
+    _, others = by_clips(settings, [*table, *kept])
+    tell_of_others(others)
     failures.end()
+    if others:
+        raise SystemExit(1)
 
 
 def main(argv=None, prog=None):

@@ -308,26 +308,69 @@ def test_rows_without_a_figure_are_left_out(config, tmp_path):
 
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_rows_of_other_clips_do_not_stand_beside_each_other(
-    config, tmp_path, split
+    config, tmp_path, split, capsys
 ):
-    """As where a file could not be read for a while, while one was trained."""
+    """As of whole clips that are longer than an attention takes."""
     settings = CompareSettings(
         train_config=config.path,
-        attentions=["full", "xbox"],
+        attentions=["full", "shared_qk", "xbox", "sparse_fixed"],
         seeds=[0, 1],
         out=tmp_path,
         score_split="test",
     )
-    full, xbox = compare_rows.table_rows(settings)
-    whole = {"train": {"files": 12}, "test": {"files": 6}}
-    report = {"accuracy": 0.5}
-    write_run(full.run_folder(0), "test", report, whole)
-    write_run(xbox.run_folder(0), "test", report, whole)
-    assert len(compare.summed_up(settings, [full, xbox], {})) == 2
-    fewer = {**whole, split: {"files": 5}}
-    write_run(xbox.run_folder(1), "test", report, fewer)
-    with pytest.raises(ValueError, match="xbox.seed_1 is not that of .*full"):
-        compare.summed_up(settings, [full, xbox], {})
+    table = compare_rows.table_rows(settings)
+    others = [(table[0], 0), (table[2], 0), (table[2], 1)]
+    whole = {"train": {"files": 12}, "val": {"files": 5}, "test": {"files": 6}}
+    fewer = {**whole, split: {"files": 4}}
+    for row in table:
+        for seed in (0, 1):
+            own = (0.25, fewer) if (row, seed) in others else (0.75, whole)
+            report = {"accuracy": own[0]}
+            write_run(row.run_folder(seed), "test", report, own[1])
+    found = compare.summed_up(settings, table, {})
+    assert [(row["attention"], row["mean"], row["seeds"]) for row in found] == [
+        ("full", 0.75, 1),
+        ("shared_qk", 0.75, 2),
+        ("sparse_fixed", 0.75, 2),
+    ]
+    compare.tell_of_others(compare.by_clips(settings, table)[1])
+    lines = capsys.readouterr().out.splitlines()
+    named = [f"  {row.run_folder(seed)}" for row, seed in others]
+    assert lines[0] == "" and lines[1].startswith("Not in the table,")
+    assert lines[2:] == named
+    # Of as many the first are those that are compared.
+    found = compare.by_clips(settings, table[:1])
+    assert found == ([(table[0], 0)], [(table[0], 1)])
+    compare.tell_of_others([])
+    assert capsys.readouterr().out == ""
+
+
+def test_a_table_without_a_row_of_other_clips_ends_with_1(
+    config, tmp_path, monkeypatch, no_pictures, capsys
+):
+    def run(command, *words):
+        asked = flags.parse(train.TrainSettings, "", list(map(str, words)))
+        folder, files = pathlib.Path(asked.out), 12
+        if asked.attention == "xbox":
+            files = 4
+        corpus = {"train": {"files": files}}
+        write_run(folder, "val", {"accuracy": 0.5}, corpus)
+        (folder / "config.json").write_text('{"settings": {}}')
+
+    monkeypatch.setattr(processes, "run", run)
+    monkeypatch.setattr(processes, "measure", lambda *_: {})
+    asked = CompareSettings(
+        train_config=config.path,
+        attentions=["full", "xbox"],
+        seeds=[0],
+        baseline_rows=False,
+        out=tmp_path / "out",
+    )
+    with pytest.raises(SystemExit) as ended:
+        compare.compare(asked)
+    assert ended.value.code == 1
+    assert [row["attention"] for row in board(tmp_path / "out")] == ["full"]
+    assert "xbox/seed_0" in capsys.readouterr().out.split("Not in the table")[1]
 
 
 def test_baselines_of_other_seeds_are_not_shown(config, tmp_path):
