@@ -223,6 +223,13 @@ def measure(settings, model):
         f"{figures.meaning} They are of a model that was trained alike on "
         f"{fewer} of the clips; this one has learned from {learned}."
     )
+    ours, theirs = (
+        best_epoch(each.folder, each.origin["settings"])
+        for each in (run, scored)
+    )
+    # The card tells ours among what the model was trained on.
+    if ours or theirs:
+        meaning += f" That one has the weights of {theirs or 'its last epoch'}."
     return dataclasses.replace(figures, meaning=meaning)
 
 

@@ -296,6 +296,8 @@ def test_a_card_says_that_the_epoch_was_chosen_on_the_split_it_tells(
     path = tmp_path / "released" / NAME / "README.md"
     card = path.read_text()
     assert model_card.CHOSEN in card and "| weights | of" not in card
+    chosen = "weights of epoch 2 of 3, the best by val_mAP, 0.7500."
+    assert f"learned from 6. That one has the {chosen}\n" in card
     assert "learned from" not in card.partition("The baseline")[2]
 
     # One that kept the last epoch has chosen none.
@@ -306,7 +308,7 @@ def test_a_card_says_that_the_epoch_was_chosen_on_the_split_it_tells(
     asked |= {"measured_run": str(last), "replace": True}
     release.run(release.ReleaseSettings(**asked))
     card = path.read_text()
-    assert model_card.CHOSEN not in card
+    assert model_card.CHOSEN not in card and "That one has" not in card
     assert ", learned from 3 clips, which are not the 5 of the model |" in card
 
 
