@@ -8,6 +8,7 @@ import numpy as np
 
 from audio_tf.analysis import palette
 from audio_tf.analysis.figures import new_figure
+from audio_tf.analysis.titles import set_title
 
 # How the curve of a split is drawn.
 TRAINING = {"color": palette.BLUE, "marker": "o", "linestyle": "--"}
@@ -74,7 +75,8 @@ def draw_learning_curves(
                 panel.set_yscale("log", subs=[2, 5])
                 panel.yaxis.set_major_formatter("{x:g}")
                 panel.yaxis.set_minor_formatter("{x:g}")
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        # Of one epoch there is one tick.
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         panel.set_xlabel("epoch", fontsize=10)
         label = name if name == "loss" else meaning or name
         panel.set_ylabel(label, fontsize=10)
@@ -90,7 +92,7 @@ def draw_learning_curves(
                 fontsize=9,
                 columnspacing=1.2,
             )
-    figure.suptitle(title, fontsize=11, parse_math=False)
+    set_title(figure, title, fontsize=11)
     return figure
 
 

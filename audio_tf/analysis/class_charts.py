@@ -8,6 +8,7 @@ import numpy as np
 
 from audio_tf.analysis import palette
 from audio_tf.analysis.figures import new_figure
+from audio_tf.analysis.titles import set_title
 from audio_tf.terminal import printable
 
 # Characters of a label, which must leave room for what it is a label of.
@@ -17,6 +18,8 @@ MOST_COUNTED = 15
 # Classes of a confusion matrix, and of a column of bars.
 MOST_CONFUSED = 60
 MOST_BARS = 50
+# Classes that have bars; a picture of thousands is wider than may be written.
+MOST_CLASSES = 600
 
 
 def short(label):
@@ -96,12 +99,14 @@ def draw_confusion(counts, labels, title):
     bar.set_ticks([0.0, 0.05, 0.25, 0.5, 1.0])
     bar.ax.tick_params(labelsize=8)
     bar.set_label("share of the clips of the true class", fontsize=8)
-    panel.set_title(title, fontsize=10, parse_math=False)
+    set_title(figure, title)
     return figure
 
 
 def draw_classes(figures, labels, clips, title):
     """Draws figures of each class as bars and dots, the best class first.
+
+    Of more than `MOST_CLASSES`, the best and the worst are drawn.
 
     Args:
         figures: dict by name of a float array `(classes,)`; the first is drawn
@@ -113,6 +118,12 @@ def draw_classes(figures, labels, clips, title):
     """
     (bar_name, bars), *dots = figures.items()
     order = np.argsort(-np.nan_to_num(bars, nan=-1.0), kind="stable")
+    if len(order) > MOST_CLASSES:
+        title += (
+            f"\nthe best and the worst {MOST_CLASSES // 2} of "
+            f"{len(order)} classes"
+        )
+        order = best_and_worst(order, np.count_nonzero(np.isfinite(bars)))
     columns = -(-len(order) // MOST_BARS)
     rows = -(-len(order) // columns)
     figure = new_figure(5.2 * columns, 0.19 * rows + 1.6)
@@ -165,5 +176,21 @@ def draw_classes(figures, labels, clips, title):
     figure.legend(
         handles, names, loc="outside lower center", ncols=3, fontsize=8
     )
-    figure.suptitle(title, fontsize=10, parse_math=False)
+    set_title(figure, title)
     return figure
+
+
+def best_and_worst(order, known):
+    """Selects classes from both ends of an order.
+
+    Args:
+        order: int array `(classes,)`, more than `MOST_CLASSES` of them, those
+            whose figure is undefined last.
+        known: int, how many have a figure.
+
+    Returns:
+        Int array of up to `MOST_CLASSES` of them, in the same order.
+    """
+    half = MOST_CLASSES // 2
+    worst = np.arange(max(known - half, 0), known)
+    return order[np.union1d(np.arange(half), worst)]

@@ -15,6 +15,7 @@ import numpy as np
 from audio_tf import files
 from audio_tf.analysis import fonts, palette
 from audio_tf.analysis.kinds import KINDS
+from audio_tf.analysis.titles import set_title
 
 # Columns of a figure of heads; more would be too small on a page.
 COLUMNS = 6
@@ -187,7 +188,7 @@ def draw_patterns(initial, learned, title, names=("initial", "learned")):
             else:
                 panel.set_yticks([])
         panels[2 * band, column].set_title(f"head {head + 1}", fontsize=9)
-    figure.suptitle(title, fontsize=10, parse_math=False)
+    set_title(figure, title)
     figure.supxlabel("key (frames)", fontsize=8)
     add_scale(figure, image, panels)
     return figure
@@ -223,7 +224,7 @@ def draw_kinds(examples, title):
         image = draw_map(panel, weights)
         panel.set_title(f"{kind}\n{caption}", fontsize=9)
     panels[0].set_ylabel("query (frames)", fontsize=8)
-    figure.suptitle(title, fontsize=10, parse_math=False)
+    set_title(figure, title)
     figure.supxlabel("key (frames)", fontsize=8)
     if image is not None:
         add_scale(figure, image, panels)
@@ -277,13 +278,13 @@ def draw_projection(projection, heads, title, names=None):
         ncols=-(-count // 24),
     )
     explained = 100.0 * float(projection.explained.sum())
-    panel.set_title(
+    set_title(
+        figure,
         f"{title}\n{len(heads)} maps, {projection.distinct} of them "
         f"different; PCA to {projection.components} of "
         f"{projection.wanted} components, {explained:.1f} % of the variance;\n"
         f"t-SNE of perplexity {projection.perplexity:.3g}",
         fontsize=9,
-        parse_math=False,
     )
     return figure
 
@@ -315,7 +316,7 @@ def draw_heads(maps, titles, title):
         panel.set_title(name, fontsize=8)
     for row in panels:
         row[0].set_ylabel("query (frames)", fontsize=8)
-    figure.suptitle(title, fontsize=10, parse_math=False)
+    set_title(figure, title)
     figure.supxlabel("key (frames)", fontsize=8)
     add_scale(figure, image, panels)
     return figure
@@ -353,7 +354,7 @@ def draw_importance(importance, layers, title):
     bar = figure.colorbar(image, ax=panel, fraction=0.03, pad=0.01)
     bar.ax.tick_params(labelsize=8)
     bar.set_label("Importance Factor", fontsize=8)
-    panel.set_title(title, fontsize=10, parse_math=False)
+    set_title(figure, title)
     return figure
 
 
@@ -400,5 +401,5 @@ def draw_contributions(shares, layers, title):
     panel.set_ylabel("share of the weights (%)", fontsize=9)
     # Within the panel it would cover points.
     figure.legend(loc="outside lower center", ncols=2, fontsize=9)
-    panel.set_title(title, fontsize=10, parse_math=False)
+    set_title(figure, title)
     return figure

@@ -9,6 +9,7 @@ import numpy as np
 
 from audio_tf.analysis import filters, palette
 from audio_tf.analysis.figures import new_figure
+from audio_tf.analysis.titles import set_title
 from audio_tf.layers.frontend import hz_from_mel, mel_from_hz
 
 # Lighter than the other, dashed, and told apart by the colour-blind.
@@ -154,7 +155,7 @@ def draw_responses(states, sample_rate_hz, of_bands, title):
         ncols=3,
         handler_map={tuple: HandlerTuple(ndivide=1)},
     )
-    figure.suptitle(title, fontsize=11, parse_math=False)
+    set_title(figure, title, fontsize=11)
     return figure
 
 
@@ -263,7 +264,7 @@ def draw_examples(states, chosen, responses, sample_rate_hz, title):
         figure.supylabel("weight of a sample", fontsize=9)
         handles, names = panels.flat[0].get_legend_handles_labels()
         add_legend(figure, handles, names)
-    figure.suptitle(title, fontsize=11, parse_math=False)
+    set_title(figure, title, fontsize=11)
     return figure
 
 
@@ -327,5 +328,5 @@ def draw_curves(states, bands_hz, title):
         panel.grid(alpha=0.3)
     handles, names = panels[0].get_legend_handles_labels()
     add_legend(figure, handles, names)
-    figure.suptitle(title, fontsize=11, parse_math=False)
+    set_title(figure, title, fontsize=11)
     return figure

@@ -7,6 +7,7 @@ and no point covers another one. Each function returns a
 
 from audio_tf.analysis import palette
 from audio_tf.analysis.figures import new_figure
+from audio_tf.analysis.titles import set_title
 from audio_tf.terminal import printable
 
 # What attentions cost, by the key of a row: the title of the panel, the label
@@ -92,7 +93,7 @@ def draw_tradeoff(rows, baselines, title):
         ncols=3,
         fontsize=9,
     )
-    figure.suptitle(title, fontsize=11, parse_math=False)
+    set_title(figure, title, fontsize=11)
     return figure
 
 
@@ -286,5 +287,5 @@ def draw_lengths(measures, names, title):
     figure.legend(
         handles, labels, loc="outside lower center", ncols=6, fontsize=10
     )
-    figure.suptitle(title, fontsize=12, parse_math=False)
+    set_title(figure, title, fontsize=12)
     return figure

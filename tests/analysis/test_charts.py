@@ -61,7 +61,26 @@ def test_a_confusion_matrix_is_readable(classes, rng):
     for axis in (panel.xaxis, panel.yaxis):
         assert len(axis.get_ticklabels()) == classes
         check_readable(figure, [*axis.get_ticklabels(), axis.label])
-    check_readable(figure, [panel.title])
+    check_readable(figure, figure.texts)
+
+
+@pytest.mark.parametrize("classes", [2, 120])
+def test_a_title_is_broken_where_there_is_no_room(classes, rng):
+    """The end of it, which has the accuracy, was cut off with its beginning."""
+    folder = "runs/sound_events_from_the_forest_and_the_town_of_2026/fold_3"
+    title = f"{folder}, val: 1234 clips, accuracy 0.8765"
+    counts = rng.integers(1, 9, (classes, classes))
+    labels = [f"class {number}" for number in range(classes)]
+    for figure in (
+        class_charts.draw_confusion(counts, labels, title),
+        class_charts.draw_classes(
+            {"recall": rng.random(classes)}, labels, counts.sum(axis=1), title
+        ),
+    ):
+        (text,) = figure.texts
+        drawn = "".join(text.get_text().split())
+        assert drawn.startswith(title.replace(" ", ""))
+        check_readable(figure, [text])
 
 
 def test_of_many_classes_the_most_confused_are_drawn():
@@ -72,8 +91,36 @@ def test_of_many_classes_the_most_confused_are_drawn():
     panel = figure.axes[0]
     names = [label.get_text() for label in panel.get_yticklabels()]
     assert {"$7 (8)", "$9 (5)", "$150 (8)"} <= set(names)
-    assert len(names) == 60 and "60 of 200" in panel.get_title()
+    assert len(names) == 60 and "60 of 200" in figure.get_suptitle()
     canvas(figure).draw_without_rendering()
+
+
+@pytest.mark.parametrize("known", [900, 400, 0])
+def test_of_thousands_of_classes_both_ends_have_bars(known, rng):
+    """A picture of all would be wider than may be written, and end a run."""
+    values = np.full(1000, np.nan)
+    chosen = rng.permutation(1000)[:known]
+    values[chosen] = rng.random(known)
+    labels = [f"class {number}" for number in range(1000)]
+    figure = class_charts.draw_classes(
+        {"recall": values}, labels, np.ones(1000, int), "title"
+    )
+    assert "best and the worst 300 of 1000 classes" in figure.get_suptitle()
+    widths = [bar.get_width() for each in figure.axes for bar in each.patches]
+    ranked = sorted(values[chosen], reverse=True)
+    ends = ranked[:300] + ranked[max(300, known - 300) :]
+    ends += [0.0] * (300 - len(ends))
+    assert widths == ends
+
+
+def test_one_epoch_has_one_tick():
+    history = {"epoch": [0.0], "loss": [2.0], "accuracy": [0.5]}
+    figure = charts.draw_learning_curves(history, "accuracy")
+    canvas(figure).draw_without_rendering()
+    for panel in figure.axes:
+        low, high = panel.get_xlim()
+        ticks = panel.get_xticks()
+        assert ticks[(ticks >= low) & (ticks <= high)].tolist() == [1.0]
 
 
 @pytest.mark.parametrize("classes", [3, 50, 120])
