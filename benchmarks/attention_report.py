@@ -39,6 +39,24 @@ KEYS = {
 }
 
 
+def read_alike(files):
+    """Reads the rows of files, of which there are medians over rounds.
+
+    Args:
+        files: list of `pathlib.Path`, each as benchmarks/attention.py makes it.
+
+    Raises:
+        ValueError: if some were compiled by XLA and others were not.
+    """
+    rows = [row for file in files for row in read_rows(file)]
+    if len({row["case"].get("xla", False) for row in rows}) > 1:
+        raise ValueError(
+            "Rows with --xla and rows without are of two tables. Received: "
+            f"both in {', '.join(map(str, files))}"
+        )
+    return rows
+
+
 def ratios(rows, key):
     """Returns the median over rounds of each mechanism's ratio to `full`."""
     bases = {
@@ -163,7 +181,10 @@ def main():
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     parser.add_argument("--plot", help="PNG of the ratios over the length")
     arguments = parser.parse_args()
-    rows = [row for file in arguments.files for row in read_rows(file)]
+    try:
+        rows = read_alike(arguments.files)
+    except ValueError as error:
+        parser.error(str(error))
     print(report(rows))
     if arguments.plot:
         from audio_tf.analysis import figures

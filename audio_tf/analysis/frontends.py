@@ -108,14 +108,15 @@ def states_of(backbone, trained, before, seed):
     if before is not None:
         first, was_trained = checkpoints.load(before)
         earlier = check_learns(first)
-        if shapes(earlier) != shapes(learned):
+        found, wanted = made_of(first, earlier), made_of(backbone, learned)
+        if found != wanted:
             raise ValueError(
                 "The model before training must have the same front end. "
-                f"Received: {before} with {shapes(earlier)}, beside "
-                f"{shapes(learned)}"
+                f"Received: {before} with {found}, beside {wanted}"
             )
         name = checkpoints.title_of(before, was_trained)
-        return states([name, AFTER], [earlier, learned])
+        # A legend leaves out a name that begins with an underscore.
+        return states([f"before: {name}", AFTER], [earlier, learned])
     if not trained:
         return states(["untrained"], [learned])
     earlier, known = filters.at_first(backbone.frontend, seed)
@@ -124,10 +125,22 @@ def states_of(backbone, trained, before, seed):
     return states([name, AFTER], [earlier, learned], known, BEFORE)
 
 
-def shapes(learned):
-    """Returns the shapes of what is learned, to be compared and named."""
+def made_of(backbone, learned):
+    """Returns what two front ends must share to be drawn over each other.
+
+    Args:
+        backbone: `AudioBackbone`.
+        learned: `Learned` of its front end.
+
+    Returns:
+        Dict by name: the rate, the middles of the first and the last band,
+        and shapes of what is learned.
+    """
     of_filters = learned.filters and learned.filters.weights.shape
+    bands = learned.bands_hz
     return {
+        "sample_rate_hz": backbone.sample_rate_hz,
+        "bands_hz": None if bands is None else bands[[0, -1]].round().tolist(),
         "filters": of_filters and tuple(of_filters),
         **{name: curve.shape for name, curve in learned.curves.items()},
     }

@@ -1,6 +1,7 @@
 """`audio-tf inspect` of front ends: what is drawn, and what is refused."""
 
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -33,6 +34,9 @@ def presets(tmp_path_factory):
         "mel": tiny.backbone(filterbank="mel"),
         "bands": tiny.backbone(filterbank="log_mel", frontend_filters=6),
         "wider": tiny.backbone(frontend_filters=24),
+        "slower": tiny.backbone(
+            filterbank="log_mel", frontend_filters=6, sample_rate_hz=900
+        ),
         "speech": SpeechEncoder(
             tiny.albert(feature_dim=80), SpeechFeatures("s3prl")
         ),
@@ -148,12 +152,28 @@ def test_another_model_before(presets, drawn, tmp_path, capsys, texts_written):
     arguments = [str(tmp_path), "--model", str(top / "random"), "--before"]
     assert inspect(*arguments, str(top / "mel")) == 0
     name, after = labels(drawn["filters_in_time.png"])
-    assert name.endswith("/mel") and after == "after training"
+    assert name.startswith("before: ") and name.endswith("/mel")
+    assert after == "after training"
     # Else a run that is killed would leave half a file.
     assert texts_written[-1] == ".frontend.json"
     assert inspect(*arguments, str(top / "wider")) == 2
     error = capsys.readouterr().err
     assert "the same front end" in error and "(24, 11, 1)" in error
+    # As many bands and filters, whose frequencies are others.
+    arguments[2] = str(top / "bands")
+    assert inspect(*arguments, str(top / "slower")) == 2
+    error = capsys.readouterr().err
+    assert "'sample_rate_hz': 900" in error
+
+
+def test_a_folder_with_an_underscore_is_in_the_legend(presets, drawn, tmp_path):
+    top, _ = presets
+    first = tmp_path / "_first" / "preset"
+    shutil.copytree(top / "mel", first)
+    arguments = ["--model", str(top / "mel"), "--before", str(first)]
+    assert inspect(str(tmp_path / "out"), *arguments) == 0
+    for figure in drawn.values():
+        assert "before: _first/preset" in labels(figure)
 
 
 def test_names_of_states_are_no_formulas():

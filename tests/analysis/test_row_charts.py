@@ -1,6 +1,7 @@
 """Charts with a row for each attention, and the colours of all figures."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -204,6 +205,18 @@ def test_the_benchmark_may_be_of_others_than_full_alone(report):
     lines = report.report([row]).splitlines()
     assert lines[2] == "| `full`, itself | - | 0.147 s |"
     assert lines[3].startswith("| `xbox` | 1.50 |")
+
+
+def test_the_benchmark_keeps_xla_apart(report, tmp_path):
+    """Their rounds would have one median."""
+    files = []
+    for xla in (False, True):
+        case = {"mechanism": "xbox", "length": 500, "round": 0, "xla": xla}
+        files.append(tmp_path / f"{xla}.jsonl")
+        files[-1].write_text(json.dumps({"case": case, "encoder_s": 0.2}))
+        assert len(report.read_alike(files[-1:])) == 1
+    with pytest.raises(ValueError, match="--xla.*of two tables"):
+        report.read_alike(files)
 
 
 def test_the_benchmark_is_drawn_at_all_lengths(report):
