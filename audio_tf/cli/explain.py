@@ -7,6 +7,7 @@ cannot be used are left out and named at the end; the exit status is 1 then.
 """
 
 import json
+import os
 import pathlib
 
 from audio_tf import files, quiet
@@ -15,6 +16,9 @@ from audio_tf.cli.output import report
 from audio_tf.terminal import printable
 
 SHOWN = 5
+# Bytes of the name of a picture, of 255 that most disks take: a number may
+# follow, and the name under which it is written first is longer.
+LONGEST_STEM = 230
 METHODS = ("integrated_gradients", "occlusion", "shapley")
 
 
@@ -169,7 +173,7 @@ class Pictures:
         """
         from audio_tf.analysis import draw_explanation, figures
 
-        stem = name = pathlib.Path(str(source.name)).stem.strip("-") or "clip"
+        stem = name = stem_of(source.name)
         number = 1
         # Files of several folders may have one name, and some disks tell no
         # letters of two cases apart.
@@ -182,3 +186,17 @@ class Pictures:
         drawn = draw_explanation(found, source.load(rate_hz), rate_hz)
         figures.save(drawn, path)
         return str(path)
+
+
+def stem_of(name):
+    """Returns what the name of a source's picture begins with.
+
+    Args:
+        name: path of the source, or what stands for one.
+    """
+    stem = pathlib.Path(str(name)).stem.strip("-") or "clip"
+    encoded = os.fsencode(stem)
+    if len(encoded) <= LONGEST_STEM:
+        return stem
+    # A character that is cut goes.
+    return encoded[:LONGEST_STEM].decode(errors="ignore")

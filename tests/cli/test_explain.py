@@ -17,7 +17,7 @@ if keras.backend.backend() != "tensorflow":
         "the command line reads through tf.data", allow_module_level=True
     )
 
-from audio_tf import analysis, cli
+from audio_tf import analysis, cli, files
 from audio_tf.analysis import figures
 from audio_tf.cli import explain
 from audio_tf.export import classifiers
@@ -95,6 +95,28 @@ def test_pictures_have_names_that_every_disk_tells_apart(tmp_path, monkeypatch):
         source = types.SimpleNamespace(name=name, load=lambda rate_hz: None)
         names.append(os.path.basename(draw(source, {})))
     assert names == ["Dog.png", "dog_2.png", "dog_2_2.png", "DOG_3.png"]
+
+
+def test_pictures_of_the_longest_names_can_be_written(tmp_path, monkeypatch):
+    """Sounds may have all of the 255 bytes that a name has room for."""
+    monkeypatch.setattr(analysis, "draw_explanation", lambda *_: None)
+
+    def save(drawn, path):
+        with files.whole_file(path) as new:
+            new.touch()
+
+    monkeypatch.setattr(figures, "save", save)
+    draw = explain.Pictures(tmp_path, 8_000)
+    for name in ("a/" + "x" * 251 + ".wav", "b/" + "x" * 251 + ".wav"):
+        draw(types.SimpleNamespace(name=name, load=lambda rate_hz: None), {})
+    arabic = "\u0639" * 125 + ".wav"
+    draw(types.SimpleNamespace(name=arabic, load=lambda rate_hz: None), {})
+    names = sorted(each.name for each in tmp_path.iterdir())
+    assert names == [
+        "x" * 230 + ".png",
+        "x" * 230 + "_2.png",
+        "\u0639" * 115 + ".png",
+    ]
 
 
 def test_what_is_wrong_is_one_line(command, capsys):
