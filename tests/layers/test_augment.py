@@ -451,6 +451,57 @@ def test_a_bank_gives_pieces_of_its_rows_that_go_round():
     np.testing.assert_allclose(np.mean(added**2, axis=1), 1.0, rtol=1e-5)
 
 
+def assert_drawn_evenly(values, low, high):
+    """By quarters of the range, to six deviations of fair draws."""
+    assert low <= values.min() and values.max() <= high
+    quarters, _ = np.histogram(values, 4, (low, high))
+    expected = len(values) / 4
+    assert np.abs(quarters - expected).max() < 6 * np.sqrt(0.75 * expected)
+
+
+def test_speeds_are_drawn_from_all_of_their_range():
+    x = np.zeros((400, 200), "float32")
+    layer = layers.SpeedPerturbation((0.5, 2.0), seed=1)
+    _, lengths = layer(x, np.full(400, 100, "int32"), training=True)
+    # A clip of 100 samples becomes one of 100 / speed, rounded up.
+    speeds = 100.0 / (np.asarray(lengths) - 0.5)
+    assert_drawn_evenly(np.clip(speeds, 0.5, 2.0), 0.5, 2.0)
+
+
+def test_ratios_to_noise_are_drawn_from_all_of_their_range(rng):
+    x = waves(rng, 400, 50)
+    layer = layers.AdditiveNoise((3.0, 12.0), seed=1)
+    added = np.asarray(layer(x, training=True)[0]) - x
+    ratio = np.sum(x**2, axis=1) / np.sum(added**2, axis=1)
+    assert_drawn_evenly(10 * np.log10(ratio), 2.999, 12.001)
+
+
+def test_colors_of_noise_are_drawn_from_all_of_their_range():
+    layer = layers.AdditiveNoise(color=(0.5, 2.5), seed=1)
+    noise = layer.gaussian(np.zeros((400, 4_096), "float32"))
+    power = np.abs(np.fft.rfft(noise)) ** 2
+    # Of two bands that lie four octaves apart.
+    low, high = (power[:, n : 4 * n].mean(axis=1) for n in (32, 512))
+    slopes = np.log2(low / high) / 4
+    assert_drawn_evenly(np.clip(slopes, 0.5, 2.5), 0.5, 2.5)
+
+
+def test_voices_are_drawn_from_all_of_their_range():
+    """Each factor is read off a ramp, and the whole clip follows from it."""
+    bins, share = 41, 0.25
+    x = np.tile(np.arange(bins, dtype="float32"), (400, 2, 1))
+    layer = layers.VocalTractPerturbation((0.5, 1.5), share, seed=1)
+    y = np.asarray(layer(x, training=True))
+    factors = y[:, 0, 1].astype("float64")
+    assert_drawn_evenly(factors, 0.499, 1.501)
+    for a, row in zip(factors, y[:, 1], strict=True):
+        corner = share * (bins - 1) * min(a, 1.0)
+        source = np.interp(
+            np.arange(bins), [0, corner / a, bins - 1], [0, corner, bins - 1]
+        )
+        np.testing.assert_allclose(row, source, atol=1e-3)
+
+
 def test_crops_are_all_pieces_and_no_others():
     x = np.tile(np.arange(1.0, 9.0, dtype="float32"), (400, 1))
     lengths = np.where(np.arange(400) % 2, 7, 3).astype("int32")
@@ -466,13 +517,19 @@ def test_crops_are_all_pieces_and_no_others():
     assert (new == np.where(np.arange(400) % 2, 5, 3)).all()
 
 
-@pytest.mark.parametrize("axis", [1, 2])
-def test_hidden_runs_have_the_papers_distribution(axis):
-    """All widths up to the largest, all starts that fit, and no others."""
-    count, length, largest = 3000, 5, 3
+@pytest.mark.parametrize(
+    ("axis", "largest", "limits"),
+    [(1, 3, (9, 0.6)), (1, 2, (2, 0.6)), (2, 3, None)],
+)
+def test_hidden_runs_have_the_papers_distribution(axis, largest, limits):
+    """All widths up to the largest, all starts that fit, and no others.
+
+    Of frames it is the less of a number and of a share.
+    """
+    count, length = 3000, 5
     x = np.zeros((count, 6, 6), "float32")
     if axis == 1:
-        layer = layers.TimeMasking(9, 0.6, num_masks=1, fill=1.0, seed=1)
+        layer = layers.TimeMasking(*limits, num_masks=1, fill=1.0, seed=1)
         mask = np.tile(np.arange(6) < length, (count, 1))
         y = np.asarray(layer(x, mask=mask, training=True))[:, :, 0]
     else:

@@ -9,7 +9,7 @@ from attention_cases import gradients
 
 from audio_tf import layers
 from audio_tf.layers import frontend, multiscale, positions
-from audio_tf.ops.layer import Layer
+from audio_tf.ops.layer import Dropout, Layer
 
 B, T, F = 3, 11, 13
 
@@ -210,6 +210,43 @@ def test_block_is_post_norm(rng):
     fed = naive.dense(layer.feed_forward.output_dense, hidden)
     expected = naive.layer_norm(y + fed, 1e-5)
     np.testing.assert_allclose(found[mask], expected[mask], atol=1e-5)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_block_drops_out_in_four_places(norm_first, rng, monkeypatch):
+    """A factor stands for each dropout: weights, branches, hidden units."""
+
+    def factor(self, inputs, training=False):
+        return inputs * (1.0 + self.rate) if training else inputs
+
+    monkeypatch.setattr(Dropout, "call", factor)
+    layer = layers.TransformerBlock(
+        2, 5, (7,), norm_first=norm_first, dropout=0.5, activation_dropout=0.25
+    )
+    x = frames(rng)
+    found = np.asarray(layer(x, training=True))
+
+    def attend(x):
+        return 1.5 * 1.5 * naive.full_attention(layer.attention, x)[0]
+
+    def feed_forward(x):
+        hidden = np.maximum(naive.dense(layer.feed_forward.hidden[0], x), 0)
+        return 1.5 * naive.dense(layer.feed_forward.output_dense, 1.25 * hidden)
+
+    def norm(x):
+        return naive.layer_norm(x, 1e-5)
+
+    if norm_first:
+        y = x + attend(norm(x))
+        expected = y + feed_forward(norm(y))
+    else:
+        y = norm(x + attend(x))
+        expected = norm(y + feed_forward(y))
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+    plain = layers.TransformerBlock(2, 5, (7,), norm_first=norm_first)
+    plain.build(x.shape)
+    plain.set_weights(layer.get_weights())
+    np.testing.assert_allclose(layer(x), plain(x), atol=1e-6)
 
 
 def test_block_returns_the_attention_map(rng):

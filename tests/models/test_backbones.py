@@ -28,6 +28,7 @@ from backbone_cases import (
 from audio_tf import compat, layers, models
 from audio_tf.attention import ATTENTIONS
 from audio_tf.models import BACKBONES
+from audio_tf.ops.layer import Dropout
 
 all_backbones = pytest.mark.parametrize("name", BACKBONES)
 every_backbone = pytest.mark.parametrize("name", each(BACKBONES))
@@ -619,6 +620,40 @@ def test_a_frozen_backbone_drops_nothing_out(name, rng):
     assert change() < 1e-6
     backbone.trainable = True
     assert change() > 0.01
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ATTENDING if name != "speech_encoder"]
+)
+def test_all_that_a_rate_is_of_drops_out(name, rng, monkeypatch):
+    dropping = {"dropout": 0.5}
+    if name == "wavlm":
+        dropping |= {"activation_dropout": 0.25, "frontend_dropout": 0.125}
+    backbone = SMALL[name](**SMALLER[name], **dropping)
+    known = {
+        id(layer): (layer.name, layer.rate)
+        for layer in compat.layers_within(backbone)
+        if isinstance(layer, Dropout) and layer.rate
+    }
+    called, call = {}, Dropout.call
+
+    def noted(self, inputs, training=False):
+        if training and self.rate:
+            called[id(self)] = self.name, self.rate
+        return call(self, inputs, training)
+
+    monkeypatch.setattr(Dropout, "call", noted)
+    backbone(batch(backbone, rng)[0], training=True)
+    assert called == known
+    # Of weights, of both branches, and of what the first block is given.
+    wanted = {
+        (f"{what}_dropout", 0.5) for what in ("weight", "attention", "output")
+    }
+    if name != "audio_transformer":
+        wanted.add(("input_dropout", 0.5))
+    if name == "wavlm":
+        wanted |= {("hidden_dropout", 0.25), ("output_dropout", 0.125)}
+    assert set(known.values()) == wanted
 
 
 @every_backbone
