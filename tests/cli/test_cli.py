@@ -445,6 +445,50 @@ def test_a_wrong_list_of_configs_names_the_variable(text, capsys, monkeypatch):
     assert "AUDIO_TF_CONFIGS must be a list" in error and repr(text) in error
 
 
+def test_flags_of_score_are_what_it_is_asked_for(monkeypatch, tmp_path):
+    """Here Beam need not be there: whole runs of it are elsewhere."""
+    pytest.importorskip("pyarrow", reason="ARCHIVES ARE NOT TESTED")
+    from audio_tf.archives import places, scoring
+
+    asked = []
+
+    def score(*given, **options):
+        asked.append((given, options))
+        return scoring.Result(3, [], {}, [])
+
+    monkeypatch.setattr(scoring, "score", score)
+    monkeypatch.setattr(places, "need_beam", lambda: None)
+    labels = tmp_path / "labels.txt"
+    labels.write_text("dog\nrain\n")
+    usual = {
+        **{"window_s": 60.0, "top": 5, "embeddings": False, "labels": None},
+        **{"column": "file", "retry_failed": False, "runner": None},
+        **{"options": [], "workers": None},
+    }
+    for flags, changed in (
+        ([], {}),
+        (["--whole"], {"window_s": None}),
+        (["--window-s", "7.5"], {"window_s": 7.5}),
+        (["--all-scores"], {"top": None}),
+        (["--top", "2"], {"top": 2}),
+        (["--embeddings"], {"embeddings": True}),
+        (["--labels", str(labels)], {"labels": ["dog", "rain"]}),
+        (["--column", "path"], {"column": "path"}),
+        (["--retry-failed"], {"retry_failed": True}),
+        (["--workers", "3"], {"workers": 3}),
+        (
+            ["--runner", "Other", "--beam", "--one=1 --two"],
+            {"runner": "Other", "options": ["--one=1", "--two"]},
+        ),
+    ):
+        source = ["score", "sounds", "list.csv", "--model", "m", "--out", "o"]
+        assert cli.main([*source, *flags]) == 0
+        ((given, options),) = asked
+        assert given == (["sounds", "list.csv"], "m", "o")
+        assert options == {**usual, **changed}, flags
+        asked.clear()
+
+
 def test_the_version_is_told(capsys):
     with pytest.raises(SystemExit) as exit:
         cli.main(["--version"])

@@ -5,6 +5,7 @@ import hashlib
 import json
 import pathlib
 import shutil
+import types
 
 import keras
 import numpy as np
@@ -203,6 +204,45 @@ def test_every_class_counts_alike():
     )
 
 
+class Noted:
+    """A stand-in of a decoder that keeps what it is trained with."""
+
+    def compile(self, optimizer, loss, **options):
+        self.optimizer, self.loss = optimizer, loss
+
+    def fit(self, x, y, callbacks, **options):
+        self.given = options
+        self.hooks = {type(each): each for each in callbacks}
+        self.hooks[keras.callbacks.EarlyStopping].best_epoch = 3
+        history = types.SimpleNamespace(history={"loss": [0.5]})
+        return history
+
+
+def test_a_decoder_is_trained_as_settings_say():
+    asked = settings(
+        epochs=7,
+        batch_size=5,
+        learning_rate=0.125,
+        weight_decay=0.25,
+        focal_gamma=1.5,
+        plateau_factor=0.5,
+        plateau_patience=3,
+    )
+    decoder, part = Noted(), ("x", "y", "clips")
+    found = fold_decoders.fit_to_best(decoder, part, ("v", "w", "c"), asked)
+    assert found == ({"loss": [0.5]}, 3)
+    assert float(decoder.optimizer.learning_rate) == 0.125
+    assert decoder.optimizer.weight_decay == 0.25
+    assert decoder.loss.gamma == 1.5
+    assert decoder.given["epochs"] == 7 and decoder.given["batch_size"] == 5
+    assert decoder.given["validation_data"] == ("v", "w")
+    lower = decoder.hooks[keras.callbacks.ReduceLROnPlateau]
+    assert (lower.factor, lower.patience, lower.mode) == (0.5, 3, "max")
+    best = decoder.hooks[keras.callbacks.EarlyStopping]
+    assert best.restore_best_weights and best.patience == 7
+    assert lower.monitor == best.monitor == "val_accuracy"
+
+
 def test_groups_that_are_alike_have_no_interval():
     """That of their draws would be of no width."""
     fold = {
@@ -255,7 +295,9 @@ def test_the_interval_of_a_split_is_over_its_speakers(tmp_path, monkeypatch):
 
 
 @pytest.mark.costly
-def test_chunks_are_embedded_as_a_classifier_scores_them(rng):
+def test_chunks_are_embedded_as_a_classifier_scores_them(rng, monkeypatch):
+    # Of five chunks; long clips have more than are embedded at once.
+    monkeypatch.setattr(layer_embeddings, "BATCH_SIZE", 3)
     encoder = speech_encoder()
     layer = LayerEmbeddings(encoder, CHUNK_S)
     size, lengths = 220, np.array([500, 130, 220], "int32")

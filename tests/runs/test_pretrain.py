@@ -317,9 +317,18 @@ def test_an_encoder_that_could_not_be_loaded_is_refused_before_training(
 def test_the_schedule_ends_with_the_steps(corpus, tmp_path):
     """The parts that a batch is computed in have one rate."""
     settings = settings_of(
-        corpus, tmp_path, steps=20, save_every=20, accumulate=3, warmup=0.25
+        corpus,
+        tmp_path,
+        steps=20,
+        save_every=20,
+        accumulate=3,
+        warmup=0.25,
+        clip_norm=2.5,
     )
-    rate = pretrain.build(settings).optimizer._learning_rate
+    optimizer = pretrain.build(settings).optimizer
+    rate = optimizer._learning_rate
+    assert optimizer.global_clipnorm == 2.5
+    assert optimizer.gradient_accumulation_steps == 3
     for part in (15, 16, 17):
         assert float(rate(part)) == pytest.approx(settings.learning_rate)
     assert float(rate(14)) < settings.learning_rate > float(rate(18))

@@ -178,6 +178,25 @@ def test_a_validation_of_one_label_a_clip_calibrates_thresholds_too(
     assert calibrated() is None
 
 
+def test_thresholds_are_of_their_labels_in_whatever_order(monkeypatch):
+    """A vocabulary may have another order than the model of the training."""
+    monkeypatch.setattr(results, "how_scored", lambda chunks: {})
+    corpus = corpora.Corpus(
+        list("wxyz"), [["a"], ["b"], ["a"], ["a"]], ["b", "a"]
+    )
+    chunks = types.SimpleNamespace(
+        targets=corpus.targets(), clips=types.SimpleNamespace(corpus=corpus)
+    )
+    scores = np.array([[0.2, 0.5], [0.8, 0.4], [0.6, 0.5], [0.1, 0.2]])
+    thresholds = {"a": 0.45, "b": 0.7}
+    found = results.figures("test", chunks, scores, ["b", "a"], thresholds)
+    at = found["at_thresholds"]["per_class"]
+    assert {label: at[label]["threshold"] for label in at} == thresholds
+    # Of a, two of three are found, and nothing else; of b, the only one.
+    assert at["a"]["recall"] == pytest.approx(2 / 3)
+    assert at["a"]["precision"] == at["b"]["f1"] == 1.0
+
+
 @pytest.mark.costly
 def test_a_test_is_left_out_and_then_scored_at_thresholds(
     corpus, tmp_path, monkeypatch, capsys

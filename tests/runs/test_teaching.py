@@ -76,6 +76,21 @@ def test_every_mixing_is_of_the_models_rate_and_trains_its_weights(
     assert training.mixing.sample_rate_hz == 8_000
 
 
+def test_teachers_count_as_settings_say():
+    student, teacher = (
+        AudioClassifier(tiny.backbone(), labels=["low", "high"], chunk_s=0.1)
+        for _ in range(2)
+    )
+    student.compile("sgd", "binary_crossentropy")
+    settings = TrainSettings(
+        teachers=["a"], teacher_share=0.25, teacher_temperature=3.5
+    )
+    training = teaching.make_training(settings, student, False, [teacher])
+    assert training.teachers == [teacher]
+    assert (training.share, training.temperature) == (0.25, 3.5)
+    assert training.optimizer is student.optimizer
+
+
 @pytest.mark.costly
 def test_teachers_are_checked_before_clips_are_decoded(
     refusal, corpus, tmp_path

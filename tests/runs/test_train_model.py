@@ -329,6 +329,83 @@ def test_several_labels_are_not_trained_on_as_shares(labels):
     assert train_model.build(settings, corpus).activation.__name__ == "sigmoid"
 
 
+@pytest.mark.parametrize("warmup_steps", [0, 4])
+def test_the_rate_rises_and_falls_as_a_cosine(warmup_steps):
+    """From its warm-up to a thousandth behind the last step, by hand."""
+    settings = TrainSettings(
+        learning_rate=0.3, epochs=4, warmup_share=warmup_steps / 20
+    )
+    rate = optimizing.make_optimizer(settings, 5)._learning_rate
+    found = [float(rate(step)) for step in range(21)]
+    # A quarter at first; all of it comes behind the steps of the rise.
+    rise = 0.3 * (0.25 + 0.75 * np.arange(warmup_steps) / 4)
+    angles = np.linspace(0, np.pi, 21 - warmup_steps)
+    fall = 0.3 * (0.001 + 0.999 * (1 + np.cos(angles)) / 2)
+    np.testing.assert_allclose(found, [*rise, *fall], rtol=1e-4)
+
+
+@pytest.mark.parametrize("filterbank", ["log_mel", "pcen_mel"])
+def test_kernels_alone_decay(filterbank):
+    """Neither biases nor scales, nor what a compression learns of a band."""
+    model = AudioClassifier(
+        models.AudioTransformerBackbone(
+            **json.loads(TINY_MEL), filterbank=filterbank
+        ),
+        labels=["low", "high"],
+        pooling="attention",
+    )
+    optimizer = optimizing.make_optimizer(TrainSettings(weight_decay=0.25), 1)
+    optimizer.build(model.trainable_variables)
+    for variable, decay in zip(
+        model.trainable_variables, optimizer.weight_decays, strict=True
+    ):
+        is_kernel = variable.name == "kernel" and len(variable.shape) == 2
+        assert is_kernel == (len(variable.shape) > 1), variable.path
+        assert decay == 0.25 * is_kernel, variable.path
+
+
+def test_the_optimizer_has_what_settings_say():
+    """A tenth of 4 epochs of 50 steps are 20: the average forgets as fast."""
+    given = {"epochs": 4, "clip_norm": 2.5, "schedule": "constant"}
+    for more, momentum in (
+        ({"average_share": 0.1}, 0.95),
+        ({"average_share": 0.001}, 0.0),
+        ({"average_share": 0.0, "weight_decay": 0.5}, None),
+        ({"average_share": 0.0, "weight_decay": 0.0}, None),
+    ):
+        settings = TrainSettings(**given, learning_rate=0.125, **more)
+        optimizer = optimizing.make_optimizer(settings, 50)
+        assert optimizer.global_clipnorm == 2.5
+        assert float(optimizer.learning_rate) == 0.125
+        assert optimizer.use_ema == (momentum is not None)
+        if momentum is not None:
+            assert optimizer.ema_momentum == pytest.approx(momentum)
+    assert type(optimizer) is keras.optimizers.Adam
+    # Without a limit there is none.
+    given["clip_norm"] = None
+    settings = TrainSettings(**{**given, "recipe": "paper"})
+    assert optimizing.make_optimizer(settings, 50).global_clipnorm is None
+
+
+def test_smoothing_is_the_share_that_settings_say():
+    """Each of three classes has a third of it; of two values, a half."""
+    settings = TrainSettings(label_smoothing=0.3)
+    scores = np.array([[0.5, 0.2, 0.3]], "float32")
+    targets = np.array([[0.0, 1.0, 0.0]], "float32")
+    for one_label, shares in (
+        (True, [0.1, 0.8, 0.1]),
+        (False, [0.15, 0.85, 0.15]),
+    ):
+        wanted = np.array(shares) * np.log(scores[0])
+        if not one_label:
+            wanted += (1 - np.array(shares)) * np.log(1 - scores[0])
+        loss = settings.loss_function(one_label)(targets, scores)
+        expected = -np.sum(wanted) / (1 if one_label else 3)
+        assert float(loss) == pytest.approx(expected, rel=1e-5)
+    plain = settings.replace(label_smoothing=0.0)
+    assert plain.loss_function(True) == "categorical_crossentropy"
+
+
 def test_a_rate_that_never_falls_is_named_as_it_was_given():
     """Keras has a step of the fall at least."""
     settings = TrainSettings(warmup_share=0.99, epochs=2)
