@@ -28,7 +28,10 @@ def put(store, source, audio):
     return store.entry(source)
 
 
-def test_cache_returns_what_was_put(store, source):
+@pytest.mark.parametrize("block", [2**20, 1_000])
+def test_cache_returns_what_was_put(block, store, source, monkeypatch):
+    """Of entries that are checked at once, and of those in several blocks."""
+    monkeypatch.setattr(cache, "BLOCK", block)
     audio = noise(5_003, 1)
     assert not store.entry(source).is_file()
     facts = store.put(source, audio)

@@ -241,7 +241,9 @@ def test_bad_files_are_noted_once(tmp_path):
     assert len(found.failures) == len(bad) + 1
 
 
-def test_damaged_and_lost_shards(tmp_path):
+def test_damaged_and_lost_shards(tmp_path, monkeypatch):
+    # Long clips are looked at in several blocks.
+    monkeypatch.setattr(shards, "BLOCK", 400)
     corpus, audio = make_corpus(tmp_path / "corpus")
     planned, _ = fill(tmp_path / "cache", corpus)
     first, second = (

@@ -188,6 +188,21 @@ def test_shapley_values_are_means_over_all_orders(classifier, monkeypatch):
     np.testing.assert_allclose(found.ravel(), expected, atol=0.05 * spread)
 
 
+@pytest.mark.parametrize("method", explaining.METHODS)
+def test_what_is_computed_at_once_changes_nothing(
+    method, classifier, monkeypatch
+):
+    """Long clips have more chunks and patches than a batch has rows."""
+    monkeypatch.setattr(explaining, "ORDERS", 1)
+    given = {"method": method, "patch_s": 0.05, "bands": 1}
+    clip = (noise(263, seed=5), RATE_HZ)
+    expected = classifier.explain(clip, "dog", **given)
+    monkeypatch.setattr(explaining, "BATCH_SIZE", 2)
+    found = classifier.explain(clip, "dog", **given)
+    assert found["score"] == pytest.approx(expected["score"], abs=1e-6)
+    np.testing.assert_allclose(found["weights"], expected["weights"], atol=1e-6)
+
+
 def test_chunks_that_are_left_out_weigh_nothing():
     keras.utils.set_random_seed(3)
     model = AudioClassifier(

@@ -10,7 +10,7 @@ import soundfile
 import tiny
 
 from audio_tf.audio import AudioError, chunking, scoring, sources
-from audio_tf.models import AudioClassifier
+from audio_tf.models import AudioClassifier, timeline
 
 # Files are read and chunks are averaged on the host.
 pytestmark = pytest.mark.one_backend
@@ -78,9 +78,16 @@ def test_scores_are_the_mean_over_chunks(options, clips, backbone, monkeypatch):
         for file in files
     ]
     given = [*files[:2], bad, *files[2:], bad]
-    for at_once, samples in ((10**6, 2**24), (1_000, 3_000), (1, 2**24)):
+    # The second has groups that fill several batches, and one in part.
+    for at_once, samples, rows in (
+        (10**6, 2**24, 64),
+        (10**6, 3_000, 3),
+        (1_000, 3_000, 64),
+        (1, 2**24, 64),
+    ):
         monkeypatch.setattr(scoring, "samples_at_once", lambda _: at_once)
         monkeypatch.setattr(scoring, "MAX_SAMPLES", samples)
+        monkeypatch.setattr(scoring, "BATCH_SIZE", rows)
         found = classifier.classify(given, top=None)
         assert [each["file"] for each in found] == list(map(str, given))
         rows = [
@@ -418,9 +425,13 @@ def test_answers_are_those_of_the_weights_that_layers_have_got(change, rng):
 )
 @pytest.mark.parametrize("samples", [1_511, 1_100, 7])
 def test_a_timeline_is_the_frames_scores(
-    chunk_s, hop_s, samples, backbone, rng
+    chunk_s, hop_s, samples, backbone, rng, monkeypatch
 ):
-    """Frames span the clip without gap and overlap, and score as they do."""
+    """Frames span the clip without gap and overlap, and score as they do.
+
+    A long recording has more chunks than are scored at once.
+    """
+    monkeypatch.setattr(timeline, "BATCH_SIZE", 4)
     classifier = AudioClassifier(
         backbone, num_classes=3, chunk_s=chunk_s, chunk_hop_s=hop_s
     )
