@@ -45,16 +45,26 @@ def bert(tmp_path_factory):
     return folder
 
 
+def vit_converter():
+    """KerasHub's own, which rounds what it has made of whole pixels."""
+    return keras_hub.layers.ViTImageConverter(
+        image_size=(SIDE, SIDE), scale=1 / 100.0
+    )
+
+
 @pytest.fixture(scope="module")
 def vit(tmp_path_factory):
     """The folder of a ViT of nine patches and a class token."""
     folder = tmp_path_factory.mktemp("vit") / "preset"
-    keras_hub.models.ViTBackbone(
+    backbone = keras_hub.models.ViTBackbone(
         (SIDE, SIDE, 3), PATCH, LAYERS, 2, DIM, 7
-    ).save_to_preset(str(folder))
-    keras_hub.layers.ViTImageConverter(
-        image_size=(SIDE, SIDE), scale=1 / 100.0
-    ).save_to_preset(str(folder))
+    )
+    # Or they would be those of whatever test was before.
+    rng = np.random.default_rng(1)
+    for weight in backbone.weights:
+        weight.assign(0.5 * rng.standard_normal(weight.shape))
+    backbone.save_to_preset(str(folder))
+    vit_converter().save_to_preset(str(folder))
     return folder
 
 
@@ -101,6 +111,25 @@ def arguments(encoder, dataset, data, out, *more):
         *("--data-dir", str(data), "--out", str(out), "--batch-size", "3"),
         *("--val-share", "0.5", *map(str, more)),
     ]
+
+
+def test_an_encoder_computes_in_the_precision_that_is_asked_for(
+    bert, news, tmp_path, monkeypatch
+):
+    encoder = hub_embeddings.HubEncoder(str(bert), "text", TOKENS, "bfloat16")
+    assert encoder.backbone.dtype_policy.name == "bfloat16"
+    assert encoder.embed(["a b"]).dtype == "float32"
+    asked = []
+
+    def noted(*given):
+        asked.append(given)
+        raise ValueError("no more is wanted")
+
+    monkeypatch.setattr(embed, "HubEncoder", noted)
+    more = ("--compute-dtype", "float16", "--max-tokens", "7")
+    with pytest.raises(SystemExit):
+        embed.main(arguments(bert, "ag_news", news, tmp_path / "run", *more))
+    assert asked == [(str(bert), "text", 7, "float16")]
 
 
 @pytest.mark.long
@@ -187,7 +216,9 @@ def cifar(folder, rng, batches, meta, labels, names):
 
 
 @pytest.mark.costly
-def test_cifar_batches_become_layers(vit, rng, tmp_path):
+def test_cifar_batches_become_layers(vit, rng, tmp_path, monkeypatch):
+    # Of twelve; large corpora have more rows than are copied at once.
+    monkeypatch.setattr(embed, "ROWS", 5)
     files = [*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]
     folder = tmp_path / "cifar"
     pixels = cifar(folder, rng, files, "batches.meta", "labels", "label_names")
@@ -201,9 +232,8 @@ def test_cifar_batches_become_layers(vit, rng, tmp_path):
     backbone = keras_hub.models.Backbone.from_preset(str(vit))
     encoder = backbone.get_layer("vit_encoder")
     planes = pixels["data_batch_2"][1].reshape(3, 32, 32)
-    image = np.stack(list(planes), axis=-1)[None].astype("float32")
-    x = keras.ops.image.resize(image, (SIDE, SIDE), "bilinear", antialias=False)
-    x = backbone.get_layer("vit_patching_and_embedding")(x / 100.0)
+    image = np.stack(list(planes), axis=-1)[None]
+    x = backbone.get_layer("vit_patching_and_embedding")(vit_converter()(image))
     first = encoder.encoder_layers[0](x)
     last = encoder.layer_norm(encoder.encoder_layers[1](first))
     expected = [np.asarray(each)[0].mean(axis=0) for each in (first, last)]
