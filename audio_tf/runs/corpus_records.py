@@ -266,7 +266,8 @@ def check_alike(first, out, corpus, draw=None):
         ValueError: if its corpus is another than that of the first.
     """
     place, known = first.setdefault(draw, (out, corpus))
-    if any(corpus[split] != known[split] for split in corpus if split in known):
+    common = corpus.keys() & known.keys()
+    if not common or any(corpus[each] != known[each] for each in common):
         raise ValueError(
             f"The corpus of {out} is not that of {place}. "
             f"Received: {corpus} in place of {known}"
