@@ -206,8 +206,8 @@ def check_no_draw(where, seed):
     """
     if seed is not None:
         raise ValueError(
-            f"{where} has splits of its own, which no seed draws. Received: "
-            f"seed={seed}"
+            f"{where} has splits of its own, which no seed of the corpus "
+            f"draws. Received: seed={seed}"
         )
 
 

@@ -38,8 +38,8 @@ def of_other_splits(options):
     splits = {} if subsets is None else subsets_by_split(subsets)
     found = [
         f"{subset} is of {subset.partition('-')[0]}, not of {split}"
-        for split, subsets in splits.items()
-        for subset in subsets
+        for split, names in splits.items()
+        for subset in names
         if subset in LIBRISPEECH_SUBSETS
         and subset != split
         and subset.partition("-")[0] != SUBSETS_OF.get(split)

@@ -92,8 +92,8 @@ class AudioSettings(Settings):
 
         A corpus that has splits refuses it.
         """
-        asked = self.those_given(["corpus_seed"])
-        return {"seed": seed for seed in asked.values()}
+        given = "corpus_seed" in self.given
+        return {"seed": self.corpus_seed} if given else {}
 
     def build_facts(self):
         """Describes the build of `audio-tf build` that the corpus is read of.

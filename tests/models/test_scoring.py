@@ -79,7 +79,7 @@ def test_scores_are_the_mean_over_chunks(options, clips, backbone, monkeypatch):
     ]
     given = [*files[:2], bad, *files[2:], bad]
     # The second has groups that fill several batches, and one in part.
-    for at_once, samples, rows in (
+    for at_once, samples, at_most in (
         (10**6, 2**24, 64),
         (10**6, 3_000, 3),
         (1_000, 3_000, 64),
@@ -87,7 +87,7 @@ def test_scores_are_the_mean_over_chunks(options, clips, backbone, monkeypatch):
     ):
         monkeypatch.setattr(scoring, "samples_at_once", lambda _: at_once)
         monkeypatch.setattr(scoring, "MAX_SAMPLES", samples)
-        monkeypatch.setattr(scoring, "BATCH_SIZE", rows)
+        monkeypatch.setattr(scoring, "BATCH_SIZE", at_most)
         found = classifier.classify(given, top=None)
         assert [each["file"] for each in found] == list(map(str, given))
         rows = [

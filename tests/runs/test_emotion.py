@@ -214,8 +214,7 @@ class Noted:
         self.given = options
         self.hooks = {type(each): each for each in callbacks}
         self.hooks[keras.callbacks.EarlyStopping].best_epoch = 3
-        history = types.SimpleNamespace(history={"loss": [0.5]})
-        return history
+        return types.SimpleNamespace(history={"loss": [0.5]})
 
 
 def test_a_decoder_is_trained_as_settings_say():

@@ -341,7 +341,7 @@ def test_the_rate_rises_and_falls_as_a_cosine(warmup_steps):
     rise = 0.3 * (0.25 + 0.75 * np.arange(warmup_steps) / 4)
     angles = np.linspace(0, np.pi, 21 - warmup_steps)
     fall = 0.3 * (0.001 + 0.999 * (1 + np.cos(angles)) / 2)
-    np.testing.assert_allclose(found, [*rise, *fall], rtol=1e-4)
+    np.testing.assert_allclose(found, [*rise, *fall], rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize("filterbank", ["log_mel", "pcen_mel"])
