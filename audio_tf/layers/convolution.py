@@ -12,6 +12,7 @@ import keras
 from keras import ops
 
 from audio_tf.layers import activations
+from audio_tf.layers.batch_normalization import MaskedBatchNormalization
 from audio_tf.layers.stages import Stage
 from audio_tf.ops import masks, statistics
 from audio_tf.ops.checks import check_flags, check_sizes, pair_of
@@ -64,26 +65,9 @@ def max_pool(x, size, strides):
 
 def make_norm(dtype, name):
     """Makes the batch normalisation of the models of this module."""
-    return keras.layers.BatchNormalization(
+    return MaskedBatchNormalization(
         momentum=MOMENTUM, epsilon=EPSILON, dtype=dtype, name=name
     )
-
-
-def normalize(norm, x, mask, training):
-    """Normalises by the real frames' statistics, or by the learned ones.
-
-    Args:
-        norm: `keras.layers.BatchNormalization`.
-        x: tensor `(batch, time, bands, channels)`.
-        mask: boolean `(batch, time)` or `None`.
-        training: bool.
-
-    Returns:
-        Tensor like `x`.
-    """
-    if mask is not None:
-        mask = ops.expand_dims(mask, -1)
-    return norm(x, training=training, mask=mask)
 
 
 def make_convolution(filters, kernel_size, strides, use_bias, dtype, name):
@@ -196,8 +180,20 @@ class Convolution(Stage, Layer):
 
     def call(self, inputs, mask=None, training=None):
         x = convolve(self.convolution, self.as_floats(inputs), mask)
-        x = normalize(self.norm, x, self.compute_mask(x, mask), training)
-        return self.activation(x)
+        return self.activate(x, self.compute_mask(x, mask), training)
+
+    def activate(self, x, mask, training):
+        """Normalises and activates what the convolution has made.
+
+        Args:
+            x: tensor `(batch, time, bands, filters)`.
+            mask: boolean `(batch, time)` of `x`, or `None`.
+            training: bool.
+
+        Returns:
+            Tensor like `x`.
+        """
+        return self.activation(self.norm(x, mask=mask, training=training))
 
     def compute_output_shape(self, input_shape, *args, **kwargs):
         batch, time, bands, _ = input_shape

@@ -6,12 +6,12 @@ Tensors and masks are those of `audio_tf.layers.convolution`.
 import keras
 from keras import ops
 
+from audio_tf.layers.batch_normalization import frame_moments
 from audio_tf.layers.convolution import (
     Convolution,
     convolve,
     make_convolution,
     make_norm,
-    normalize,
     strided,
     strided_length,
     zero_padding,
@@ -57,8 +57,23 @@ class NormalizedReLU(Stage, Layer):
 
     def call(self, inputs, mask=None, training=None):
         # Weights would have NaN for gradients of frames that hold it.
-        inputs = zero_padding(inputs, mask)
-        return ops.relu(normalize(self.norm, inputs, mask, training))
+        return self.activate(zero_padding(inputs, mask), mask, training)
+
+    def activate(self, x, mask, training, moments=None):
+        """Normalises and cuts off what has no NaN in padding.
+
+        Args:
+            x: tensor `(batch, time, bands, channels)`.
+            mask: boolean `(batch, time)` or `None`.
+            training: bool.
+            moments: `frame_moments(x, mask)`, or `None`.
+
+        Returns:
+            Tensor like `x`.
+        """
+        return ops.relu(
+            self.norm(x, mask=mask, training=training, moments=moments)
+        )
 
     def compute_output_shape(self, input_shape, *args, **kwargs):
         return tuple(input_shape)
@@ -128,13 +143,20 @@ class DenselyConnectedBlock(Stage, Layer):
         return mask
 
     def call(self, inputs, mask=None, training=None):
-        x = inputs
+        x = new = zero_padding(inputs, mask)
+        moments = []
         for norm, narrow, wide in zip(
             self.norms, self.narrow, self.wide, strict=True
         ):
-            new = norm(x, mask=mask, training=training)
-            new = narrow(new, mask=mask, training=training)
-            x = ops.concatenate([x, convolve(wide, new, mask)], axis=-1)
+            # Those of a channel are the same for each unit that sees it.
+            if training:
+                moments.append(frame_moments(new, mask))
+            whole = [ops.concatenate(each) for each in zip(*moments)] or None
+            new = norm.activate(x, mask, training, whole)
+            # A kernel of one frame takes nothing from padding.
+            new = narrow.convolution(new)
+            new = convolve(wide, narrow.activate(new, mask, training), mask)
+            x = ops.concatenate([x, new], axis=-1)
         return x
 
     def compute_output_shape(self, input_shape, *args, **kwargs):
@@ -207,8 +229,8 @@ class DenseTransition(Stage, Layer):
         return strided(mask, self.frame_stride)
 
     def call(self, inputs, mask=None, training=None):
-        x = self.norm(inputs, mask=mask, training=training)
-        x = convolve(self.convolution, x, mask)
+        x = zero_padding(inputs, mask)
+        x = self.convolution(self.norm.activate(x, mask, training))
         batch, time = ops.shape(x)[0], ops.shape(x)[1]
         bands, channels = x.shape[2] // 2, x.shape[3]
         x = ops.reshape(x[:, :, : 2 * bands], (batch, time, bands, 2, channels))

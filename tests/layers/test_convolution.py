@@ -146,19 +146,33 @@ def test_it_is_a_loop_over_real_frames(name, rng):
 
 
 class AsFrames(keras.layers.Layer):
-    """A built layer whose bands and channels come out as a frame's features."""
+    """A built layer, as many frames, of which bands are features too."""
 
-    def __init__(self, layer):
+    def __init__(self, layer, **kwargs):
         super().__init__()
         self.supports_masking = True
-        self.layer, self.built = layer, True
+        self.layer, self.built, self.kwargs = layer, True, kwargs
 
     def call(self, inputs, mask=None):
-        x = self.layer(inputs, mask=mask)
+        x = self.layer(inputs, mask=mask, **self.kwargs)
+        x = keras.ops.repeat(x, self.layer.frame_stride, axis=1)
+        x = x[:, : inputs.shape[1]]
         return keras.ops.reshape(x, (*x.shape[:2], -1))
 
 
-@pytest.mark.parametrize("name", ["relu", "dense"])
+class KerasNormalizedReLU(layers.NormalizedReLU):
+    """What is compared with: Keras' own normalisation, with a mask."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = keras.layers.BatchNormalization(momentum=0.9, epsilon=1e-5)
+
+    def call(self, inputs, mask=None, training=None):
+        mask = None if mask is None else keras.ops.expand_dims(mask, -1)
+        return keras.ops.relu(self.norm(inputs, training=training, mask=mask))
+
+
+@pytest.mark.parametrize("name", ["relu", "dense", "transition"])
 def test_padding_moves_no_gradient(name, rng):
     """Nor makes one NaN, where what normalises comes before a convolution."""
     x, mask = images(rng)
@@ -201,6 +215,99 @@ def test_training_normalises_by_real_frames(rng):
     raw = keras.ops.conv(np.where(np.isnan(x), 0.0, x), kernel, padding="same")
     mean = keras.ops.convert_to_numpy(raw)[mask].mean(axis=(0, 1))
     np.testing.assert_allclose(layer.norm.moving_mean, 0.1 * mean, atol=1e-6)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_normalisation_is_that_of_keras(padded, rng):
+    x, mask = images(rng)
+    x = 3.0 + np.where(mask[..., None, None], x, np.float32(0.0))
+    mine, reference = (
+        moved(each, x.shape, np.random.default_rng(7))
+        for each in (layers.NormalizedReLU(), KerasNormalizedReLU())
+    )
+    found, expected = (
+        gradients(AsFrames(each, training=True), x, mask if padded else None)
+        for each in (mine, reference)
+    )
+    for one, other in zip(found[1], expected[1], strict=True):
+        assert np.abs(other).max() > 0.1
+        np.testing.assert_allclose(one, other, atol=1e-4 * np.abs(other).max())
+    mine(x, mask=mask, training=True)
+    reference(x, mask=mask, training=True)
+    for one, other in zip(
+        mine.norm.get_weights(), reference.norm.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def by_batch(x, mask, norm):
+    """Normalises by numpy, and says what mean and variance it has seen."""
+    real = x[mask]
+    mean, variance = real.mean(axis=(0, 1)), real.var(axis=(0, 1))
+    y = (x - mean) / np.sqrt(variance + 1e-5) * np.asarray(norm.gamma)
+    return np.maximum(y + np.asarray(norm.beta), 0.0), mean, variance
+
+
+def test_units_of_a_block_see_the_statistics_of_the_batch(rng):
+    x, mask = images(rng)
+    layer = moved(layers.DenselyConnectedBlock(3, 2), x.shape, rng)
+    before = [norm.norm.get_weights()[2:] for norm in layer.norms]
+    found = keras.ops.convert_to_numpy(layer(x, mask=mask, training=True))
+    for index, (norm, narrow, wide) in enumerate(
+        zip(layer.norms, layer.narrow, layer.wide, strict=True)
+    ):
+        y, *moments = by_batch(x, mask, norm.norm)
+        for old, new, now in zip(
+            before[index], moments, norm.norm.get_weights()[2:], strict=True
+        ):
+            np.testing.assert_allclose(now, 0.9 * old + 0.1 * new, atol=1e-5)
+        inner = np.full((B, T, F, 8), np.nan)
+        added = np.full((B, T, F, 2), np.nan)
+        for clip, real in enumerate(REAL):
+            inner[clip, :real] = product(y[clip, :real], narrow.convolution)
+        inner, *_ = by_batch(inner, mask, narrow.norm)
+        for clip, real in enumerate(REAL):
+            added[clip, :real] = product(inner[clip, :real], wide)
+        x = np.concatenate([x, added], axis=-1)
+    np.testing.assert_allclose(found[mask], x[mask], atol=1e-4)
+
+
+def test_half_precision_keeps_the_digits_of_the_statistics(rng):
+    """Of 300 with a deviation of 1, whose mean float16 knows to 0.25."""
+    x = (300.0 + rng.standard_normal((4, T, F, C))).astype("float16")
+    expected = layers.NormalizedReLU()(x.astype("float32"), training=True)
+    block = layers.DenselyConnectedBlock(1, 2, dtype="mixed_float16")
+    norm = layers.NormalizedReLU(dtype="mixed_float16")
+    found = norm(x, training=True)
+    assert keras.backend.standardize_dtype(found.dtype) == "float16"
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    block(x, training=True)
+    for moving in (norm.norm.moving_mean, block.norms[0].norm.moving_mean):
+        np.testing.assert_allclose(
+            moving, 0.1 * x.astype("float64").mean(axis=(0, 1, 2)), rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize("name", ["convolution", "relu", "dense"])
+def test_frozen_normalisation_is_by_what_it_has_learned(name, rng):
+    x, mask = images(rng)
+    layer = moved(LAYERS[name](), x.shape, rng)
+    expected = keras.ops.convert_to_numpy(layer(x, mask=mask, training=False))
+    layer.trainable = False
+    before = layer.get_weights()
+    found = keras.ops.convert_to_numpy(layer(x, mask=mask, training=True))
+    real = keras.ops.convert_to_numpy(layer.compute_mask(x, mask))
+    np.testing.assert_array_equal(found[real], expected[real])
+    for one, other in zip(before, layer.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["convolution", "relu", "dense"])
+def test_a_batch_without_a_real_frame_is_finite(name, rng):
+    x, mask = images(rng)
+    layer = LAYERS[name]()
+    layer(np.full_like(x, np.nan), mask=mask & False, training=True)
+    assert all(np.isfinite(each).all() for each in layer.get_weights())
 
 
 def test_what_does_not_fit_is_refused():
