@@ -436,6 +436,7 @@ def test_exported_with_any_batch_and_length(names, rng, tmp_path):
                 )
 
 
+@pytest.mark.costly
 @every_graph
 def test_compiled_takes_any_batch_and_length(name, rng):
     """A form of two sizes, or two forms of one each: to compile is slow."""

@@ -316,6 +316,7 @@ def test_a_missing_model_is_named(model, message, clip, capsys):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.costly
 def test_export_writes_the_next_version(folders, tmp_path, capsys):
     preset, served = (str(folders[1][name]) for name in ("preset", "served"))
     assert os.listdir(served) == ["1"]

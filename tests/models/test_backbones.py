@@ -216,6 +216,7 @@ def test_padding_of_nan_leaves_gradients_finite(name, rng):
         np.testing.assert_allclose(one, other, atol=1e-4)
 
 
+@pytest.mark.costly
 @every_backbone
 def test_dynamic_batch_and_length(name, rng):
     tf = pytest.importorskip("tensorflow")

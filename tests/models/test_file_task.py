@@ -978,6 +978,7 @@ def test_a_list_of_waveforms_is_a_batch_of_them(classifier):
         classifier.predict([x], verbose=0)
 
 
+@pytest.mark.costly
 def test_lists_within_a_dict_are_arrays(classifier, backbone):
     """Keras takes each number of them for an input of its own."""
     x = np.random.default_rng(7).normal(0.0, 0.1, (3, 275)).astype("float32")

@@ -335,6 +335,7 @@ def test_a_head_has_a_dtype_that_there_is(wrong):
         model(head_dtype=wrong)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("policy", [None, "mixed_bfloat16"])
 def test_an_int8_model_loads_again(policy, rng, tmp_path):
     net, x = model(head_dtype=policy), clips(rng)

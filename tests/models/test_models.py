@@ -156,6 +156,7 @@ def test_keras_file_goes_on_training(rng, tmp_path):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
+@pytest.mark.costly
 def test_a_training_with_averages_goes_on_after_an_evaluation(rng, tmp_path):
     """On JAX both were one array, which an evaluation gives away."""
     model, x = classifier(), waveform(rng)
@@ -327,6 +328,7 @@ def test_preset_holds_no_optimizer_state(rng, tmp_path):
     assert size < (tmp_path / "model.weights.h5").stat().st_size
 
 
+@pytest.mark.costly
 def test_a_preset_that_was_saved_frozen_is_trained_where_asked_for(tmp_path):
     model, path = classifier(), str(tmp_path / "preset")
     all_of_it, head = len(model.trainable_weights), 2
@@ -352,6 +354,7 @@ def test_a_preset_that_was_saved_frozen_is_trained_where_asked_for(tmp_path):
         assert len(made.trainable_weights) == count
 
 
+@pytest.mark.costly
 def test_parts_of_a_preset_that_were_saved_frozen_rest(tmp_path):
     model, path = classifier(), str(tmp_path / "preset")
     every = [weight.trainable for weight in model.weights]
@@ -979,6 +982,7 @@ def test_an_int8_classifier_loads_again(rng, tmp_path):
     assert renewed.output_dense.quantization_mode is None
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_quantized_layers_compute_in_what_they_did(policy):
     """Whatever the global policy is, and in the model that is saved, too."""

@@ -389,6 +389,7 @@ def test_samples_that_are_no_numbers_are_refused(training):
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("training", [False, True])
 def test_samples_of_any_source_are_checked_as_they_come(training):
     model = trainings("categorical_crossentropy")[training]

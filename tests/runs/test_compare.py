@@ -819,6 +819,7 @@ def test_arguments_are_known_before_a_row_begins(config, name, argument, said):
         CompareSettings(train_config=config.path, kwargs_by_attention=options)
 
 
+@pytest.mark.costly
 def test_what_does_not_fit_is_named(config, refusal, tmp_path):
     out = tmp_path / "out"
     given = ["--train-config", config.path, "--out", out]
