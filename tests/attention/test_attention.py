@@ -606,6 +606,7 @@ def test_half_precision_is_close(name, rng):
         assert_equal_where_real(numpy(y), wanted, mask, atol)
 
 
+@pytest.mark.costly
 @in_one_graph
 def test_one_step_of_training_moves_weights(names, rng):
     layers = [make(name) for name in names]
@@ -624,6 +625,7 @@ def test_one_step_of_training_moves_weights(names, rng):
                 assert moved == (weight.path in trainable), (name, weight.path)
 
 
+@pytest.mark.costly
 @side_by_side
 def test_saved_and_loaded(names, rng, tmp_path):
     layers = [shaken(make(name, dropout=0.1), rng) for name in names]
