@@ -11,8 +11,7 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
 
     Weights and results are those of `keras.layers.BatchNormalization` with a
     mask. That one passes eight times over its inputs to tell real frames from
-    padding, which takes longer than the convolutions between; this one looks
-    at the mask where bands are summed already.
+    padding; this one looks at the mask where bands are summed already.
 
     Args:
         **kwargs: arguments of `keras.layers.BatchNormalization`, without
