@@ -60,10 +60,11 @@ class NormalizedReLU(Stage, Layer):
         return self.activate(zero_padding(inputs, mask), mask, training)
 
     def activate(self, x, mask, training, moments=None):
-        """Normalises and cuts off what has no NaN in padding.
+        """Normalises and applies ReLU.
 
         Args:
-            x: tensor `(batch, time, bands, channels)`.
+            x: tensor `(batch, time, bands, channels)`, without NaN or
+                infinity in padding.
             mask: boolean `(batch, time)` or `None`.
             training: bool.
             moments: `frame_moments(x, mask)`, or `None`.
