@@ -32,7 +32,7 @@ import typing
 
 import numpy as np
 
-from audio_tf import files, intervals
+from audio_tf import files, intervals, released
 from audio_tf.audio import RESAMPLER
 from audio_tf.corpora import CORPORA
 from audio_tf.models import ATTENTION_MODULES, AudioBackbone
@@ -384,7 +384,8 @@ def run(settings, out):
     ]
     if with_map:
         title = f"{settings.module}, {len(with_map)} folds"
-        fold_decoders.write_importance(out, with_map, embedded, title)
+        mark = settings.model and released.weights_mark(settings.model)
+        fold_decoders.write_importance(out, with_map, embedded, title, mark)
     print(describe(summed_up(done)))
     if loaded.failures:
         print(describe_failures(loaded.failures))

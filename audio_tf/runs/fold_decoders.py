@@ -199,8 +199,9 @@ def read_importance(path):
         path: the file.
 
     Returns:
-        Pair of a floating array `(layers, dim)` and a list of int, the
-        numbers of the layers.
+        Tuple of a floating array `(layers, dim)`, a list of int, the numbers
+        of the layers, and the `weights_mark` of their encoder, `""` of a file
+        that does not say it.
 
     Raises:
         OSError: if the file cannot be read.
@@ -225,10 +226,10 @@ def read_importance(path):
             f"'layers' have a number for each. Received: {found.dtype}, "
             f"shape={found.shape} and shape={layers.shape}"
         )
-    return found, layers.tolist()
+    return found, layers.tolist(), str(arrays.get("encoder", ""))
 
 
-def write_importance(out, names, embedded, title):
+def write_importance(out, names, embedded, title, encoder=None):
     """Writes the Importance Factor of all folds, which count alike.
 
     The map of each fold's decoder is a mean over the chunks of its validation.
@@ -238,6 +239,7 @@ def write_importance(out, names, embedded, title):
         names: list of the folds that have a map.
         embedded: `fold_arrays.Embedded`.
         title: str, of the pictures.
+        encoder: str, the `weights_mark` of the encoder, or `None`.
     """
     maps = np.mean([np.load(out / name / "map.npy") for name in names], axis=0)
     importance = analysis.importance.scaled(maps)
@@ -247,6 +249,7 @@ def write_importance(out, names, embedded, title):
             map=maps,
             importance=importance,
             layers=np.array(embedded.layers),
+            encoder=np.array(encoder or ""),
         )
     if not showing.can_draw():
         return

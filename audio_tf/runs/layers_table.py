@@ -50,16 +50,19 @@ def select(settings):
 
     Raises:
         ValueError: if a file is none of `audio-tf emotion`, files are of
-            different layers or sizes, or there are too few layers.
+            different layers, sizes or encoders, or of another encoder than
+            the table's, or there are too few layers.
     """
     import numpy as np
 
-    from audio_tf import analysis
+    from audio_tf import analysis, released
     from audio_tf.runs.fold_decoders import read_importance
 
     maps, first = [], None
+    model = settings.training().model
+    mark, whose = model and released.weights_mark(model), model
     for path in settings.importance:
-        found, layers = read_importance(path)
+        found, layers, encoder = read_importance(path)
         maps.append(found)
         same = {"layers": layers, "dim": found.shape[1]}
         first = first or same
@@ -68,6 +71,13 @@ def select(settings):
                 f"{path} is of other layers than {settings.importance[0]}. "
                 f"Received: {same} in place of {first}"
             )
+        if encoder and mark and encoder != mark:
+            raise ValueError(
+                f"{path} is of another encoder than {whose}: their layers "
+                f"differ. Received: the mark {encoder} in place of {mark}"
+            )
+        if encoder and not mark:
+            mark, whose = encoder, path
     found = analysis.select_layers(np.mean(maps, axis=0), settings.count)
     return {
         name: [layers[place] for place in places]

@@ -17,7 +17,7 @@ if keras.backend.backend() != "tensorflow":
 
 from backbone_cases import RATE_HZ, speech_encoder
 
-from audio_tf import data, models
+from audio_tf import data, models, released
 from audio_tf.analysis import layer_embeddings
 from audio_tf.analysis.layer_embeddings import LayerEmbeddings
 from audio_tf.corpora import Corpus, leaks
@@ -468,6 +468,7 @@ def test_a_run_from_audio_to_presets(
     maps = [np.load(out / f"fold_{name}" / "map.npy") for name in ("03", "16")]
     np.testing.assert_allclose(stored["map"], np.mean(maps, axis=0))
     assert stored["importance"].min() == 0 and stored["importance"].max() == 1
+    assert stored["encoder"] == released.weights_mark(encoder)
     assert (out / "importance.png").is_file()
 
     # The preset scores a clip as the fold was tested.
