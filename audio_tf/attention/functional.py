@@ -64,6 +64,9 @@ def softmax_weights(scores, mask=None):
         scores = scores + ops.where(
             mask, ops.cast(0.0, scores.dtype), ops.cast(EXCLUDED, scores.dtype)
         )
+    if scores.shape[-1] == 1:
+        # A clip of one frame, of whose softmax Keras would warn.
+        return ops.cast(ops.exp(scores - scores), dtype)
     return ops.cast(ops.softmax(scores, axis=-1), dtype)
 
 

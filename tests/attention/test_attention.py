@@ -824,7 +824,7 @@ def of_contract(check):
     return pytest.param(check, id=check.__name__, marks=marks)
 
 
-@pytest.mark.parametrize("check", map(of_contract, CONTRACT))
+@pytest.mark.parametrize("check", [*map(of_contract, CONTRACT)])
 def test_a_new_attention_is_a_class_an_entry_and_a_reference(
     check, monkeypatch, request
 ):
@@ -920,6 +920,25 @@ def test_softmax_is_rounded_once(rng):
     np.testing.assert_allclose(
         np.asarray(weights, np.float64), expected, rtol=2.0**-11, atol=1e-7
     )
+
+
+@pytest.mark.filterwarnings("error:.*softmax")
+def test_a_frame_alone_has_all_the_weight():
+    """Without Keras' warning that this is not what one wants."""
+    scores = np.array([[[-5.0]], [[1e30]], [[np.nan]]], "float32")
+    for mask in (None, np.array([[[True]], [[False]], [[True]]])):
+        weights = numpy(
+            attention.functional.softmax_weights(
+                ops.convert_to_tensor(scores), mask
+            )
+        )
+        np.testing.assert_array_equal(weights.ravel(), [1.0, 1.0, np.nan])
+
+
+@every
+@pytest.mark.filterwarnings("error:.*softmax")
+def test_a_clip_of_one_frame_gives_no_warning(name, rng):
+    make(name)(inputs(rng, 1), mask=np.ones((B, 1), bool))
 
 
 def test_softmax_sums_in_float32():
