@@ -3,7 +3,12 @@
 import keras
 from keras import ops
 
-from audio_tf.ops import masks, statistics
+from audio_tf.ops import statistics
+
+# PyTorch's defaults. Keras' own momentum of 0.99 takes hundreds of updates to
+# forget how the statistics began, which is long for a small corpus.
+MOMENTUM = 0.9
+EPSILON = 1e-5
 
 
 class MaskedBatchNormalization(keras.layers.BatchNormalization):
@@ -14,28 +19,36 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
     padding; this one looks at the mask where bands are summed already.
 
     Args:
-        **kwargs: arguments of `keras.layers.BatchNormalization`, without
-            `renorm` and `synchronized`.
+        trainable: bool. If False, what was learned normalises, in training too.
+        dtype: dtype policy.
+        name: str, or `None`.
 
     Call arguments:
         inputs: floating tensor `(batch, time, bands, channels)`, without NaN
             or infinity in padding.
         mask: boolean `(batch, time)`, True where a frame is real, or `None`.
         training: bool, whether the batch's statistics normalise.
-        moments: `frame_moments(inputs, mask)` of a caller that has them, or
-            `None`.
+        moments: `statistics.frame_moments(inputs, mask)` of a caller that has
+            them, or `None`.
     """
 
-    def __init__(self, **kwargs):
-        # Half precision would lose the moments' digits on their way here.
-        super().__init__(autocast=False, **kwargs)
+    def __init__(self, trainable=True, dtype=None, name=None):
+        super().__init__(
+            momentum=MOMENTUM,
+            epsilon=EPSILON,
+            trainable=trainable,
+            dtype=dtype,
+            name=name,
+            # Half precision would lose the digits of `moments`.
+            autocast=False,
+        )
 
     def call(self, inputs, mask=None, training=None, moments=None):
         x = statistics.to_float32(inputs)
         mean, variance = self.moving_mean, self.moving_variance
         if training and self.trainable:
             if moments is None:
-                moments = frame_moments(x, mask)
+                moments = statistics.frame_moments(x, mask)
             for moving, new in zip((mean, variance), moments, strict=True):
                 moving.assign(moving + (1 - self.momentum) * (new - moving))
             mean, variance = moments
@@ -43,28 +56,6 @@ class MaskedBatchNormalization(keras.layers.BatchNormalization):
         x = x * scale + (self.beta - mean * scale)
         return ops.cast(x, self.compute_dtype)
 
-
-def frame_moments(x, mask=None):
-    """Computes mean and variance of each channel over the real frames.
-
-    Args:
-        x: floating tensor `(batch, time, bands, channels)`, without NaN or
-            infinity in padding.
-        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
-
-    Returns:
-        Pair of tensors `(channels,)`, float32 or better; zero where no frame
-        is real.
-    """
-    x = statistics.to_float32(x)
-    if mask is None:
-        return ops.moments(x, axes=[0, 1, 2])
-    frames = ops.maximum(ops.sum(ops.cast(mask, x.dtype)), 1)
-    count = frames * ops.cast(ops.shape(x)[2], x.dtype)
-
-    def mean(values):
-        sums = masks.zero_padding(ops.sum(values, axis=2), mask)
-        return ops.sum(sums, axis=(0, 1)) / count
-
-    center = mean(x)
-    return center, mean(ops.square(x - center))
+    def get_config(self):
+        config = super().get_config()
+        return {name: config[name] for name in ("trainable", "dtype", "name")}

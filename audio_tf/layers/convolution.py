@@ -18,11 +18,6 @@ from audio_tf.ops import masks, statistics
 from audio_tf.ops.checks import check_flags, check_sizes, pair_of
 from audio_tf.ops.layer import BANDS, Layer
 
-# PyTorch's defaults. Keras' own momentum of 0.99 takes hundreds of updates to
-# forget how the statistics began, which is long for a small corpus.
-MOMENTUM = 0.9
-EPSILON = 1e-5
-
 
 def zero_padding(x, mask):
     """Puts zeros in place of padding where there is a mask."""
@@ -60,13 +55,6 @@ def max_pool(x, size, strides):
     padding = [[0, 0], time, [before[1], before[1]], [0, 0]]
     return ops.max_pool(
         ops.pad(x, padding), size, strides, "valid", "channels_last"
-    )
-
-
-def make_norm(dtype, name):
-    """Makes the batch normalisation of the models of this module."""
-    return MaskedBatchNormalization(
-        momentum=MOMENTUM, epsilon=EPSILON, dtype=dtype, name=name
     )
 
 
@@ -163,7 +151,9 @@ class Convolution(Stage, Layer):
             self.dtype_policy,
             "convolution",
         )
-        self.norm = make_norm(self.dtype_policy, "norm")
+        self.norm = MaskedBatchNormalization(
+            dtype=self.dtype_policy, name="norm"
+        )
 
     @property
     def frame_stride(self):
@@ -180,19 +170,7 @@ class Convolution(Stage, Layer):
 
     def call(self, inputs, mask=None, training=None):
         x = convolve(self.convolution, self.as_floats(inputs), mask)
-        return self.activate(x, self.compute_mask(x, mask), training)
-
-    def activate(self, x, mask, training):
-        """Normalises and activates what the convolution has made.
-
-        Args:
-            x: tensor `(batch, time, bands, filters)`.
-            mask: boolean `(batch, time)` of `x`, or `None`.
-            training: bool.
-
-        Returns:
-            Tensor like `x`.
-        """
+        mask = self.compute_mask(x, mask)
         return self.activation(self.norm(x, mask=mask, training=training))
 
     def compute_output_shape(self, input_shape, *args, **kwargs):

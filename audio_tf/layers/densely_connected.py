@@ -6,18 +6,18 @@ Tensors and masks are those of `audio_tf.layers.convolution`.
 import keras
 from keras import ops
 
-from audio_tf.layers.batch_normalization import frame_moments
+from audio_tf.layers.batch_normalization import MaskedBatchNormalization
 from audio_tf.layers.convolution import (
     Convolution,
     convolve,
     make_convolution,
-    make_norm,
     strided,
     strided_length,
     zero_padding,
 )
 from audio_tf.layers.pooling import TemporalAveragePooling
 from audio_tf.layers.stages import Stage
+from audio_tf.ops import statistics
 from audio_tf.ops.checks import check_sizes
 from audio_tf.ops.layer import BANDS, Layer
 
@@ -47,7 +47,9 @@ class NormalizedReLU(Stage, Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.norm = make_norm(self.dtype_policy, "norm")
+        self.norm = MaskedBatchNormalization(
+            dtype=self.dtype_policy, name="norm"
+        )
 
     def build(self, input_shape):
         self.norm.build(input_shape)
@@ -57,24 +59,8 @@ class NormalizedReLU(Stage, Layer):
 
     def call(self, inputs, mask=None, training=None):
         # Weights would have NaN for gradients of frames that hold it.
-        return self.activate(zero_padding(inputs, mask), mask, training)
-
-    def activate(self, x, mask, training, moments=None):
-        """Normalises and applies ReLU.
-
-        Args:
-            x: tensor `(batch, time, bands, channels)`, without NaN or
-                infinity in padding.
-            mask: boolean `(batch, time)` or `None`.
-            training: bool.
-            moments: `frame_moments(x, mask)`, or `None`.
-
-        Returns:
-            Tensor like `x`.
-        """
-        return ops.relu(
-            self.norm(x, mask=mask, training=training, moments=moments)
-        )
+        inputs = zero_padding(inputs, mask)
+        return ops.relu(self.norm(inputs, mask=mask, training=training))
 
     def compute_output_shape(self, input_shape, *args, **kwargs):
         return tuple(input_shape)
@@ -145,18 +131,22 @@ class DenselyConnectedBlock(Stage, Layer):
 
     def call(self, inputs, mask=None, training=None):
         x = new = zero_padding(inputs, mask)
-        moments = []
+        seen = []
         for norm, narrow, wide in zip(
             self.norms, self.narrow, self.wide, strict=True
         ):
-            # Those of a channel are the same for each unit that sees it.
+            moments = None
             if training:
-                moments.append(frame_moments(new, mask))
-            whole = [ops.concatenate(each) for each in zip(*moments)] or None
-            new = norm.activate(x, mask, training, whole)
-            # A kernel of one frame takes nothing from padding.
-            new = narrow.convolution(new)
-            new = convolve(wide, narrow.activate(new, mask, training), mask)
+                # Those of a channel are the same for each unit that sees it.
+                seen.append(statistics.frame_moments(new, mask))
+                moments = [ops.concatenate(each) for each in zip(*seen)]
+            normal = norm.norm(x, mask=mask, training=training, moments=moments)
+            # Not `narrow` itself: its one frame takes nothing from padding,
+            # which need not be zero.
+            new = narrow.convolution(ops.relu(normal))
+            new = narrow.norm(new, mask=mask, training=training)
+            new = narrow.activation(new)
+            new = convolve(wide, new, mask)
             x = ops.concatenate([x, new], axis=-1)
         return x
 
@@ -230,8 +220,8 @@ class DenseTransition(Stage, Layer):
         return strided(mask, self.frame_stride)
 
     def call(self, inputs, mask=None, training=None):
-        x = zero_padding(inputs, mask)
-        x = self.convolution(self.norm.activate(x, mask, training))
+        x = self.norm(inputs, mask=mask, training=training)
+        x = convolve(self.convolution, x, mask)
         batch, time = ops.shape(x)[0], ops.shape(x)[1]
         bands, channels = x.shape[2] // 2, x.shape[3]
         x = ops.reshape(x[:, :, : 2 * bands], (batch, time, bands, 2, channels))

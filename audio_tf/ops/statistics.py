@@ -38,6 +38,34 @@ def moments(x, axis, real=None, unbiased=False):
     return mean, squares / ops.maximum(count - float(unbiased), 1.0)
 
 
+def frame_moments(x, mask=None):
+    """Computes mean and variance of each channel over the real frames.
+
+    Frames are selected once bands are summed, by few passes over `x`.
+
+    Args:
+        x: floating tensor `(batch, time, bands, channels)`, without NaN or
+            infinity in padding.
+        mask: boolean `(batch, time)`, True where a frame is real, or `None`.
+
+    Returns:
+        Pair of tensors `(channels,)`, float32 or better; zero where no frame
+        is real.
+    """
+    x = to_float32(x)
+    if mask is None:
+        return ops.moments(x, axes=[0, 1, 2])
+    frames = ops.maximum(ops.sum(ops.cast(mask, x.dtype)), 1)
+    count = frames * ops.cast(ops.shape(x)[2], x.dtype)
+
+    def mean(values):
+        sums = masks.zero_padding(ops.sum(values, axis=2), mask)
+        return ops.sum(sums, axis=(0, 1)) / count
+
+    center = mean(x)
+    return center, mean(ops.square(x - center))
+
+
 def standardize(x, lengths, unbiased=False, epsilon=1e-16, min_deviation=1e-4):
     """Brings each feature to mean 0 and deviation 1 over the real frames.
 

@@ -341,6 +341,8 @@ def run(settings, out):
     out = pathlib.Path(out)
     path = out / "emotion.json"
     loaded = load(settings, out)
+    # At the end of the run its files may be those of another.
+    mark = settings.model and released.weights_mark(settings.model)
     embedded = loaded.embedded
     done = provenance.parts_done(path, "folds", loaded.model)
     todo = check(embedded, settings)
@@ -384,7 +386,6 @@ def run(settings, out):
     ]
     if with_map:
         title = f"{settings.module}, {len(with_map)} folds"
-        mark = settings.model and released.weights_mark(settings.model)
         fold_decoders.write_importance(out, with_map, embedded, title, mark)
     print(describe(summed_up(done)))
     if loaded.failures:

@@ -229,7 +229,7 @@ def read_importance(path):
     return found, layers.tolist(), str(arrays.get("encoder", ""))
 
 
-def write_importance(out, names, embedded, title, encoder=None):
+def write_importance(out, names, embedded, title, encoder):
     """Writes the Importance Factor of all folds, which count alike.
 
     The map of each fold's decoder is a mean over the chunks of its validation.

@@ -71,13 +71,13 @@ def select(settings):
                 f"{path} is of other layers than {settings.importance[0]}. "
                 f"Received: {same} in place of {first}"
             )
-        if encoder and mark and encoder != mark:
+        if not mark:
+            mark, whose = encoder, path
+        if encoder and encoder != mark:
             raise ValueError(
                 f"{path} is of another encoder than {whose}: their layers "
                 f"differ. Received: the mark {encoder} in place of {mark}"
             )
-        if encoder and not mark:
-            mark, whose = encoder, path
     found = analysis.select_layers(np.mean(maps, axis=0), settings.count)
     return {
         name: [layers[place] for place in places]

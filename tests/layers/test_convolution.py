@@ -146,7 +146,7 @@ def test_it_is_a_loop_over_real_frames(name, rng):
 
 
 class AsFrames(keras.layers.Layer):
-    """A built layer, as many frames, of which bands are features too."""
+    """A built layer whose bands and channels come out as a frame's features."""
 
     def __init__(self, layer, **kwargs):
         super().__init__()
@@ -155,8 +155,6 @@ class AsFrames(keras.layers.Layer):
 
     def call(self, inputs, mask=None):
         x = self.layer(inputs, mask=mask, **self.kwargs)
-        x = keras.ops.repeat(x, self.layer.frame_stride, axis=1)
-        x = x[:, : inputs.shape[1]]
         return keras.ops.reshape(x, (*x.shape[:2], -1))
 
 
@@ -172,7 +170,7 @@ class KerasNormalizedReLU(layers.NormalizedReLU):
         return keras.ops.relu(self.norm(inputs, training=training, mask=mask))
 
 
-@pytest.mark.parametrize("name", ["relu", "dense", "transition"])
+@pytest.mark.parametrize("name", ["relu", "dense"])
 def test_padding_moves_no_gradient(name, rng):
     """Nor makes one NaN, where what normalises comes before a convolution."""
     x, mask = images(rng)
