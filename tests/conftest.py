@@ -199,6 +199,23 @@ def no_seed_of_tensorflow():
     return unittest.mock.patch("tensorflow.random.set_seed")
 
 
+def seed_keras():
+    """Sets what Keras draws from, here and in fixtures of several tests."""
+    import keras
+
+    with no_seed_of_tensorflow():
+        keras.utils.set_random_seed(7)
+
+
+def pytest_fixture_setup(fixturedef):
+    """Lets no fixture of several tests depend on which test asks first.
+
+    Each worker has other tests before it, and each of those draws numbers.
+    """
+    if fixturedef.scope != "function":
+        seed_keras()
+
+
 @pytest.fixture(autouse=True)
 def whole_layers(request, monkeypatch):
     """On JAX a layer that is called is one program, as `predict` has it."""
@@ -246,7 +263,6 @@ def float32_policy():
     import keras
 
     keras.mixed_precision.set_global_policy("float32")
-    with no_seed_of_tensorflow():
-        keras.utils.set_random_seed(7)
+    seed_keras()
     yield
     keras.mixed_precision.set_global_policy("float32")
