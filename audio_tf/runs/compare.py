@@ -11,7 +11,9 @@ trains as long. --causality yes is of the attentions: none sees a later frame,
 whatever the front end does. Commands are printed, each has a process and a
 folder of its own, and what is finished is kept: the same command goes on where
 it stopped, and rows and seeds of --out that are not asked for now stay in the
-table.
+table. With `test=False` in the config, settings are chosen by validation; once
+it is taken out, --score-split test scores in the same --out what has been
+trained.
 
 --out gets leaderboard.csv and leaderboard.png. A row of the CSV is an
 attention at a causality: the mean of the figure of the split over the seeds
@@ -56,13 +58,14 @@ def train(row, seed, settings):
     out = row.run_folder(seed)
     if row.finished(seed):
         return
-    rows.check_configs(settings.out, configured(settings.training()))
+    training = settings.training()
+    rows.check_configs(settings.out, configured(training))
     processes.run(
         "train",
         *("--config", settings.train_config),
         *rows.as_flags({**of_row(row, settings), "seed": seed}),
         *rows.as_flags(settings.those_given(("data_dir", "cache_dir"))),
-        *("--out", out, *rows.resumed(out)),
+        *("--out", out, *rows.resumed(out, training.test)),
     )
 
 
@@ -132,7 +135,7 @@ def summed_up(settings, table, measured):
         lacks, and without rows that have no figure, or none of the clips that
         most have.
     """
-    found, seeds = [], rows.seeds_in(settings.out, settings.seeds)
+    found, seeds = [], settings.all_seeds()
     alike, _ = by_clips(settings, table)
     for row in table:
         done = [seed for seed in seeds if (row, seed) in alike]
@@ -188,9 +191,9 @@ def by_clips(settings, table):
         Pair of lists of pairs of a `Row` and a seed that it has finished:
         those that are compared, and the others.
     """
-    found = {}
+    found, seeds = {}, settings.all_seeds()
     for row in table:
-        for seed in rows.seeds_in(settings.out, settings.seeds):
+        for seed in seeds:
             if not row.finished(seed):
                 continue
             preset = row.run_folder(seed) / "preset"
@@ -238,7 +241,7 @@ def run_baseline(settings):
     names = {each.name for each in dataclasses.fields(BaselineSettings)}
     rows.run_baseline(
         baseline_report(settings),
-        rows.seeds_in(settings.out, settings.seeds),
+        settings.all_seeds(),
         **training.those_given(names & training.given),
         split=settings.score_split,
     )
@@ -275,6 +278,8 @@ def begin(settings):
     known = {*attention.ATTENTIONS, *attention.MIXTURES, *settings.names()}
     names = known - rows.begun(out)
     unused = {f"kwargs_by_attention.{name}" for name in names}
+    # Another split, and a test that was left out so far, need no training.
+    unused |= {"split", *["training.test"] * training.test}
     presets = (training.model, *training.teachers)
     asked["weights"], gone = rows.weights_of(presets)
     # A table of before does not say of which weights it is.
@@ -294,7 +299,7 @@ def compare(settings):
     out = pathlib.Path(settings.out)
     measured, failures = {}, rows.Failures()
     kept = kept_rows(settings, table)
-    seeds = rows.seeds_in(out, settings.seeds)
+    seeds = settings.all_seeds()
     rows.tell_of_seeds(out, settings.seeds, seeds)
     if settings.baseline_rows:
         with failures.kept():

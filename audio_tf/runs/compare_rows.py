@@ -16,23 +16,26 @@ class Row:
         attention: str, its name.
         causal: str, a key of `CAUSALITIES`.
         folder: `pathlib.Path` of its runs.
+        split: str, whose figures count.
     """
 
     attention: str
     causal: str
     folder: pathlib.Path
+    split: str
 
     def of_full(self):
         """Returns the row of `full` attention at the same causality."""
-        return Row(BASELINE, self.causal, self.folder.with_name(BASELINE))
+        folder = self.folder.with_name(BASELINE)
+        return dataclasses.replace(self, attention=BASELINE, folder=folder)
 
     def run_folder(self, seed):
         """Returns the folder of the run with a seed."""
         return self.folder / f"seed_{seed}"
 
     def finished(self, seed):
-        """Returns whether the training with a seed has written its preset."""
-        return rows.trained(self.run_folder(seed))
+        """Returns whether the training with a seed has scored the split."""
+        return rows.scored(self.run_folder(seed), self.split)
 
 
 def table_rows(settings):
@@ -55,7 +58,7 @@ def table_rows(settings):
                 print(f"{name} cannot be causal: no row of --causality yes")
                 continue
             folder = out / f"causal_{causal}" / name
-            found.append(Row(name, causal, folder))
+            found.append(Row(name, causal, folder, settings.score_split))
     return found
 
 
@@ -74,7 +77,8 @@ def kept_rows(settings, table):
     found = {}
     for run in rows.runs_in(pathlib.Path(settings.out)):
         causal = run.parts[-3].removeprefix("causal_")
-        found[Row(run.parts[-2], causal, run.parent)] = None
+        row = Row(run.parts[-2], causal, run.parent, settings.score_split)
+        found[row] = None
     return [row for row in found if row not in table]
 
 

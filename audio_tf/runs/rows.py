@@ -20,17 +20,31 @@ from audio_tf.runs.flags import check_folder, held
 from audio_tf.runs.settings import flag
 
 
-def resumed(out):
-    """Returns a list of the flag that goes on with a run, empty for none."""
-    return ["--resume"] if (out / "config.json").is_file() else []
+def resumed(out, test=False):
+    """Returns a list of the flags that go on with a run, empty for none.
+
+    Args:
+        out: `pathlib.Path`, the folder of the run.
+        test: bool, whether it scores the test, also if it has begun with
+            `--no-test`.
+    """
+    flags = ["--resume", *["--test"] * test]
+    return flags if (out / "config.json").is_file() else []
 
 
-def trained(out):
-    """Returns whether the `audio-tf train` of a folder has come to its end."""
-    return pathlib.Path(out, "preset", "provenance.json").is_file()
+def scored(out, split):
+    """Returns whether an `audio-tf train` has come to its end with a split.
+
+    Args:
+        out: path of the folder of the run.
+        split: str; `"test"` may have been left out so far.
+    """
+    # Written behind all figures.
+    file = pathlib.Path(out, "preset", "provenance.json")
+    return file.is_file() and split in json.loads(file.read_text())["corpus"]
 
 
-def seeds_in(out, asked, finished=trained, kind="seed"):
+def seeds_in(out, asked, finished, kind="seed"):
     """Lists the seeds whose figures count in a table.
 
     What is finished stays in the table, whether its seed is asked for now or

@@ -15,7 +15,9 @@ parameters beside the measured ones, and what depth, pooling and multi-scale
 averages change, by pairs of runs of one seed. Figures are means over seeds with
 Student's 95 % interval, in the CSV from `_low` to `_high`; parameters are the
 trained weights, with the head's. Rows that are finished are kept, with all of
-their seeds: the same command goes on where it stopped.
+their seeds: the same command goes on where it stopped. What was trained with
+--score-split val and "test": false in --train-settings is scored on the test,
+without another training, by the command without both.
 """
 
 import contextlib
@@ -76,10 +78,12 @@ def begin(settings):
     unused |= {"weights"} - rows.said(out) | {f"weights.{n}" for n in unused}
     marks = {}
     for name in TABLE_1:
+        training = settings.training(name)
         marks[name], gone = rows.weights_of(
-            settings.training(name).teachers, f"weights.{name}"
+            training.teachers, f"weights.{name}"
         )
-        unused |= gone
+        # A test that was left out so far needs no training.
+        unused |= {*gone, *[f"{name}.test"] * training.test}
     rows.begin(out, {**asked, "weights": marks}, unused)
     # Or seeds that are finished would be averaged with others of another
     # corpus.
@@ -102,13 +106,14 @@ def train(row, seed, settings, validated, device=None):
         device: as `processes.run` takes it.
     """
     out = settings.folder(row, seed)
-    if rows.trained(out):
+    if settings.finished(row, seed):
         return
     values = {**settings.values(row, validated), "seed": seed}
+    test = settings.training(row).test
     processes.run(
         "train",
         *rows.as_flags(values),
-        *("--out", out, *rows.resumed(out)),
+        *("--out", out, *rows.resumed(out, test)),
         device=device,
     )
 
@@ -161,11 +166,11 @@ def finished_reports(settings):
     from audio_tf.runs import corpus_records
 
     found, first = {}, {}
-    seeds = rows.seeds_in(settings.out, settings.seeds)
+    seeds = settings.all_seeds()
     for row in TABLE_1:
         for seed in seeds:
             out = settings.folder(row, seed)
-            if not rows.trained(out):
+            if not settings.finished(row, seed):
                 continue
             # No seed of a training draws its clips.
             corpus = read(out / "preset" / "provenance.json")["corpus"]
@@ -354,7 +359,7 @@ def reproduce_sounds(settings):
     """
     validated = begin(settings)
     failures, counted = rows.Failures(), set()
-    seeds = rows.seeds_in(settings.out, settings.seeds)
+    seeds = settings.all_seeds()
     rows.tell_of_seeds(settings.out, settings.seeds, seeds)
 
     def one(job, device):
@@ -371,7 +376,7 @@ def reproduce_sounds(settings):
     # Closed here: the garbage collector must not be who waits for rows.
     with contextlib.closing(processes.over_devices(one, jobs)) as done:
         for row, seed in done:
-            if row not in counted and rows.trained(settings.folder(row, seed)):
+            if row not in counted and settings.finished(row, seed):
                 with failures.kept():
                     parameters(row, seed, settings)
                     counted.add(row)

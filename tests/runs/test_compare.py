@@ -30,6 +30,7 @@ from audio_tf.runs import (
     flags,
     leaderboard,
     processes,
+    provenance,
     train,
     train_data,
 )
@@ -212,7 +213,7 @@ def test_a_table_is_trained_measured_drawn_and_goes_on(
 def write_run(folder, split, report, corpus=None):
     """Writes what the figure of a finished training is read of."""
     (folder / "preset").mkdir(parents=True)
-    origin = json.dumps({"corpus": corpus or {}})
+    origin = json.dumps({"corpus": {split: {}, **(corpus or {})}})
     (folder / "preset" / "provenance.json").write_text(origin)
     (folder / f"{split}.json").write_text(json.dumps(report))
 
@@ -780,6 +781,67 @@ def test_rows_that_are_not_asked_for_stay_in_the_table(
     assert said["kwargs_by_attention"] == options["kwargs_by_attention"]
     with pytest.raises(ValueError, match=r"xbox .*num_candidates.*, now None"):
         table(attentions=["full", "xbox"], seeds=[0])
+
+
+def test_a_table_goes_on_to_its_test(
+    config, tmp_path, monkeypatch, no_pictures
+):
+    """Once settings are chosen on validation: nothing is trained for it."""
+    out, ran = tmp_path / "out", []
+
+    def run(command, *words):
+        words = list(map(str, words))
+        ran.append("--resume" in words)
+        if ran[-1]:
+            settings, _ = flags.parse(
+                *(train.TrainSettings, "", words, True, train.FREE_SETTINGS)
+            )
+        else:
+            settings = flags.parse(train.TrainSettings, "", words)
+        folder = pathlib.Path(settings.out)
+        record = train_data.listed(settings, settings.load())[1]
+        provenance.begin_run(folder, settings, record)
+        shutil.rmtree(folder / "preset", ignore_errors=True)
+        corpus = corpus_records.summary(record)
+        write_run(folder, "val", {"accuracy": 0.5}, corpus)
+        if settings.test:
+            report = {"accuracy": 0.25 if settings.seed else 0.75}
+            (folder / "test.json").write_text(json.dumps(report))
+
+    def table(**asked):
+        ran.clear()
+        settings = CompareSettings(
+            train_config=config.path,
+            attentions=["full", "xbox"],
+            baseline_rows=False,
+            out=out,
+            **asked,
+        )
+        compare.compare(settings)
+        return list(ran), [
+            (row["attention"], float(row["mean"]), row["seeds"])
+            for row in board(out)
+        ]
+
+    monkeypatch.setattr(processes, "run", run)
+    monkeypatch.setattr(processes, "measure", lambda *given: {})
+    config(test=False)
+    chosen = [("full", 0.5, "2"), ("xbox", 0.5, "2")]
+    assert table(seeds=[0, 1]) == ([False] * 4, chosen)
+    config()
+    tested = {"seeds": [0], "score_split": "test"}
+    # Seeds without it are in no row.
+    assert table(**tested) == (
+        [True] * 2,
+        [("full", 0.75, "1"), ("xbox", 0.75, "1")],
+    )
+    assert table(seeds=[1]) == ([], chosen)
+    tested["seeds"] = [1]
+    assert table(**tested) == ([True] * 2, chosen)
+    assert table(**tested) == ([], chosen)
+    config(test=False)
+    with pytest.raises(ValueError, match=r"training\.test \(.*, now False\)"):
+        table(seeds=[0])
 
 
 def test_rows_are_of_the_corpus_as_it_is_now(config, tmp_path):

@@ -17,10 +17,12 @@ from scripts import in_this_process
 
 from audio_tf import models
 from audio_tf.runs import (
+    flags,
     processes,
     provenance,
     sound_rows,
     sound_table,
+    train,
     train_data,
 )
 
@@ -247,6 +249,41 @@ def test_seeds_are_of_the_corpus_as_it_is_now(tmp_path):
         begin(0, 1)
 
 
+def test_a_table_goes_on_to_its_test(tmp_path, monkeypatch):
+    """Once settings are chosen on validation: nothing is trained for it."""
+    listed, ran = tmp_path / "list.csv", []
+    lines = ["a.wav,a,train", "b.wav,b,val", "c.wav,a,test"]
+    listed.write_text("\n".join(["filename,labels,split", *lines]))
+    given = {"dataset": "csv", "data_dir": str(listed), "out": str(tmp_path)}
+    first = settings(**given, train_settings={"test": False}, score_split="val")
+    sound_table.begin(first)
+    write_run(tmp_path, "small", 0, {"mAP": 0.5, "accuracy": 0.5})
+    training = first.training("small")
+    record = train_data.listed(training, training.load())[1]
+    provenance.begin_run(first.folder("small", 0), training, record)
+
+    def run(command, *words, device):
+        given = list(map(str, words)), True, train.FREE_SETTINGS
+        ran.append(flags.parse(train.TrainSettings, "", *given))
+
+    monkeypatch.setattr(processes, "run", run)
+    sound_table.train("small", 0, first, True)
+    assert not ran
+    # With the test at the end of further runs, figures are still those of val.
+    asked = settings(**given, score_split="val")
+    sound_table.begin(asked)
+    sound_table.train("small", 0, asked, True)
+    assert not ran
+    asked = settings(**given)
+    sound_table.begin(asked)
+    assert sound_table.finished_reports(asked) == {}
+    sound_table.train("small", 0, asked, True)
+    ((again, resumed),) = ran
+    assert again.test and resumed
+    with pytest.raises(ValueError, match=r"small\.test \(None, now False\)"):
+        sound_table.begin(first)
+
+
 def test_rows_are_of_the_teachers_as_they_are_now(tmp_path):
     """But for rows that have not begun."""
     listed, teacher = tmp_path / "list.csv", tmp_path / "teacher"
@@ -325,7 +362,7 @@ def test_eight_rows_are_run_once_and_failures_named(
         csv.writer(file).writerows(rows)
     out = tmp_path / "table"
 
-    def run(**changes):
+    def run(test=False, **changes):
         by_row = {
             name: {"model_kwargs": {**SMALL[name], **changes.get(name, {})}}
             for name in SMALL
@@ -336,7 +373,8 @@ def test_eight_rows_are_run_once_and_failures_named(
             *("reproduce", "fsd50k", "--dataset", "csv", "--out", out),
             *("--data-dir", folder / "list.csv", "--seeds", 5),
             *("--epochs", 1, "--batch-size", 4),
-            *("--train-settings", '{"chunk_s": 0.1}'),
+            *("--score-split", "test" if test else "val", "--train-settings"),
+            json.dumps({"chunk_s": 0.1, **({} if test else {"test": False})}),
             *("--row-settings", json.dumps(by_row)),
         )
 
@@ -360,6 +398,15 @@ def test_eight_rows_are_run_once_and_failures_named(
         if line.startswith("$ ")
     ]
     assert "--model vgg_like" in command and "--seed 5" in command
+    assert not list(out.rglob("test.json"))
+
+    # Settings are chosen: all are tested, and none is trained.
+    trained = {file: file.read_bytes() for file in out.rglob("last.keras")}
+    assert len(trained) == 8
+    run(test=True)
+    said = capfd.readouterr().out
+    assert said.count("--resume --test") == 8
+    assert all(file.read_bytes() == trained[file] for file in trained)
     table = json.loads((out / "table1.json").read_text())
     assert list(table["rows"]) == list(SMALL)
     assert set(table["help"]) == set(sound_rows.QUESTIONS)
@@ -376,6 +423,6 @@ def test_eight_rows_are_run_once_and_failures_named(
     text = (out / "table1.md").read_text()
     assert len(text.splitlines()) == 10 + 6 + 2
 
-    run()
+    run(test=True)
     assert "\n$ " not in "\n" + capfd.readouterr().out
     assert (out / "table1.md").read_text() == text
