@@ -6,7 +6,6 @@ was killed goes on with the files that are missing.
 """
 
 import dataclasses
-import functools
 import hashlib
 import json
 import math
@@ -234,7 +233,6 @@ class ShardTask(typing.NamedTuple):
             return error
 
 
-@functools.lru_cache(maxsize=4)
 def features_of(folder):
     """Returns TFDS' features, as `save_config` described them in a folder."""
     import tensorflow_datasets as tfds

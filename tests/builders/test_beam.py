@@ -1,12 +1,14 @@
 """The same files, whether Apache Beam writes them or we do."""
 
 import pathlib
+import shutil
 import sys
 
 import pytest
-from releases import write_fsdd
+from releases import write_clip, write_fsdd
 
 from audio_tf import builders, cli
+from audio_tf.builders import shards
 
 pytest.importorskip("tensorflow_datasets", reason="NO BUILDER IS TESTED")
 
@@ -37,6 +39,26 @@ def test_beam_writes_the_same_files(tmp_path):
     theirs.download_and_prepare()
     assert contents(theirs.data_dir) == contents(ours.data_dir)
     assert len(list(pathlib.Path(ours.data_dir).glob("*tfrecord*"))) > 3
+
+
+def test_a_process_that_builds_again_writes_the_labels_of_now(
+    tmp_path, monkeypatch
+):
+    """Workers of Beam stay, as a notebook does, and so does their folder."""
+
+    def run_here(tasks, options):
+        for task in tasks:
+            shards.run_task(task)
+
+    monkeypatch.setattr(shards, "write_by_beam", run_here)
+    source = write_fsdd(tmp_path / "fsdd")
+    for _ in range(2):
+        builder = make(source, tmp_path / "to", beam_options=[])
+        builder.download_and_prepare()
+        assert sum(builder.verify().values()) == len(builder.release.clips())
+        shutil.rmtree(builder.data_dir)
+        # Of the names of speakers, sorted, it is the first.
+        write_clip(source / "recordings" / "7_george_7.wav", 7)
 
 
 def test_threads_of_this_process_are_none_of_beam(tmp_path, capsys):
