@@ -1,5 +1,6 @@
 """A corpus as its authors released it, and its checks before it is built."""
 
+import contextlib
 import dataclasses
 import hashlib
 import pathlib
@@ -115,10 +116,12 @@ def check_files(release, skip_bad):
     listed = {clip.name for clip in release.clips()}
     there = []
     for folder in release.folders:
-        there += [
-            file.relative_to(release.source).as_posix()
-            for file in audio_below(release.source / folder)
-        ]
+        # All that is listed in one that is not there is left out.
+        with contextlib.suppress(FileNotFoundError):
+            there += [
+                file.relative_to(release.source).as_posix()
+                for file in audio_below(release.source / folder)
+            ]
     others = sorted(set(there) - listed)
     if others:
         raise ReleaseError(

@@ -617,6 +617,22 @@ def test_lists_of_fsd50k_that_do_not_fit(tmp_path, change, message):
         make("fsd50k", source, tmp_path / "to").download_and_prepare()
 
 
+def test_a_folder_that_is_not_there_can_be_left_out(tmp_path):
+    """As of who has the archives of dev alone."""
+    source, to = RELEASES["fsd50k"](tmp_path / "fsd50k"), tmp_path / "to"
+    shutil.rmtree(source / "FSD50K.eval_audio")
+    with pytest.raises(ValueError, match="2 of 5 clips .*--skip-bad leaves"):
+        make("fsd50k", source, to).download_and_prepare()
+    builder = make("fsd50k", source, to, skip_bad=True)
+    builder.download_and_prepare()
+    assert builder.verify() == {"train": 2, "val": 1}
+    facts = packed.read_facts(pathlib.Path(builder.data_dir))
+    assert facts["left_out"] == {
+        f"FSD50K.eval_audio/{clip}.wav": "no such file"
+        for clip in (64763, 64764)
+    }
+
+
 def test_a_row_too_many_is_counted(tmp_path):
     source = RELEASES["fsd50k"](tmp_path / "fsd50k")
     builder = make("fsd50k", source, tmp_path / "to")
