@@ -81,6 +81,9 @@ def run(arguments):
         "threads of this process, without --beam",
         arguments.beam is None,
     )
+    if arguments.data_dir == "":
+        # TFDS would take the working folder.
+        files.check_folder("--data-dir", arguments.data_dir)
     with quiet.tensorflow():
         builder_class = builders.find(arguments.name.partition("/")[0])
         builder = make_builder(builder_class, arguments)

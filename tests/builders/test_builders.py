@@ -879,8 +879,9 @@ def test_the_command(tmp_path, capsys):
 
 
 def test_flags_that_contradict_the_build_that_is_there_are_refused(
-    tmp_path, capsys
+    tmp_path, capsys, monkeypatch
 ):
+    monkeypatch.chdir(tmp_path)
     source = RELEASES["fsdd/official"](tmp_path / "fsdd")
     flags = ["build", "fsdd", "--data-dir", tmp_path / "to"]
     part = [*flags, "--source", source, "--partial"]
@@ -892,6 +893,7 @@ def test_flags_that_contradict_the_build_that_is_there_are_refused(
         ([*flags, "--source", source], "unless --partial is given"),
         ([*flags, "--source", source, "--verify"], "unless --partial is given"),
         ([*flags, "--source", tmp_path / "no"], "--source must be a folder"),
+        ([*part, "--data-dir", ""], "--data-dir must be.*: an empty name"),
         (
             ["build", "fsdd", "--data-dir", folder / "build.json"]
             + ["--source", source, "--partial"],
