@@ -192,7 +192,7 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
         Raises:
             BlockingIOError: if another process is building it.
             ValueError: if the release is not as published, or has changed
-                while it was built.
+                while it was built, or `file_format` is not tfrecord.
             AudioError: if a clip is bad, unless `skip_bad`.
         """
         folder, pieces = pathlib.Path(self.data_dir), self.pieces
@@ -225,6 +225,12 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
     _log_download_done = _log_download_bytes
 
     def _download_and_prepare(self, dl_manager, download_config=None):
+        kind = self.info.file_format
+        if kind != tfds.core.FileFormat.TFRECORD:
+            raise ValueError(
+                "`file_format` must be tfrecord: `clips.csv` says where in "
+                f"such files each clip is. Received: file_format={kind.value!r}"
+            )
         release = self.release
         complete = releases.check_counts(release, self.counts(), self.partial)
         # The archives of a part are others, under the same names.

@@ -802,6 +802,10 @@ def test_what_does_not_fit_is_named(tmp_path):
     with pytest.raises(ValueError, match="1 audio files .*audio/5-9-A.wav"):
         build()
     assert not list(to.rglob("clips.csv"))
+    with pytest.raises(ValueError, match="file_format='array_record'"):
+        make("esc/esc50", source, to).download_and_prepare(
+            file_format="array_record"
+        )
     with pytest.raises(ValueError, match="source=None"):
         builders.find("esc")(data_dir=to).download_and_prepare()
     with pytest.raises(ValueError, match="did you mean 'esc'"):
