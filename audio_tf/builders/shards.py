@@ -5,6 +5,7 @@ work that any process or machine may do, and that is done once: a build that
 was killed goes on with the files that are missing.
 """
 
+import argparse
 import dataclasses
 import hashlib
 import json
@@ -18,7 +19,7 @@ import typing
 
 import numpy as np
 
-from audio_tf import files
+from audio_tf import files, pipelines
 from audio_tf.ahead import map_ahead
 from audio_tf.audio.decode import AudioError
 from audio_tf.builders.records import AudioFormat, encode
@@ -258,21 +259,20 @@ def write_by_beam(tasks, options):
 
     Raises:
         ImportError: if Beam is not installed.
+        OSError: if no job service answers where the flags say.
+        RuntimeError: if the pipeline has ended without having written all.
+        ValueError: if Beam's runner of this machine knows no such flag.
     """
-    try:
-        import apache_beam as beam
-        from apache_beam.options.pipeline_options import PipelineOptions
-    except ImportError as error:
-        raise ImportError(
-            f"--beam needs Apache Beam: pip install 'audio_tf[beam]' ({error})"
-        ) from error
-    with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
-        _ = (
-            pipeline
-            | "shards" >> beam.Create(tasks)
-            | "spread" >> beam.Reshuffle()
-            | "write" >> beam.Map(run_task)
-        )
+    pipelines.need(["apache_beam"])
+    parser = argparse.ArgumentParser(
+        add_help=False, allow_abbrev=False, exit_on_error=False
+    )
+    parser.add_argument("--runner")
+    named, flags = parser.parse_known_args(options)
+    if named.runner is not None:
+        flags = pipelines.remote_options(named.runner, flags)
+    pipelines.check_options(flags, local=named.runner is None)
+    pipelines.run(run_task, tasks, flags)
 
 
 def run_task(task):

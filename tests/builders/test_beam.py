@@ -7,7 +7,7 @@ import sys
 import pytest
 from releases import write_clip, write_fsdd
 
-from audio_tf import builders, cli
+from audio_tf import builders, cli, pipelines
 from audio_tf.builders import shards
 
 pytest.importorskip("tensorflow_datasets", reason="NO BUILDER IS TESTED")
@@ -59,6 +59,44 @@ def test_a_process_that_builds_again_writes_the_labels_of_now(
         shutil.rmtree(builder.data_dir)
         # Of the names of speakers, sorted, it is the first.
         write_clip(source / "recordings" / "7_george_7.wav", 7)
+
+
+@pytest.mark.parametrize(
+    "options, runner, flags",
+    [
+        ([], None, []),
+        (["--direct_num_workers=2"], None, ["--direct_num_workers=2"]),
+        (["--a=1", "--runner=X", "--b", "2"], "X", ["--a=1", "--b", "2"]),
+        (["--runner", "X"], "X", []),
+    ],
+)
+def test_beam_is_run_as_other_commands_run_it(
+    options, runner, flags, monkeypatch
+):
+    """They tell of a worker that is gone, and wait for as long as it takes."""
+    called = []
+
+    def remote_options(*given):
+        called.append(given)
+        return ["--remote"]
+
+    monkeypatch.setattr(pipelines, "need", called.append)
+    monkeypatch.setattr(pipelines, "remote_options", remote_options)
+    for name in ("check_options", "run"):
+        monkeypatch.setattr(
+            pipelines,
+            name,
+            lambda *given, **named: called.append((*given, *named.values())),
+        )
+    shards.write_by_beam(["task"], options)
+    remote = [] if runner is None else [(runner, flags)]
+    flags = flags if runner is None else ["--remote"]
+    assert called == [
+        ["apache_beam"],
+        *remote,
+        (flags, runner is None),
+        (shards.run_task, ["task"], flags),
+    ]
 
 
 def test_threads_of_this_process_are_none_of_beam(tmp_path, capsys):
