@@ -71,6 +71,11 @@ class DenseSynthesizerAttention(SelfAttention):
     def value_heads(self):
         return self.num_heads if self.per_head else 1
 
+    @property
+    def rows_are_independent(self):
+        """Whether no subclass scores otherwise."""
+        return type(self).scores is DenseSynthesizerAttention.scores
+
     def build_projections(self, input_shape):
         maps = self.value_heads
         self.hidden_dense = self.dense(

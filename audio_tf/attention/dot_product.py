@@ -150,7 +150,7 @@ class SharedQKAttention(DotProductAttention):
     @property
     def rows_are_independent(self):
         """Whether no row of scores depends on the place of its query."""
-        return not self.mask_self
+        return self.has_of(SharedQKAttention, "scores") and not self.mask_self
 
     @property
     def scores_are_products(self):

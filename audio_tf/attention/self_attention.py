@@ -36,7 +36,10 @@ class SelfAttention(HasProjections, Attention):
     `attend` must be linear in `value` and must not assume its feature size:
     the attention map is read by attending to the identity. Where the length
     is known and beyond 8192 frames, the rows of a `T x T` map are formed 256
-    at a time, but for training with dropout.
+    at a time, but for training with dropout, and a stream has its last rows
+    formed alone. Rows of a class with `scores` of its own may depend on their
+    places, and are formed all together, unless it has
+    `rows_are_independent = True`.
 
     Args:
         num_heads: int, the number of heads `H`.
@@ -63,8 +66,6 @@ class SelfAttention(HasProjections, Attention):
 
     # One projection serves as query and as key.
     shared_qk = False
-    # The score of a query takes that query and the keys alone.
-    rows_are_independent = True
 
     def __init__(
         self,
@@ -90,6 +91,11 @@ class SelfAttention(HasProjections, Attention):
     def value_dim(self):
         """The number of units of the value projection."""
         return self.num_heads * self.key_dim
+
+    @property
+    def rows_are_independent(self):
+        """Whether the scores of a query take that query and the keys alone."""
+        return type(self).scores is SelfAttention.scores
 
     @property
     def forms_rows(self):

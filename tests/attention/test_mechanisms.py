@@ -23,6 +23,7 @@ from attention_cases import (
     picture,
     weights_of,
 )
+from keras import ops
 
 from audio_tf import attention
 from audio_tf.attention import self_attention
@@ -113,6 +114,31 @@ def test_long_inputs_by_rows_equal_naive(name, monkeypatch, rng):
             assert_equals_naive(name, layer, x, mask)
         plain = np.asarray(layer(x))
         assert np.abs(plain - np.asarray(layer(x, training=True))).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        attention.SelfAttention,
+        attention.SharedQKAttention,
+        attention.DenseSynthesizerAttention,
+    ],
+)
+def test_scores_of_ones_own_may_depend_on_places(base, monkeypatch, rng):
+    """Of the last frame alone, every frame had come out, of wrong scores."""
+
+    class Fading(base):
+        def scores(self, query, key):
+            scores = super().scores(query, key)
+            times = ops.arange(ops.shape(scores)[-1], dtype="float32")
+            return scores - ops.abs(times[:, None] - times)
+
+    layer, x = Fading(num_heads=H, key_dim=D, causal=True), inputs(rng)
+    whole = np.asarray(layer(x))
+    last = np.asarray(layer.call_last(x, 1))
+    np.testing.assert_allclose(last, whole[:, T - 1 :], atol=1e-6)
+    monkeypatch.setattr(self_attention, "LONG_INPUT", T - 1)
+    np.testing.assert_allclose(layer(x), whole, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", OPTIONS, ids=named)
