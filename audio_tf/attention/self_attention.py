@@ -184,8 +184,8 @@ class SelfAttention(HasProjections, Attention):
         shared_mask, rows = mask, cut(query)
         by_row = mask is not None and mask.shape[-2] != 1
         if by_row:
-            if len(mask.shape) == 2:
-                mask = ops.expand_dims(ops.expand_dims(mask, 0), 0)
+            while len(mask.shape) < 4:
+                mask = ops.expand_dims(mask, 0)
             rows = (rows, cut(mask))
         mixed = ops.moveaxis(ops.map(attend_rows, rows), 0, 2)
         return blocks.join(mixed, query.shape[2])

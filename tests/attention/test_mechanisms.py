@@ -141,6 +141,22 @@ def test_scores_of_ones_own_may_depend_on_places(base, monkeypatch, rng):
     np.testing.assert_allclose(layer(x), whole, atol=1e-6)
 
 
+def test_pairs_of_each_head_are_cut_by_rows(monkeypatch, rng):
+    """The mask of heads alone, `(heads, time, time)`, had too few axes."""
+
+    class Near(attention.SelfAttention):
+        def score_mask(self, length):
+            times = ops.arange(length)
+            reach = ops.arange(self.num_heads)[:, None, None]
+            return ops.abs(times[:, None] - times) <= reach
+
+    layer, x = Near(num_heads=H, key_dim=D), inputs(rng)
+    whole = np.asarray(layer(x))
+    monkeypatch.setattr(self_attention, "LONG_INPUT", T - 1)
+    monkeypatch.setattr(self_attention, "ROWS_AT_A_TIME", 3)
+    np.testing.assert_allclose(layer(x), whole, atol=1e-6)
+
+
 @pytest.mark.parametrize("case", OPTIONS, ids=named)
 def test_options_are_in_the_config(case):
     name, kwargs = case
