@@ -29,6 +29,9 @@ def fold(model):
         if isinstance(layer, Attention) and layer.foldable > layer.folded:
             layer.fold()
             folded += 1
+    if folded:
+        # As models of ours around this one were.
+        compat.TracedAnew.note_other_weights()
     for part in parts:
         if folded and isinstance(part, keras.Model):
             # They were compiled with the old tables.

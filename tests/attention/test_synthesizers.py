@@ -24,8 +24,9 @@ from attention_cases import (
     shaken,
     weights_of,
 )
+from backbone_cases import SMALL
 
-from audio_tf import attention, layers
+from audio_tf import attention, layers, models
 
 
 def test_dense_synthesizer_has_one_map_or_one_a_head(rng):
@@ -408,6 +409,23 @@ def test_folding_a_model_folds_all_its_tables(rng):
     np.testing.assert_allclose(
         model.predict(data, verbose=0), model(data), rtol=1e-4
     )
+
+
+@pytest.mark.one_backend
+def test_a_model_around_what_is_folded_is_compiled_anew(rng):
+    """It had gone on with a table that was no longer of the model."""
+    backbone = SMALL["audio_transformer"](
+        num_layers=1, attention="random_synthesizer"
+    )
+    model = models.AudioClassifier(backbone, num_classes=2, chunk_s=None)
+    x = rng.standard_normal((2, 99)).astype("float32")
+    before = model.predict(x, verbose=0)
+    assert attention.fold(backbone) == 1
+    table = backbone.blocks[0].attention.table
+    table.assign(0.0 * table)
+    after = model.predict(x, verbose=0)
+    assert np.abs(after - before).max() > 1e-4
+    np.testing.assert_allclose(after, model(x), atol=1e-6)
 
 
 def test_a_folded_layer_is_exported(rng, tmp_path):
