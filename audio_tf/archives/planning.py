@@ -68,6 +68,7 @@ class Plan:
             in them that have failed and are not wanted any more.
         moved: dict by the names of shards that are out of date of the name of
             the part that has those of their clips whose scores stay.
+        saved: set of the names of the parts that were there already.
     """
 
     def __init__(self, out):
@@ -81,9 +82,25 @@ class Plan:
         self.dropped = known["dropped"]
         self.forgotten = known.get("forgotten", {})
         self.moved = known.get("moved", {})
+        self.saved = {part.name for part in self.parts}
 
     def save(self):
-        """Writes the plan, whole or not at all."""
+        """Writes the plan, whole or not at all.
+
+        A run that was killed before it did may have listed files by a name
+        that is a new archive's now: that list is removed.
+        """
+        new = {
+            f"{part.name}.parquet"
+            for part in self.parts
+            if part.archive and part.name not in self.saved
+        }
+        folder = places.join(self.out, lists.LISTS)
+        places.remove(
+            places.join(folder, name)
+            for name in places.names_in(folder)
+            if name in new
+        )
         content = {
             "parts": [part._asdict() for part in self.parts],
             "stale": sorted(self.stale),

@@ -59,6 +59,24 @@ def test_a_file_is_scored_once_however_its_path_is_written(plan):
     assert planned == ["a.wav", "./b.tar"]
 
 
+def test_what_a_killed_run_has_listed_is_no_archives(
+    plan, tmp_path, monkeypatch
+):
+    """It had not said yet what the list is of."""
+
+    def kill(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(planning.Plan, "save", kill)
+        with pytest.raises(KeyboardInterrupt):
+            plan("one", "a.wav")
+    assert plan("one", "b.tar") == ["b.tar"]
+    todo = planning.Plan(str(tmp_path / "out")).todo()
+    assert [each.archive for each in todo.unlisted] == ["b.tar"]
+    assert todo.shards == []
+
+
 def test_an_archive_that_is_gone_keeps_the_scores_beside_a_failure(tmp_path):
     """What failed in it cannot be tried again."""
     out, path = str(tmp_path / "out"), tmp_path / "sounds.tar"
