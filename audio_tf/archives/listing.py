@@ -8,7 +8,7 @@ import typing
 from audio_tf.archives import members, places
 from audio_tf.audio import packed
 from audio_tf.audio.audio_files import audio_among, files_of
-from audio_tf.corpora.lists import check_fields, parse_table
+from audio_tf.corpora.lists import check_fields, name_there, parse_table
 from audio_tf.terminal import printable
 
 MANIFESTS = (".csv", ".parquet")
@@ -110,7 +110,7 @@ def manifest(path, column):
 
     Args:
         path: str, a CSV with a header, or a Parquet file. Names in it are
-            relative to its folder.
+            relative to its folder; see `name_there` for their spelling.
         column: str, the column that has them.
 
     Raises:
@@ -119,7 +119,7 @@ def manifest(path, column):
             that no file can have.
     """
     names = read_parquet if path.lower().endswith(".parquet") else read_csv
-    folder = path.rpartition("/")[0]
+    folder, here = path.rpartition("/")[0], os.path.dirname(path)
     none = True
     for number, name in names(path, column):
         if not name or not name.strip():
@@ -137,7 +137,7 @@ def manifest(path, column):
         elif places.is_remote(path):
             yield Found(places.join(folder, name), None, None)
         else:
-            name = os.path.join(os.path.dirname(path), name)
+            name = os.path.join(here, name_there(here, name))
             yield Found(name, *local_version(name))
     if none:
         raise FileNotFoundError(f"{path}: no rows")

@@ -241,26 +241,38 @@ def read_rows(path, columns, optional=None):
 def audio_path(path, number, folder, name):
     """Returns the path of the audio file that a row of a CSV names.
 
-    A name in one form of Unicode is that of a file in the other form, unless
-    there is one of the very name: macOS hands out names decomposed, also to
-    what packs them, where a list has them as they were typed.
-
     Args:
         path: the CSV, for messages.
         number: int, the row, for messages.
         folder: `pathlib.Path` that the names are relative to.
-        name: str, the field.
+        name: str, the field, see `name_there`.
 
     Raises:
         ValueError: if the field is empty.
     """
     if not name.strip():
         raise ValueError(f"{path}, row {number}: no name of a file")
-    if not name.isascii():
-        forms = [unicodedata.normalize(form, name) for form in ("NFC", "NFD")]
-        there = [n for n in [name, *forms] if os.path.lexists(folder / n)]
-        name = there[0] if there else name
-    return folder / name
+    return folder / name_there(folder, name)
+
+
+def name_there(folder, name):
+    """Returns the name that a file has in a folder, by its name in a list.
+
+    A name in one form of Unicode is that of a file in the other form, unless
+    there is one of the very name: macOS hands out names decomposed, also to
+    what packs them, where a list has them as they were typed.
+
+    Args:
+        folder: path of the folder that the names are relative to.
+        name: str, what the list has.
+    """
+    if name.isascii():
+        return name
+    forms = [unicodedata.normalize(form, name) for form in ("NFC", "NFD")]
+    for form in (name, *forms):
+        if os.path.lexists(os.path.join(folder, form)):
+            return form
+    return name
 
 
 def read_lines(path):

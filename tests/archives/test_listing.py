@@ -1,6 +1,7 @@
 """Sources: what a folder, a pattern and a manifest stand for."""
 
 import sys
+import unicodedata
 
 import pytest
 
@@ -142,6 +143,23 @@ def test_a_manifest_of_another_system(tmp_path, end):
     path = tmp_path / "list.csv"
     path.write_bytes(end.join(rows).encode())
     assert names([path], tmp_path) == ['a "b", c.wav', 'd"e%s.wav']
+
+
+@pytest.mark.parametrize("typed, there", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_a_manifest_as_typed_of_files_from_macos(tmp_path, typed, there):
+    stem = "\u30ac\u30e9\u30b9 caf\u00e9"
+    name, other = (
+        unicodedata.normalize(form, f"{stem}.wav") for form in (typed, there)
+    )
+    (tmp_path / other).write_bytes(b"clip")
+    (tmp_path / "list.csv").write_text(f"file\n{name}\nno {name}\n", "utf-8")
+    (found, missing) = listing.find([str(tmp_path / "list.csv")])
+    assert found.path == str(tmp_path / other) and found.size == 4
+    assert missing.path == str(tmp_path / f"no {name}")
+    # The very name comes first.
+    (tmp_path / name).write_bytes(b"other")
+    found, _ = listing.find([str(tmp_path / "list.csv")])
+    assert found.path == str(tmp_path / name)
 
 
 def test_shards_of_few_clips_and_of_many():
