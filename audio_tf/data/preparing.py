@@ -133,10 +133,12 @@ def arrange(folder, items, shard_bytes):
         found.append(Shard(folder, f"{number:05d}", place, len(group), size))
         lines.append(json.dumps(group) + "\n")
         place += len(lines[-1])
-    if not (folder / shards.PLAN).is_file():
+    text, path = "".join(lines), folder / shards.PLAN
+    # Shards of samples that features are of may be others than before.
+    if not path.is_file() or path.read_text("ascii") != text:
         folder.mkdir(parents=True, exist_ok=True)
-        with files.whole_file(folder / shards.PLAN, shared=True) as new:
-            new.write_text("".join(lines), "ascii")
+        with files.whole_file(path, shared=True) as new:
+            new.write_text(text, "ascii")
     return found
 
 

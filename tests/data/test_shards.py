@@ -221,6 +221,19 @@ def test_an_unfinished_set_of_another_corpus_is_not_made_anew(tmp_path):
         np.testing.assert_array_equal(found.read(row), samples)
 
 
+def test_a_set_is_gone_on_with_by_what_is_to_be_known_now(tmp_path):
+    """As features of samples that are in other shards than they were."""
+    before, now = (
+        [(name, 4, [name, place]) for name in "abcde"]
+        for place in ("removed/00000.tfrecord", "00007.tfrecord")
+    )
+    preparing.plan(tmp_path, before, 8)
+    planned = preparing.plan(tmp_path, now, 8)
+    assert len({shard.folder for shard in planned}) == 1
+    found = [item for shard in planned for item in shard.items()]
+    assert found == [item for *_, item in now]
+
+
 def test_bad_files_are_noted_once(tmp_path):
     corpus, _ = make_corpus(tmp_path / "corpus", (503, 1_009))
     bad = write_bad_files(tmp_path)
