@@ -198,14 +198,19 @@ def audio_items(cache, sources, beside=lambda samples: 0):
 
 
 def samples_of(source, rate_hz):
-    """Returns how many samples a file has at a rate, 0 if it does not say."""
+    """Returns how many samples a file has at a rate, 0 if it does not say.
+
+    A FLAC that was written to a pipe claims 2^63 - 1, for which no disk has
+    room.
+    """
     try:
         if os.path.isfile(source):
             file = open(source, "rb")
         else:
             file = io.BytesIO(packed.read_bytes(source))
         with file, decode.open_sound(file, source) as found:
-            return math.ceil(found.frames * rate_hz / found.samplerate)
+            samples = math.ceil(found.frames * rate_hz / found.samplerate)
+            return samples if samples <= decode.MAX_SAMPLES else 0
     except (OSError, ValueError, RuntimeError):
         return 0  # Whoever decodes it says why.
 

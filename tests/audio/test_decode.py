@@ -262,6 +262,9 @@ def test_a_flac_of_no_length_is_told_so(tmp_path):
     content[22:26] = bytes(4)
     path.write_bytes(content)
     assert_refused(path, "does not say how long it is; `ffmpeg -i`")
+    # No plan keeps room for what it claims to hold.
+    assert preparing.samples_of(path, 8_000) == 0
+    assert preparing.samples_of(path, 48_000) == 0
 
 
 @pytest.mark.parametrize("num_tags", [3, 211])
