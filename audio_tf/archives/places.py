@@ -178,7 +178,11 @@ def write(path, content):
     if not is_remote(path):
         pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
         with files.whole_file(path, shared=True) as new:
-            new.write_bytes(content)
+            with open(new, "wb") as file:
+                file.write(content)
+                file.flush()
+                # Or a power cut may leave the name, and nothing in it.
+                os.fsync(file.fileno())
         return
     new = path
     if path.partition("://")[0] not in WHOLE_OBJECTS:

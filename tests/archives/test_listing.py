@@ -1,5 +1,6 @@
 """Sources: what a folder, a pattern and a manifest stand for."""
 
+import os
 import sys
 import unicodedata
 
@@ -192,3 +193,17 @@ def test_a_file_is_written_whole_whoever_else_writes_it(tmp_path):
     assert path.read_bytes() == b"22"
     assert places.names_in(str(path.parent)) == ["a.parquet"]
     assert places.names_in(str(tmp_path / "none")) == []
+
+
+def test_what_is_written_is_on_the_disk_before_it_has_its_name(
+    tmp_path, monkeypatch
+):
+    """Or a shard that a power cut has emptied would pass for done."""
+    path, synced = tmp_path / "a.parquet", []
+
+    def sync(number):
+        synced.append((os.fstat(number).st_size, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    places.write(str(path), b"333")
+    assert synced == [(3, False)] and path.read_bytes() == b"333"
