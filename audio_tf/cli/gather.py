@@ -20,6 +20,9 @@ from audio_tf.cli import flags
 from audio_tf.cli.output import report
 from audio_tf.files import check_folder
 
+# Bytes of a name that most disks take.
+LONGEST_NAME = 255
+
 
 def add(parser):
     """Adds the flags of the command."""
@@ -156,13 +159,22 @@ def check_beside(folder, wanted, held_out, data_dir, place):
 def name_in(data_dir, file):
     """Returns the name of a link, which holds the folders a file lies in.
 
+    Of one that is too long the end is taken, behind a checksum of the whole.
+
     Args:
         data_dir: path of the corpus.
         file: absolute path of the file.
     """
-    return "_".join(
+    name = "_".join(
         pathlib.Path(os.path.relpath(file, root_of(data_dir))).parts
     )
+    encoded = os.fsencode(name)
+    if len(encoded) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha1(encoded).hexdigest()[:8]
+    # With room for what `links_of` adds; a character that is cut goes.
+    end = encoded[2 * (len(digest) + 1) - LONGEST_NAME :]
+    return f"{digest}-{end.decode(errors='ignore')}"
 
 
 def links_of(names):

@@ -632,6 +632,27 @@ def test_gather_links_files_whose_names_are_alike(tmp_path, clip):
     assert gather("two", "one", rows=rows[::-1]) == every
 
 
+def test_gather_links_files_whose_names_are_long(tmp_path, clip):
+    """Those of two folders may be longer together than one may be."""
+    rows = ["filename,labels,split"]
+    letters = "\u30ac\u30e9"
+    for letter in letters:
+        name = f"{70 * letter}/{80 * letters[0]}.wav"
+        file = tmp_path / name
+        file.parent.mkdir()
+        file.write_bytes(clip.read_bytes())
+        rows.append(f"{name},dog,train")
+    listed = tmp_path / "list.csv"
+    listed.write_text("\n".join(rows) + "\n", "utf-8")
+    for _ in range(2):
+        assert cli.main(["gather", tmp_path / "all", f"csv={listed}"]) == 0
+    links = audio_below(tmp_path / "all")
+    assert {link.resolve() for link in links} == {
+        tmp_path / row.split(",")[0] for row in rows[1:]
+    }
+    assert len(links) == 2
+
+
 def test_gather_keeps_no_link_to_what_is_tested_on(tmp_path, clip, capsys):
     """Splits may have changed, and other corpora be gathered beside."""
     folder = tmp_path / "all" / "csv"
