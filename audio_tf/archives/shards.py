@@ -34,7 +34,7 @@ def score_shard(classifier, clips, settings):
     """Scores the clips of a shard.
 
     Memory does not grow with their number nor with their length, but for the
-    scores.
+    scores, and for files that are mended, see `audio.windows`.
 
     Args:
         classifier: `audio.scoring.ClipClassifier`.

@@ -1,7 +1,8 @@
 """Recordings of any length as windows of some seconds, with their times.
 
 A recording is read, resampled and handed on piece by piece: memory does not
-grow with its length.
+grow with its length, but for the bytes of a file that `containers.inspect`
+mends.
 """
 
 import math
