@@ -97,7 +97,10 @@ def read_folder(path, kind):
     if kind == "audio":
         text = f"decoded audio at {path.name.partition('-')[0]} Hz"
     elif about.is_file():
-        text = json.loads(about.read_text())
+        # It is for people alone: one that a power cut has emptied keeps
+        # nobody from clearing the cache.
+        with contextlib.suppress(ValueError):
+            text = json.loads(about.read_text("utf-8"))
     size = sum(sizes.values())
     return Folder(path, kind, alone + in_shards, in_shards, size, text)
 

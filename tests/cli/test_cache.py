@@ -62,6 +62,17 @@ def test_folders_are_listed_and_cleared(filled, capsys, monkeypatch):
     assert names(filled) == []
 
 
+def test_a_folder_that_no_longer_says_what_it_holds(filled, capsys):
+    (about,) = filled.glob("features-*/about.json")
+    about.write_bytes(b"")
+    given = ["--cache-dir", str(filled)]
+    assert cli.main(["cache", "list", *given]) == 0
+    assert f"{about.parent.name} " in capsys.readouterr().out
+    assert cli.main(["cache", "limit", "1GB", *given]) == 0
+    assert cli.main(["cache", "clear", "--features", *given]) == 0
+    assert not about.exists()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
