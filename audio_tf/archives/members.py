@@ -240,19 +240,26 @@ class Reader:
 
     Args:
         path: str.
+
+    Attributes:
+        slow_to_open: bool, whether to open it again takes longer the more it
+            holds: a packed tar has to be unpacked from its beginning up to a
+            member, of a zip all names are read.
     """
 
     def __init__(self, path):
         self.path, self.version = path, places.version_of(path)
         self.stack = contextlib.ExitStack()
         file = self.stack.enter_context(places.opened(path))
-        self.zip, self.stream, self.packed = None, None, False
+        self.zip, self.stream, self.slow_to_open = None, None, True
         self.entries = {}
         if is_zip(path):
             self.zip = self.stack.enter_context(zipfile.ZipFile(file))
             self.entries = {zip_name(each): each for each in self.zip.filelist}
         else:
-            self.stream, self.packed = self.stack.enter_context(unpacked(file))
+            self.stream, self.slow_to_open = self.stack.enter_context(
+                unpacked(file)
+            )
 
     def fetch(self, name, place, size):
         """Reads a member.
@@ -289,7 +296,7 @@ class Reader:
         self.stack.close()
 
 
-# The packed tar that was read last, by what tells it from others.
+# The archive that was read last, by what tells it from others.
 LEFT_OPEN = {}
 
 
@@ -304,16 +311,15 @@ def take(path):
 
 
 def leave(reader):
-    """Leaves a packed tar open for who reads on in it, and closes others.
+    """Leaves what is slow to open for who reads on in it, and closes others.
 
-    What is packed has to be unpacked from its beginning up to a member, and a
-    worker reads shard after shard of it.
+    A worker reads shard after shard of an archive.
 
     Args:
         reader: `Reader`, all of whose members so far could be read.
     """
     version = places.version_of(reader.path)
-    if not reader.packed or version != reader.version or None in version:
+    if not reader.slow_to_open or version != reader.version or None in version:
         reader.close()
         return
     for key in list(LEFT_OPEN):
