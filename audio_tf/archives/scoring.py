@@ -94,8 +94,8 @@ def score(
         embeddings: bool, whether clips get their embeddings, too.
         labels: list of str, names for a model that has none, or `None`.
         column: str, the column of manifests that has the paths.
-        retry_failed: bool, whether to score anew the shards in which clips
-            had failed.
+        retry_failed: bool, whether to score anew the shards, and whole
+            archives, in which clips had failed.
         runner: str, a runner of Beam, or `None` for that of this machine.
         options: list of str, Beam's own flags.
         workers: int, processes on this machine; `None` for one a core.

@@ -81,7 +81,8 @@ def add(parser):
     parser.add_argument(
         "--retry-failed",
         action="store_true",
-        help="score anew the shards in which clips have failed",
+        help="score anew the shards, and whole archives, in which clips have "
+        "failed",
     )
     parser.add_argument(
         "--workers",
