@@ -133,7 +133,9 @@ def make_training(settings, classifier, one_label, teachers=(), bank=None):
     else:
         return classifier
     # Where the optimizer is saved, its variables are in the classifier's order.
-    classifier.optimizer.build(classifier.trainable_variables)
+    # Where a run goes on, the scale of float16's loss would be made once more.
+    if not classifier.optimizer.built:
+        classifier.optimizer.build(classifier.trainable_variables)
     training.compile(
         classifier.optimizer,
         classifier.loss,

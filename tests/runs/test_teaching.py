@@ -475,3 +475,20 @@ def test_teachers_are_not_rounded_as_what_they_teach_is(policy, tmp_path):
         assert part.compute_dtype == part.variable_dtype == "float32"
     assert keras.config.dtype_policy().name == policy
     assert student.backbone.compute_dtype == policy.removeprefix("mixed_")
+
+
+def test_the_scale_of_a_loss_goes_on_with_its_training(tmp_path):
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    settings = TrainSettings(mixing="mixup", precision="mixed_float16")
+    classifier = AudioClassifier(
+        tiny.backbone(), labels=["low", "high"], activation="softmax"
+    )
+    train.compile(classifier, settings, 1, True)
+    teaching.make_training(settings, classifier, True)
+    classifier.optimizer.dynamic_scale.assign(128.0)
+    classifier.save(tmp_path / "last.keras")
+    again = keras.saving.load_model(tmp_path / "last.keras")
+    teaching.make_training(settings, again, True)
+    assert float(again.optimizer.dynamic_scale) == 128.0
+    counts = [len(each.optimizer.variables) for each in (classifier, again)]
+    assert counts[0] == counts[1]
