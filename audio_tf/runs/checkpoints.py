@@ -43,6 +43,19 @@ class LastCheckpoint(keras.callbacks.Callback):
                 file.writestr(EPOCHS_DONE, str(epoch + 1))
 
 
+class FiniteWeights(keras.callbacks.Callback):
+    """Ends training after an epoch whose last step has diverged.
+
+    It comes before validation, which would blame a clip for its scores.
+
+    Raises:
+        ValueError: if a weight is not finite.
+    """
+
+    def on_epoch_end(self, epoch, logs=None):
+        check_finite(self.model, epoch)
+
+
 def check_finite(model, epoch):
     """Raises a `ValueError` if a weight of a model is not finite.
 

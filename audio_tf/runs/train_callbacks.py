@@ -82,7 +82,10 @@ def of_training(settings, classifier, chunks, out, share, figure, first_epoch):
     last = checkpoints.LastCheckpoint(out / "last.keras")
     kept = host_callbacks.OfFirst([last], share)
     stages = {
-        "guard": [keras.callbacks.TerminateOnNaN(raise_error=True)],
+        "guard": [
+            keras.callbacks.TerminateOnNaN(raise_error=True),
+            callbacks.OnModel(classifier, [checkpoints.FiniteWeights()]),
+        ],
         "draw": [callbacks.EpochSeeds(settings.seed)],
         "log": [keras.callbacks.TensorBoard(logs, write_graph=False)],
         "keep": [callbacks.OnModel(classifier, [kept])],

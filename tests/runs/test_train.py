@@ -200,6 +200,11 @@ def test_what_diverges_is_not_kept(corpus, tmp_path, monkeypatch):
     hooks.on_train_batch_end(0, {"loss": 0.5})
     with pytest.raises(RuntimeError, match="NaN"):
         hooks.on_train_batch_end(1, {"loss": np.nan})
+    # The last step of an epoch, of which no clip that is scored is to blame.
+    classifier.output_dense.bias.assign([1.0, np.nan])
+    name = re.escape(classifier.output_dense.bias.path)
+    with pytest.raises(ValueError, match=f"epoch 1 .*Received: .* {name}"):
+        hooks.on_epoch_end(0, {"loss": 0.5})
     assert not (tmp_path / "last.keras").exists()
 
 
@@ -223,7 +228,8 @@ def test_callbacks_stand_in_the_order_of_their_stages(corpus, tmp_path):
     backwards = dict(reversed(stages.items()))
     found = [*names(train_callbacks.in_order(backwards))]
     for chain in (
-        "TerminateOnNaN ClipValidation BestCheckpoint LastCheckpoint",
+        "TerminateOnNaN FiniteWeights ClipValidation BestCheckpoint",
+        "BestCheckpoint LastCheckpoint",
         "ClipValidation TensorBoard LastCheckpoint",
         "ClipValidation History LastCheckpoint LearningCurves TimeLeft",
         "EpochSeeds ClipValidation",
