@@ -109,10 +109,12 @@ test-peers:
 	KERAS_BACKEND=torch $(VENV)-peers/bin/pytest -n 2 --dist worksteal \
 	    -m "not slow and not long and not one_backend" $(TORCH_TESTS)
 
-# Whole runs of `audio-tf score` and `prepare`, on Beam's runner for one machine.
+# Whole runs of `audio-tf score`, `prepare` and `build`, on Beam's runner for one
+# machine.
 test-beam: $(VENV)/.installed
 	$(BIN)/pip install --quiet -e ".[beam]"
-	$(BIN)/pytest tests/archives tests/runs/test_prepare.py
+	$(BIN)/pytest tests/archives tests/runs/test_prepare.py \
+	    tests/builders/test_beam.py
 
 # The wheel in a new environment, outside the repository; with the page, if
 # there is Debian's package chromium.
