@@ -119,7 +119,7 @@ def manifest(path, column):
             that no file can have.
     """
     names = read_parquet if path.lower().endswith(".parquet") else read_csv
-    folder, here = path.rpartition("/")[0], os.path.dirname(path)
+    folder = os.path.dirname(path)
     none = True
     for number, name in names(path, column):
         if not name or not name.strip():
@@ -137,7 +137,7 @@ def manifest(path, column):
         elif places.is_remote(path):
             yield Found(places.join(folder, name), None, None)
         else:
-            name = os.path.join(here, name_there(here, name))
+            name = os.path.join(folder, name_there(folder, name))
             yield Found(name, *local_version(name))
     if none:
         raise FileNotFoundError(f"{path}: no rows")

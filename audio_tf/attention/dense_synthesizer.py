@@ -74,7 +74,7 @@ class DenseSynthesizerAttention(SelfAttention):
     @property
     def rows_are_independent(self):
         """Whether no subclass scores otherwise."""
-        return type(self).scores is DenseSynthesizerAttention.scores
+        return self.has_of(DenseSynthesizerAttention, "scores")
 
     def build_projections(self, input_shape):
         maps = self.value_heads

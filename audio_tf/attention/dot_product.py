@@ -52,11 +52,6 @@ class DotProductAttention(SelfAttention):
         """Whether no subclass scores otherwise, which no kernel would heed."""
         return self.has_of(SelfAttention, "scores", "score_mask", "mix")
 
-    def has_of(self, base, *names):
-        """Returns whether methods are those of a base, by their names."""
-        own = type(self)
-        return all(getattr(own, name) is getattr(base, name) for name in names)
-
     def uses_flash(self, query, key, value, training):
         # Values of other sizes are the identity, by which the map is read.
         if not self.scores_are_products or value.shape[-1] != self.key_dim:

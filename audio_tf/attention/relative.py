@@ -156,8 +156,6 @@ class GatedRelativeAttention(SelfAttention):
     """
 
     complexity = "O(L^2 D)"
-    # The bias of a row depends on its place.
-    rows_are_independent = False
 
     def __init__(
         self, num_heads, key_dim, num_buckets=320, max_distance=800, **kwargs

@@ -95,13 +95,19 @@ class SelfAttention(HasProjections, Attention):
     @property
     def rows_are_independent(self):
         """Whether the scores of a query take that query and the keys alone."""
-        return type(self).scores is SelfAttention.scores
+        return self.has_of(SelfAttention, "scores")
 
     @property
     def forms_rows(self):
         """Whether any rows of the map can be had from `scores` alone."""
-        own = type(self).attend is not SelfAttention.attend
-        return self.rows_are_independent and not own
+        return self.rows_are_independent and self.has_of(
+            SelfAttention, "attend"
+        )
+
+    def has_of(self, base, *names):
+        """Returns whether methods are those of a base, by their names."""
+        own = type(self)
+        return all(getattr(own, name) is getattr(base, name) for name in names)
 
     def build(self, input_shape):
         self.check_shape(input_shape)

@@ -135,7 +135,7 @@ def summed_up(settings, table, measured):
         lacks, and without rows that have no figure, or none of the clips that
         most have.
     """
-    found, seeds = [], settings.all_seeds()
+    found, seeds = [], rows.seeds_scored(settings)
     alike, _ = by_clips(settings, table)
     for row in table:
         done = [seed for seed in seeds if (row, seed) in alike]
@@ -191,7 +191,7 @@ def by_clips(settings, table):
         Pair of lists of pairs of a `Row` and a seed that it has finished:
         those that are compared, and the others.
     """
-    found, seeds = {}, settings.all_seeds()
+    found, seeds = {}, rows.seeds_scored(settings)
     for row in table:
         for seed in seeds:
             if not row.finished(seed):
@@ -241,7 +241,7 @@ def run_baseline(settings):
     names = {each.name for each in dataclasses.fields(BaselineSettings)}
     rows.run_baseline(
         baseline_report(settings),
-        settings.all_seeds(),
+        rows.seeds_scored(settings),
         **training.those_given(names & training.given),
         split=settings.score_split,
     )
@@ -299,7 +299,7 @@ def compare(settings):
     out = pathlib.Path(settings.out)
     measured, failures = {}, rows.Failures()
     kept = kept_rows(settings, table)
-    seeds = settings.all_seeds()
+    seeds = rows.seeds_scored(settings)
     rows.tell_of_seeds(out, settings.seeds, seeds)
     if settings.baseline_rows:
         with failures.kept():

@@ -1,9 +1,7 @@
 """The settings of `audio-tf compare`."""
 
 import dataclasses
-import functools
 
-from audio_tf.runs import rows
 from audio_tf.runs.flags import read_config
 from audio_tf.runs.model_settings import attention_names, check_attention
 from audio_tf.runs.settings import (
@@ -87,11 +85,6 @@ class CompareSettings(Settings):
         if names is None:
             names = attention_names()
         return sorted(names, key=lambda name: name != BASELINE)
-
-    def all_seeds(self):
-        """Returns a list of the seeds asked for, and others in `out`."""
-        finished = functools.partial(rows.scored, split=self.score_split)
-        return rows.seeds_in(self.out, self.seeds, finished)
 
     def training(self):
         """Reads the settings of the training, and checks them as it does.

@@ -63,6 +63,19 @@ def seeds_in(out, asked, finished, kind="seed"):
     return [*asked, *sorted(done.difference(asked))]
 
 
+def seeds_scored(settings):
+    """Lists the seeds whose trainings have scored the split of a table.
+
+    Args:
+        settings: those of the table: `out`, `seeds` and `score_split`.
+
+    Returns:
+        As `seeds_in`.
+    """
+    finished = functools.partial(scored, split=settings.score_split)
+    return seeds_in(settings.out, settings.seeds, finished)
+
+
 def seed_of(run, kind="seed"):
     """Returns the seed that the folder of a run is named after.
 

@@ -4,14 +4,13 @@ arXiv 2105.00335: four convolutional rivals, four sizes.
 """
 
 import dataclasses
-import functools
 import pathlib
 import typing
 
 from audio_tf.corpora import CORPORA
 from audio_tf.ops.checks import closest
 from audio_tf.runs.corpus_settings import DataSettings
-from audio_tf.runs.rows import scored, seeds_in
+from audio_tf.runs.rows import scored
 from audio_tf.runs.settings import SEED, flag, setting, shared
 
 
@@ -202,11 +201,6 @@ class SoundTableSettings(DataSettings):
     def finished(self, row, seed):
         """Returns whether the run of a row with a seed has scored the split."""
         return scored(self.folder(row, seed), self.score_split)
-
-    def all_seeds(self):
-        """Returns a list of the seeds asked for, and others in `out`."""
-        finished = functools.partial(scored, split=self.score_split)
-        return seeds_in(self.out, self.seeds, finished)
 
     def counted(self, row):
         """Returns the path of the file of a row's parameters."""

@@ -166,7 +166,7 @@ def finished_reports(settings):
     from audio_tf.runs import corpus_records
 
     found, first = {}, {}
-    seeds = settings.all_seeds()
+    seeds = rows.seeds_scored(settings)
     for row in TABLE_1:
         for seed in seeds:
             out = settings.folder(row, seed)
@@ -359,7 +359,7 @@ def reproduce_sounds(settings):
     """
     validated = begin(settings)
     failures, counted = rows.Failures(), set()
-    seeds = settings.all_seeds()
+    seeds = rows.seeds_scored(settings)
     rows.tell_of_seeds(settings.out, settings.seeds, seeds)
 
     def one(job, device):
