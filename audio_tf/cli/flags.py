@@ -113,6 +113,21 @@ def add_output(parser):
     add_json(parser)
 
 
+def add_labels(parser, of):
+    """Adds the file of the names of a model's classes.
+
+    Args:
+        parser: the command's parser.
+        of: str, whose classes they are, for the help text.
+    """
+    parser.add_argument(
+        "--labels",
+        metavar="FILE",
+        help=f"names of the classes{of}: assets.extra/audio_tf.json of an "
+        "export, or a label per line, in quotes if it has a comma",
+    )
+
+
 def add_json(parser):
     """Adds the choice of JSON in place of text."""
     parser.add_argument(

@@ -22,12 +22,7 @@ def add(parser):
         parser, f", or {sources.STDIN}, one file's content on standard input"
     )
     flags.add_output(parser)
-    parser.add_argument(
-        "--labels",
-        metavar="FILE",
-        help="assets.extra/audio_tf.json of the export, or a label per line "
-        "(default: print numbers of classes)",
-    )
+    flags.add_labels(parser, ", whose numbers are printed without")
     parser.add_argument(
         "--model-name",
         metavar="NAME",

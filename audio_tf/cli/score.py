@@ -68,11 +68,7 @@ def add(parser):
     parser.add_argument(
         "--embeddings", action="store_true", help="a column of embeddings, too"
     )
-    parser.add_argument(
-        "--labels",
-        metavar="FILE",
-        help="names of the classes, one a line, of a model that knows none",
-    )
+    flags.add_labels(parser, " of a model that knows none")
     parser.add_argument(
         "--column",
         metavar="NAME",
@@ -107,7 +103,6 @@ def add(parser):
 def run(arguments):
     """Scores the sources and returns the exit status."""
     from audio_tf.archives import places, scoring
-    from audio_tf.corpora.labels import read_vocabulary
 
     check(arguments)
     # Beam warns of what it could not import, too.
@@ -120,7 +115,7 @@ def run(arguments):
         window_s=None if arguments.whole else arguments.window_s or 60.0,
         top=None if arguments.all_scores else arguments.top or 5,
         embeddings=arguments.embeddings,
-        labels=arguments.labels and read_vocabulary(arguments.labels),
+        labels=arguments.labels and named(arguments.labels),
         column=arguments.column or "file",
         retry_failed=arguments.retry_failed,
         runner=arguments.runner,
@@ -129,6 +124,23 @@ def run(arguments):
     )
     tell(result, arguments.out)
     return console.LEFT_OUT if result.failed else 0
+
+
+def named(path):
+    """Returns the names of classes of a file, which must have them.
+
+    Raises:
+        ValueError: if it is the description of a model that knows none.
+    """
+    from audio_tf import client
+
+    labels, _ = client.read_labels(path)
+    if labels is None:
+        raise ValueError(
+            "--labels must be a file that names classes. "
+            f"Received: {path}, whose labels are null"
+        )
+    return labels
 
 
 def check(arguments):

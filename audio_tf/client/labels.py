@@ -11,8 +11,9 @@ def read_labels(path):
     """Reads the labels of a model, and the texts of its error codes.
 
     Args:
-        path: path of `assets.extra/audio_tf.json` of an export, or of a text
-            file with a label a line.
+        path: path of `assets.extra/audio_tf.json` of an export, of another
+            JSON file with a list of labels, or of a vocabulary: FSD50K's
+            `index,label,mid`, or one label a line.
 
     Returns:
         Pair of the labels and of the error texts by their codes, each a list
@@ -31,7 +32,8 @@ def read_labels(path):
         >>> client.read_labels("labels.txt")
         (['dog', 'rain'], None)
     """
-    # Labels need not be asked for, and it loads what decodes audio.
+    # Labels need not be asked for, and these load what decodes audio.
+    from audio_tf.corpora.labels import read_vocabulary
     from audio_tf.corpora.lists import check_not_utf16, check_utf8
 
     path = pathlib.Path(path)
@@ -40,14 +42,14 @@ def read_labels(path):
             f"{path}: labels must be in a file, those of an export are in "
             f"{EXTRA}/audio_tf.json of the folder of its version"
         )
+    if path.suffix != ".json":
+        return read_vocabulary(path), None
     text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
     check_not_utf16(path, text)
-    described = text.splitlines()
-    for number, line in enumerate(described, start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         check_utf8(f"{path}, line {number}", line)
     try:
-        if path.suffix == ".json":
-            described = json.loads(text)
+        described = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: no labels ({error})") from error
     if not isinstance(described, dict):

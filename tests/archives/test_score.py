@@ -573,6 +573,9 @@ def test_bad_input_is_one_line(sounds, preset, tmp_path, capsys, monkeypatch):
     (tmp_path / "names").write_text("a\nb\n")
     line = refusal(capsys, sounds, *flags, "--labels", tmp_path / "names")
     assert "Received: 2 names" in line
+    (tmp_path / "names.json").write_text('{"labels": null}')
+    line = refusal(capsys, sounds, *flags, "--labels", tmp_path / "names.json")
+    assert "--labels must be a file that names classes" in line
 
 
 @pytest.mark.filterwarnings("ignore")

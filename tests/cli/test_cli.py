@@ -461,6 +461,8 @@ def test_flags_of_score_are_what_it_is_asked_for(monkeypatch, tmp_path):
     monkeypatch.setattr(places, "need_beam", lambda: None)
     labels = tmp_path / "labels.txt"
     labels.write_text("dog\nrain\n")
+    described = tmp_path / "audio_tf.json"
+    described.write_text('{"labels": ["dog", "rain"], "errors": null}')
     usual = {
         **{"window_s": 60.0, "top": 5, "embeddings": False, "labels": None},
         **{"column": "file", "retry_failed": False, "runner": None},
@@ -474,6 +476,7 @@ def test_flags_of_score_are_what_it_is_asked_for(monkeypatch, tmp_path):
         (["--top", "2"], {"top": 2}),
         (["--embeddings"], {"embeddings": True}),
         (["--labels", str(labels)], {"labels": ["dog", "rain"]}),
+        (["--labels", str(described)], {"labels": ["dog", "rain"]}),
         (["--column", "path"], {"column": "path"}),
         (["--retry-failed"], {"retry_failed": True}),
         (["--workers", "3"], {"workers": 3}),

@@ -980,7 +980,8 @@ def test_error_codes_have_texts(rest):
         ("a.json", b'["dog", 3]'),
         ("a.json", b'{"labels": ["dog"], "errors": 3}'),
         ("a.json", b"[" * 99_999),
-        ("a.txt", b"dog\n\nrain\n"),
+        ("a.json", b'["dog", "", "rain"]'),
+        ("a.json", b'["dog", "rain", "dog"]'),
         ("a.txt", b"dog\nrain\ndog\n"),
         ("a.txt", b""),
         ("a.txt", b"d\xffg\n"),
@@ -992,10 +993,12 @@ def test_a_file_without_labels_is_named(name, content, tmp_path):
         client.read_labels(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.json"])
-def test_labels_in_latin_1_are_told_by_their_line(name, tmp_path):
-    (tmp_path / name).write_bytes('["hund",\n"grün"]'.encode("latin-1"))
-    wanted = f"{name}, line 2: must be UTF-8.*Latin-1.*grün"
+@pytest.mark.parametrize(
+    "name, text", [("a.txt", "hund\ngrün\n"), ("a.json", '["hund",\n"grün"]')]
+)
+def test_labels_in_latin_1_are_told_by_their_line(name, text, tmp_path):
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    wanted = f"{name}, (line|row) 2: must be UTF-8.*Latin-1.*grün"
     with pytest.raises(ValueError, match=wanted):
         client.read_labels(tmp_path / name)
     (tmp_path / name).write_bytes('["hund"]'.encode("utf-16"))
@@ -1016,6 +1019,10 @@ def test_labels_are_read(shared_export, tmp_path):
     assert errors == [wav.ERRORS[code] for code in range(len(wav.ERRORS))]
     lines = tmp_path / "labels.txt"
     lines.write_text("\n".join(LABELS) + "\n")
+    assert client.read_labels(lines) == (LABELS, None)
+    lines.write_text(
+        "\n".join(f"{n},{name},/m/{n}" for n, name in enumerate(LABELS))
+    )
     assert client.read_labels(lines) == (LABELS, None)
     lines = lines.with_suffix(".json")
     lines.write_text(json.dumps(LABELS))
