@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import dataclasses
 import functools
 import io
 import json
@@ -25,6 +26,31 @@ from audio_tf.terminal import NAMES_SHOWN
 
 # Enough to tell how large the samples of a corpus are.
 CLIPS_LOOKED_AT = 20
+# What TFDS' settings say of downloads, where there are none.
+OF_DOWNLOADS = (
+    "extract_dir",
+    "manual_dir",
+    "override_max_simultaneous_downloads",
+    "try_download_gcs",
+    "verify_ssl",
+)
+
+
+def check_download_config(config):
+    """Raises a `ValueError` if TFDS is to build otherwise than is done here.
+
+    Args:
+        config: `tfds.download.DownloadConfig`.
+    """
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.name not in OF_DOWNLOADS and value != field.default:
+            raise ValueError(
+                f"`download_config.{field.name}` counts for nothing here: "
+                "`shard_bytes`, `workers` and `beam_options` of the builder "
+                "say how it builds, and it builds all of its release. "
+                f"Received: {field.name}={value!r}"
+            )
 
 
 class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
@@ -192,9 +218,13 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
         Raises:
             BlockingIOError: if another process is building it.
             ValueError: if the release is not as published, or has changed
-                while it was built, or `file_format` is not tfrecord.
+                while it was built, if `file_format` is not tfrecord, or
+                `download_config` asks for what is not done here.
             AudioError: if a clip is bad, unless `skip_bad`.
         """
+        config = kwargs.pop("download_config", None)
+        config = config or tfds.download.DownloadConfig()
+        check_download_config(config)
         folder, pieces = pathlib.Path(self.data_dir), self.pieces
         if folder.exists():
             shutil.rmtree(pieces, ignore_errors=True)
@@ -206,11 +236,12 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
                 shutil.rmtree(rest)
             # It is moved below, so it is asked for while the name is its own.
             self.kept = pieces
-            kwargs.setdefault(
-                "download_config",
-                tfds.download.DownloadConfig(try_download_gcs=False),
+            super().download_and_prepare(
+                download_config=dataclasses.replace(
+                    config, try_download_gcs=False
+                ),
+                **kwargs,
             )
-            super().download_and_prepare(**kwargs)
             # Another process may have ended the build, and cleared up, just
             # before the lock was ours.
             shutil.rmtree(pieces, ignore_errors=True)

@@ -200,7 +200,10 @@ def test_load_leaves_out_the_same_clips_without_phones_of_a_build(tmp_path):
     (source / "converted_aligned_phones.txt").write_text("".join(lines))
     (source / "phones.txt").write_text("SIL 0\nAH 1\n")
     builder = make("fsdd/official", source, tmp_path / "tfds")
-    builder.download_and_prepare()
+    builder.download_and_prepare(
+        # The command of TFDS names it, whatever is built.
+        download_config=tfds.download.DownloadConfig(manual_dir=tmp_path)
+    )
     for place in (source, builder.data_dir):
         with pytest.warns(RuntimeWarning, match="1 of 3 clips .*_jackson_12"):
             elements = data.load(
@@ -806,6 +809,11 @@ def test_what_does_not_fit_is_named(tmp_path):
         make("esc/esc50", source, to).download_and_prepare(
             file_format="array_record"
         )
+    for wrong in ({"max_examples_per_split": 2}, {"num_shards": 3}):
+        with pytest.raises(ValueError, match=f"{[*wrong][0]}=[23]"):
+            make("esc/esc50", source, to).download_and_prepare(
+                download_config=tfds.download.DownloadConfig(**wrong)
+            )
     with pytest.raises(ValueError, match="source=None"):
         builders.find("esc")(data_dir=to).download_and_prepare()
     with pytest.raises(ValueError, match="did you mean 'esc'"):
