@@ -26,31 +26,6 @@ from audio_tf.terminal import NAMES_SHOWN
 
 # Enough to tell how large the samples of a corpus are.
 CLIPS_LOOKED_AT = 20
-# What TFDS' settings say of downloads, where there are none.
-OF_DOWNLOADS = (
-    "extract_dir",
-    "manual_dir",
-    "override_max_simultaneous_downloads",
-    "try_download_gcs",
-    "verify_ssl",
-)
-
-
-def check_download_config(config):
-    """Raises a `ValueError` if TFDS is to build otherwise than is done here.
-
-    Args:
-        config: `tfds.download.DownloadConfig`.
-    """
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if field.name not in OF_DOWNLOADS and value != field.default:
-            raise ValueError(
-                f"`download_config.{field.name}` counts for nothing here: "
-                "`shard_bytes`, `workers` and `beam_options` of the builder "
-                "say how it builds, and it builds all of its release. "
-                f"Received: {field.name}={value!r}"
-            )
 
 
 class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
@@ -215,6 +190,8 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
     def download_and_prepare(self, **kwargs):
         """Builds the corpus, unless it is built; see TFDS.
 
+        Nothing is downloaded, so that no place of downloads is looked at.
+
         Raises:
             BlockingIOError: if another process is building it.
             ValueError: if the release is not as published, or has changed
@@ -224,7 +201,7 @@ class AudioBuilder(dataset_builder.FileReaderBuilder, skip_registration=True):
         """
         config = kwargs.pop("download_config", None)
         config = config or tfds.download.DownloadConfig()
-        check_download_config(config)
+        shards.check_download_config(config)
         folder, pieces = pathlib.Path(self.data_dir), self.pieces
         if folder.exists():
             shutil.rmtree(pieces, ignore_errors=True)

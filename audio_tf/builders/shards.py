@@ -31,6 +31,15 @@ SHARD_BYTES = 2**26
 # checksum of the length, and the checksum of the content.
 HEAD, TAIL = 12, 4
 
+# What TFDS' settings say of downloads, where there are none.
+OF_DOWNLOADS = (
+    "extract_dir",
+    "manual_dir",
+    "override_max_simultaneous_downloads",
+    "try_download_gcs",
+    "verify_ssl",
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
@@ -45,6 +54,23 @@ class Shard:
     split: str
     name: str
     clips: tuple
+
+
+def check_download_config(config):
+    """Raises a `ValueError` if TFDS is to build otherwise than is done here.
+
+    Args:
+        config: `tfds.download.DownloadConfig`.
+    """
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.name not in OF_DOWNLOADS and value != field.default:
+            raise ValueError(
+                f"`download_config.{field.name}` counts for nothing here: "
+                "`shard_bytes`, `workers` and `beam_options` of the builder "
+                "say how it builds, and it builds all of its release. "
+                f"Received: {field.name}={value!r}"
+            )
 
 
 def plan(splits, found, growth, name_of, shard_bytes=SHARD_BYTES):
